@@ -1,0 +1,137 @@
+"""Settings: typed, nested by room, validated by pydantic; unknown keys refused with a suggestion, all errors at once."""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+
+from mmgen.errors import SettingsError, UsageError
+from mmgen.registry import unknown_name
+
+__all__ = ["Settings", "merge", "parse_assignments", "preset", "preset_names", "read_toml", "validate"]
+
+T = TypeVar("T")
+
+
+class Settings(BaseModel):
+    """Base of every settings model: immutable, unknown keys are errors, field docstrings are the help text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True)
+
+
+def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
+    """Field names that are allowed at ``location`` of a nested settings model."""
+    current: Any = schema
+    for part in location:
+        fields = getattr(current, "model_fields", None) or getattr(current, "__pydantic_fields__", {})
+        if part not in fields:
+            return []
+        current = fields[part].annotation
+    fields = getattr(current, "model_fields", None) or getattr(current, "__pydantic_fields__", {})
+    return sorted(fields)
+
+
+def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
+    """Build ``schema`` (a pydantic model or dataclass) from plain values.
+
+    Args:
+        schema: What to build.
+        values: Nested plain values, as a TOML file gives them.
+        where: Prefix of the keys in messages ("objective").
+
+    Raises:
+        SettingsError: Names every wrong key and value, with the nearest known key for a misspelt one.
+    """
+    try:
+        return TypeAdapter(schema).validate_python(dict(values))
+    except ValidationError as error:
+        faults = []
+        for fault in error.errors():
+            location = tuple(fault["loc"])
+            key = ".".join(str(part) for part in ((where, *location) if where else location))
+            if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
+                known = _known_keys(schema, location[:-1])
+                faults.append(unknown_name("setting", key, [k if len(location) == 1 and not where else ".".join([*([where] if where else []), *map(str, location[:-1]), k]) for k in known]))
+            else:
+                faults.append(f"setting '{key}': {fault['msg'].lower()}, got {fault.get('input')!r}")
+        raise SettingsError("; ".join(faults)) from None
+
+
+def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """``base`` with the values of ``over`` laid on top, table by table.
+
+    Example:
+        >>> merge({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}})
+        {'a': {'x': 1, 'y': 3}}
+    """
+    result = dict(base)
+    for key, value in over.items():
+        if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+            result[key] = merge(result[key], value)
+        else:
+            result[key] = value
+    return result
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """Nested values from ``--set room.key=value`` arguments; values are TOML, bare words are strings.
+
+    Example:
+        >>> parse_assignments(["training.steps=100", "objective.name=telbo"])
+        {'training': {'steps': 100}, 'objective': {'name': 'telbo'}}
+    """
+    result: dict[str, Any] = {}
+    for assignment in assignments:
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set got '{assignment}', expected room.key=value, for example training.steps=1000")
+        try:
+            value = tomllib.loads(f"value = {text}")["value"]
+        except tomllib.TOMLDecodeError:
+            value = text
+        nested: Any = value
+        for part in reversed(key.strip().split(".")):
+            nested = {part: nested}
+        result = merge(result, nested)
+    return result
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The values of a TOML settings file.
+
+    Raises:
+        SettingsError: The file cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read settings file {path}: {error.strerror}; check the path") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"settings file {path} is not valid TOML: {error}") from None
+
+
+def preset_names() -> list[str]:
+    """Names of all presets in the package: ``folder/file`` below ``mmgen/presets``, without the ending."""
+    root = resources.files("mmgen") / "presets"
+    return sorted(
+        f"{folder.name}/{file.name.removesuffix('.toml')}"
+        for folder in root.iterdir()
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    )
+
+
+def preset(name: str) -> dict[str, Any]:
+    """The values of a preset, one per published experiment.
+
+    Raises:
+        UsageError: There is no such preset.
+    """
+    if name not in preset_names():
+        raise UsageError(unknown_name("preset", name, preset_names()))
+    folder, file = name.split("/")
+    return tomllib.loads((resources.files("mmgen") / "presets" / folder / f"{file}.toml").read_text(encoding="utf-8"))

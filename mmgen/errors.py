@@ -1,0 +1,56 @@
+"""What can go wrong.
+
+Every error that a user can cause is an :class:`MmgenError` whose text is one sentence: what, got, expected, what to do.
+The command line prints that sentence and leaves with ``exit_code``; anything else is a bug and keeps its traceback.
+"""
+
+__all__ = [
+    "ArtifactError",
+    "DataError",
+    "Interrupted",
+    "MissingParentError",
+    "MmgenError",
+    "SettingsError",
+    "TrainingError",
+    "UsageError",
+]
+
+
+class MmgenError(Exception):
+    """A mistake or condition that the user can mend; the message is one sentence."""
+
+    exit_code = 1
+
+
+class UsageError(MmgenError):
+    """An argument that makes no sense: unknown name, impossible combination."""
+
+    exit_code = 2
+
+
+class SettingsError(UsageError):
+    """One or more settings do not validate; the message names all of them."""
+
+
+class ArtifactError(MmgenError):
+    """A file is not what it should be: unreadable, foreign, truncated, of another kind or of a newer version."""
+
+
+class MissingParentError(ArtifactError):
+    """A file that this one was made from cannot be found; the message names the command that makes it."""
+
+
+class DataError(MmgenError):
+    """Source data are missing, malformed or hold values that they must not hold."""
+
+
+class TrainingError(MmgenError):
+    """Training cannot go on (NaN, infinite gradient); the message names the term and the step."""
+
+
+class Interrupted(MmgenError):
+    """Work was stopped by a signal after saving; ``exit_code`` is 128 + the signal's number (130, 143)."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_code = 128 + signal_number

@@ -1,0 +1,56 @@
+"""Long work as an iterable: the library reports, whoever called it decides what to draw."""
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+__all__ = ["Progress", "Work"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far some work is: ``done`` of the work's ``total`` units, with figures worth showing (bound, accuracy)."""
+
+    done: int
+    values: dict[str, float] = field(default_factory=dict)
+
+
+class Work(Generic[T]):
+    """An iterable of :class:`Progress` with a length and, once exhausted, a ``result``.
+
+    Args:
+        description: What is being done, as a person would say it ("rendering mnist-a").
+        total: Number of units of work; ``len()`` returns it.
+        unit: What a unit is ("image", "step").
+        generator: Called without arguments at the first iteration; yields progress, returns the result.
+    """
+
+    def __init__(
+        self, description: str, total: int, unit: str, generator: Callable[[], Generator[Progress, None, T]]
+    ) -> None:
+        self.description = description
+        self.total = total
+        self.unit = unit
+        self._generator = generator
+        self._result: list[T] = []
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __iter__(self) -> Iterator[Progress]:
+        self._result = []
+        self._result.append((yield from self._generator()))
+
+    @property
+    def result(self) -> T:
+        """What the work made; only after iteration has ended."""
+        assert self._result, "the work has not been run to its end"
+        return self._result[0]
+
+    def run(self) -> T:
+        """Do all the work silently and return its result."""
+        for _ in self:
+            pass
+        return self.result
