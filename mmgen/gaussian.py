@@ -1,0 +1,70 @@
+"""The diagonal Gaussian: what every inference network returns and every analytic divergence needs."""
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["DiagonalGaussian"]
+
+_LOG_2_PI = math.log(2 * math.pi)
+
+
+@dataclass(frozen=True)
+class DiagonalGaussian:
+    """N(mean, diag(exp(log_sd)^2)) over the last axis, always in fp32 or fp64: densities do not survive bf16.
+
+    Attributes:
+        mean: [..., D].
+        log_sd: [..., D], natural logarithm of the standard deviation.
+    """
+
+    mean: Tensor
+    log_sd: Tensor
+
+    @classmethod
+    def standard(cls, *shape: int, like: Tensor | None = None) -> "DiagonalGaussian":
+        """N(0, I) of the given shape (last axis D), on the device and in the dtype of ``like``."""
+        zeros = torch.zeros(*shape) if like is None else torch.zeros(*shape, dtype=like.dtype, device=like.device)
+        return cls(zeros, zeros)
+
+    @property
+    def sd(self) -> Tensor:
+        return self.log_sd.exp()
+
+    @property
+    def variance(self) -> Tensor:
+        return (2 * self.log_sd).exp()
+
+    @property
+    def precision(self) -> Tensor:
+        return (-2 * self.log_sd).exp()
+
+    def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
+        """Reparameterised draws [*shape, ..., D]: gradients reach mean and log_sd."""
+        noise = torch.randn(
+            (*shape, *self.mean.shape), generator=generator, device=self.mean.device, dtype=self.mean.dtype
+        )
+        return self.mean + self.sd * noise
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log density at ``z`` [..., D], in nats [...]."""
+        standardised = (z - self.mean) * (-self.log_sd).exp()
+        return (-0.5 * (standardised.square() + _LOG_2_PI) - self.log_sd).sum(-1)
+
+    def kl(self, other: "DiagonalGaussian") -> Tensor:
+        """KL(self || other) in nats [...]; closed form."""
+        difference = (self.mean - other.mean) * (-other.log_sd).exp()
+        log_ratio = self.log_sd - other.log_sd
+        return (0.5 * ((2 * log_ratio).exp() + difference.square() - 1) - log_ratio).sum(-1)
+
+    def entropy(self) -> Tensor:
+        """Differential entropy in nats [...]."""
+        return (self.log_sd + 0.5 * (1 + _LOG_2_PI)).sum(-1)
+
+    def detach(self) -> "DiagonalGaussian":
+        return DiagonalGaussian(self.mean.detach(), self.log_sd.detach())
+
+    def __getitem__(self, rows: slice | Tensor) -> "DiagonalGaussian":
+        return DiagonalGaussian(self.mean[rows], self.log_sd[rows])
