@@ -1,0 +1,134 @@
+"""Talk: everything for people goes to stderr, only results go to stdout."""
+
+import sys
+import time
+from collections import deque
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from mmgen.progress import Progress, Work
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["follow", "result", "say", "table"]
+
+T = TypeVar("T")
+
+_PLAIN_INTERVAL = 15.0  # seconds between progress lines where stderr is no terminal
+_RATE_WINDOW = 30.0  # seconds that the rate and the time left are estimated from
+
+
+def _stderr() -> "Console":
+    # Made anew for each use, so that it follows a replaced sys.stderr. Without a terminal nobody wraps for us, and
+    # Rich's own guess of 80 columns would cut sentences and tables that land in a log.
+    from rich.console import Console
+
+    return Console(stderr=True, soft_wrap=True, highlight=False, width=None if sys.stderr.isatty() else 200)
+
+
+def say(text: str) -> None:
+    """A line for people, on stderr."""
+    _stderr().print(text, markup=False)
+
+
+def result(text: object) -> None:
+    """A result, on stdout: the path of what was made, or one JSON line."""
+    print(text, flush=True)
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """A table for people, on stderr: the first column left-aligned, the others right-aligned."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    for index, column in enumerate(columns):
+        drawn.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    _stderr().print(drawn, soft_wrap=False)
+
+
+class _Pace:
+    """Rate of work, from the reports of the last half minute.
+
+    The first report is only the origin: a resumed run starts with much done that took no time.
+    """
+
+    def __init__(self) -> None:
+        self._reports: deque[tuple[float, int]] = deque()
+
+    def note(self, done: int, now: float) -> None:
+        self._reports.append((now, done))
+        while len(self._reports) > 2 and now - self._reports[0][0] > _RATE_WINDOW:
+            self._reports.popleft()
+
+    @property
+    def rate(self) -> float | None:
+        """Units per second, None before it can be known."""
+        if len(self._reports) < 2:
+            return None
+        (start, first), (end, last) = self._reports[0], self._reports[-1]
+        return (last - first) / (end - start) if end > start and last > first else None
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _facts(progress: Progress, work: Work[T], pace: _Pace) -> str:
+    """Rate, time left and the work's own figures: ``1,200 step/s · 0:41 left · bound -85.12``."""
+    parts = []
+    rate = pace.rate
+    if rate is not None:
+        parts.append(f"{rate:,.0f} {work.unit}/s" if rate >= 10 else f"{rate:.2g} {work.unit}/s")
+        parts.append(f"{_clock((work.total - progress.done) / rate)} left")
+    parts += [f"{name} {value:,.4g}" for name, value in progress.values.items()]
+    return " · ".join(parts)
+
+
+def _follow_plainly(work: Work[T]) -> T:
+    pace, started, last = _Pace(), time.monotonic(), 0.0
+    say(f"{work.description} ...")
+    progress = None
+    for progress in work:
+        now = time.monotonic()
+        pace.note(progress.done, now)
+        if now - max(last, started) >= _PLAIN_INTERVAL:
+            say(f"{work.description}: {progress.done:,} of {work.total:,} · {_facts(progress, work, pace)}")
+            last = now
+    values = " · ".join(f"{name} {value:,.4g}" for name, value in (progress.values if progress else {}).items())
+    done = f"{work.description}: done in {_clock(time.monotonic() - started)}"
+    say(f"{done} · {values}" if values else done)
+    return work.result
+
+
+def follow(work: Work[T]) -> T:
+    """Do the work, showing how far it is, and return its result.
+
+    A bar with rate, time left and the work's figures on a terminal; a plain line now and then elsewhere.
+    """
+    if not sys.stderr.isatty():
+        return _follow_plainly(work)
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
+    pace = _Pace()
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[facts]}", markup=False, style="dim"),
+    )
+    with Bars(*columns, console=_stderr(), refresh_per_second=8) as bars:
+        task = bars.add_task(work.description, total=work.total, facts="")
+        for progress in work:
+            pace.note(progress.done, time.monotonic())
+            bars.update(task, completed=progress.done, facts=_facts(progress, work, pace))
+        bars.update(task, completed=work.total)
+    return work.result

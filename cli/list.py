@@ -1,0 +1,68 @@
+"""``mmgen list``: everything that can be named on the command line."""
+
+import json
+from importlib import resources
+from typing import Annotated
+
+import typer
+
+from cli._console import result, table
+
+__all__ = ["list_command"]
+
+# What a user types it after, and the package whose files are the members.
+_ROOMS = {
+    "recipe": "data_recipes",
+    "network": "mmgen.networks",
+    "likelihood": "mmgen.likelihoods",
+    "inference": "mmgen.inference",
+    "objective": "mmgen.objectives",
+    "aggregate family": "mmgen.aggregates",
+    "metric": "mmgen.metrics",
+}
+
+
+def _describe_preset(name: str) -> str:
+    """The comment that opens the preset's file."""
+    text = (resources.files("mmgen") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    return text.split("\n", 1)[0].removeprefix("#").strip().rstrip(".")
+
+
+def _members() -> list[dict[str, str]]:
+    """Every member of every room and every preset: kind, name, first sentence about it."""
+    from mmgen.config import preset_names
+    from mmgen.registry import Registry
+
+    found = []
+    for kind, package in _ROOMS.items():
+        registry = Registry(package, kind)
+        found += [{"kind": kind, "name": name, "about": registry.describe(name)} for name in registry.names()]
+    found += [{"kind": "preset", "name": name, "about": _describe_preset(name)} for name in preset_names()]
+    return found
+
+
+def list_command(
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="KIND", show_default=False, help="Only this kind, for example objective or preset."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON lines on stdout instead of tables on stderr.")] = False,
+) -> None:
+    """List every recipe, network, objective, aggregate family, metric and preset."""
+    from mmgen.errors import UsageError
+    from mmgen.registry import unknown_name
+
+    kinds = [*_ROOMS, "preset"]
+    wanted = kinds if kind is None else [kind.removesuffix("s")]
+    if wanted[0] == "aggregate-family" or wanted[0] == "family":
+        wanted = ["aggregate family"]
+    if wanted[0] not in kinds:
+        raise UsageError(unknown_name("kind", str(kind), kinds))
+    members = [member for member in _members() if member["kind"] in wanted]
+    for one in wanted:
+        rows = [member for member in members if member["kind"] == one]
+        if as_json:
+            for member in rows:
+                result(json.dumps(member))
+        elif rows:
+            table(one.capitalize(), ("name", "what it is"), [(m["name"], m["about"]) for m in rows])
