@@ -1,0 +1,1 @@
+"""The whole generative model: build, infer, decode, sample; no loss, no files."""

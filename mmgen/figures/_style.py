@@ -1,0 +1,106 @@
+"""One look for every figure: colours that colour-blind readers tell apart, one typeface, dark on white."""
+
+import base64
+import io
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from PIL import Image, ImageFont
+
+__all__ = [
+    "FAINT",
+    "INK",
+    "MUTED",
+    "RULE",
+    "WRONG",
+    "category_colours",
+    "data_uri",
+    "figure_image",
+    "font",
+    "new_figure",
+    "rgb",
+    "tidy",
+]
+
+INK = "#1a1a1a"
+MUTED = "#5f6368"
+RULE = "#d4d7dc"
+FAINT = "#f4f5f7"
+WRONG = "#c8102e"
+"""Frames and words where the judge disagrees; always thick as well, so that it does not rest on hue alone."""
+
+# Okabe and Ito (2008), "Color Universal Design": told apart with every common form of colour blindness. Their yellow
+# and black are left out: one vanishes on white, the other is the colour of text.
+_OKABE_ITO = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+# Tol (2021), "Colour Schemes", muted: for up to ten categories.
+_TOL_MUTED = (
+    "#332288", "#cc6677", "#117733", "#88ccee", "#ddcc77", "#882255", "#44aa99", "#999933", "#aa4499", "#7a7a7a",
+)  # fmt: skip
+
+
+def category_colours(count: int) -> list[str]:
+    """``count`` colours as #rrggbb, the most distinct first; beyond ten they come from an even wheel."""
+    if count <= len(_OKABE_ITO):
+        return list(_OKABE_ITO[:count])
+    if count <= len(_TOL_MUTED):
+        return list(_TOL_MUTED[:count])
+    wheel = matplotlib.colormaps["turbo"]
+    return [
+        "#{:02x}{:02x}{:02x}".format(*(round(255 * 0.85 * c) for c in wheel(i / (count - 1))[:3])) for i in range(count)
+    ]
+
+
+def rgb(colour: str) -> tuple[int, int, int]:
+    """``#rrggbb`` as three bytes."""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+@lru_cache
+def font(size: int, bold: bool = False) -> ImageFont.FreeTypeFont:
+    """DejaVu Sans, which matplotlib brings along, so that pictures look the same on every machine."""
+    name = "DejaVuSans-Bold.ttf" if bold else "DejaVuSans.ttf"
+    return ImageFont.truetype(str(Path(matplotlib.get_data_path()) / "fonts" / "ttf" / name), size)
+
+
+def new_figure(width: float, height: float) -> Figure:
+    """A figure of ``width`` by ``height`` inches drawn by Agg; pyplot and its global state stay out of it."""
+    figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
+    """Axes in the house style: two spines, small type, titles to the left."""
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+    for side in ("left", "bottom"):
+        axes.spines[side].set_color(MUTED)
+    axes.tick_params(colors=MUTED, labelsize=8, length=3)
+    label: dict[str, Any] = {"fontsize": 9, "color": INK}
+    if title:
+        axes.set_title(title, loc="left", fontsize=10, color=INK)
+    if x:
+        axes.set_xlabel(x, **label)
+    if y:
+        axes.set_ylabel(y, **label)
+    return axes
+
+
+def figure_image(figure: Figure, dots_per_inch: int = 192) -> Image.Image:
+    """The figure as an RGB image."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="png", dpi=dots_per_inch)
+    buffer.seek(0)
+    return Image.open(buffer).convert("RGB")
+
+
+def data_uri(image: Image.Image) -> str:
+    """The image as a ``data:`` address holding a PNG, so that a page needs no other file."""
+    buffer = io.BytesIO()
+    image.save(buffer, format="png", optimize=True)
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")

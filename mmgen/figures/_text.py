@@ -1,0 +1,77 @@
+"""Lines of text in pictures: wrapping, measuring, drawing."""
+
+from dataclasses import dataclass
+
+from PIL import ImageDraw
+
+from mmgen.figures._style import INK, font
+
+__all__ = ["Lines", "wrap"]
+
+
+def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
+    """A word in pieces that fit ``width``, for words that are wider than a line."""
+    pieces, current = [], ""
+    for letter in word:
+        if current and font(size, bold).getlength(current + letter) > width:
+            pieces.append(current)
+            current = ""
+        current += letter
+    return [*pieces, current]
+
+
+def wrap(text: str, size: int, width: int, bold: bool = False, most: int = 0) -> list[str]:
+    """``text`` in lines at most ``width`` pixels wide; past ``most`` lines (0: no limit) it ends in an ellipsis."""
+    lines = [""]
+    for word in text.split():
+        for piece in _split_long(word, size, bold, width):
+            longer = f"{lines[-1]} {piece}".strip()
+            if lines[-1] and font(size, bold).getlength(longer) > width:
+                lines.append(piece)
+            else:
+                lines[-1] = longer
+    if most and len(lines) > most:
+        lines = lines[:most]
+        while lines[-1] and font(size, bold).getlength(lines[-1] + "…") > width:
+            lines[-1] = lines[-1][:-1]
+        lines[-1] += "…"
+    return lines if lines != [""] else []
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A block of wrapped text.
+
+    Attributes:
+        lines: One string per line.
+        size: Type size in pixels.
+        colour: ``#rrggbb``.
+        bold: Heavier type.
+    """
+
+    lines: list[str]
+    size: int
+    colour: str = INK
+    bold: bool = False
+
+    @property
+    def pitch(self) -> int:
+        """Pixels from one line to the next."""
+        return round(self.size * 1.35)
+
+    @property
+    def height(self) -> int:
+        """Pixels from the top of the block to its bottom; 0 without text."""
+        return self.pitch * len(self.lines)
+
+    @property
+    def width(self) -> int:
+        """Pixels of the widest line."""
+        return max((round(font(self.size, self.bold).getlength(line)) for line in self.lines), default=0)
+
+    def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
+        """Draw the block with its upper left corner at (left, top), or each line centred in ``centred_in`` pixels."""
+        letters = font(self.size, self.bold)
+        for row, line in enumerate(self.lines):
+            shift = max(0, round((centred_in - letters.getlength(line)) / 2)) if centred_in else 0
+            canvas.text((left + shift, top + row * self.pitch), line, font=letters, fill=self.colour)

@@ -1,0 +1,292 @@
+"""Grids of images: samples of one description, tables of descriptions by model, contact sheets.
+
+A picture that the judge reads differently from what was asked wears a red frame (VE Fig. 3). The geometry of a grid is
+part of its value: ``boxes`` says where each image lies, to the pixel.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+from mmgen.errors import UsageError
+from mmgen.figures._style import INK, MUTED, RULE, WRONG, rgb
+from mmgen.figures._text import Lines, wrap
+
+__all__ = ["Grid", "Panel", "frame_colour", "image_grid", "image_table", "to_bytes"]
+
+Box = tuple[int, int, int, int]
+
+TILE = 112
+"""Images are enlarged by a whole factor to about this many pixels; pages show grids at half size, so they stay sharp."""
+FRAME = 7
+"""Pixels of frame around each image: filled red where the judge disagrees, else white with a hairline."""
+GAP = 10
+MARGIN = 24
+NARROWEST = 640
+"""Pixels that a title needs beside even the smallest grid."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A finished picture.
+
+    Attributes:
+        image: RGB.
+        boxes: (left, top, right, bottom) of every image inside it, frames excluded, in the order given.
+    """
+
+    image: Image.Image
+    boxes: list[Box]
+
+    def save(self, path: Path) -> None:
+        """Write a PNG; a reader never sees half of it."""
+        from mmgen.artifacts import atomic_path
+
+        with atomic_path(path) as temporary:
+            self.image.save(temporary, format="png", optimize=True)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One block of an image table.
+
+    Attributes:
+        title: What drew these images.
+        images: [R, n, C, H, W], one row per description.
+        wrong: Bool [R, n] or None: the judge disagrees.
+        subtitle: One more line, such as the share that the judge found right.
+    """
+
+    title: str
+    images: np.ndarray
+    wrong: np.ndarray | None = None
+    subtitle: str = ""
+
+
+def to_bytes(images: np.ndarray) -> np.ndarray:
+    """Images as RGB bytes.
+
+    Args:
+        images: [..., C, H, W] with one or three channels; float in [0, 1] (values outside are clipped) or uint8 0..255.
+
+    Returns:
+        uint8 [..., H, W, 3].
+
+    Raises:
+        UsageError: Neither one nor three channels.
+    """
+    if images.ndim < 3 or images.shape[-3] not in (1, 3):
+        raise UsageError(f"got images of shape {list(images.shape)}, expected [..., C, H, W] with 1 or 3 channels")
+    if images.dtype != np.uint8:
+        # NaN would cast to any byte: it shows as black, and the scores say the rest.
+        images = np.rint(np.clip(np.nan_to_num(images.astype(np.float32)), 0, 1) * 255).astype(np.uint8)
+    last = np.moveaxis(images, -3, -1)
+    return np.repeat(last, 3, axis=-1) if last.shape[-1] == 1 else last
+
+
+def frame_colour(wrong: bool) -> tuple[int, int, int]:
+    """The colour just outside an image's box: red where the judge disagrees, else the hairline's grey."""
+    return rgb(WRONG if wrong else RULE)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """Where images of one size go: cells of ``pitch`` pixels in rows and columns from an origin."""
+
+    rows: int
+    columns: int
+    height: int
+    width: int
+    below: int = 0
+    """Pixels kept under each image for its caption."""
+
+    @property
+    def pitch(self) -> tuple[int, int]:
+        return self.height + 2 * FRAME + self.below + GAP, self.width + 2 * FRAME + GAP
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """(height, width) of all cells, without the gap after the last."""
+        return self.rows * self.pitch[0] - GAP, self.columns * self.pitch[1] - GAP
+
+    def box(self, row: int, column: int, origin: tuple[int, int]) -> Box:
+        """Box of an image; ``origin`` is (left, top) of the first cell."""
+        left = origin[0] + column * self.pitch[1] + FRAME
+        top = origin[1] + row * self.pitch[0] + FRAME
+        return left, top, left + self.width, top + self.height
+
+
+def _enlarge(images: np.ndarray) -> np.ndarray:
+    """uint8 [n, H, W, 3] enlarged by a whole factor, pixels kept square and sharp."""
+    factor = max(1, round(TILE / max(images.shape[1:3])))
+    return images.repeat(factor, axis=1).repeat(factor, axis=2)
+
+
+def _paste(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> None:
+    draw = ImageDraw.Draw(canvas)
+    left, top, right, bottom = box
+    if wrong:
+        draw.rectangle((left - FRAME, top - FRAME, right + FRAME - 1, bottom + FRAME - 1), fill=WRONG)
+    else:
+        draw.rectangle((left - 1, top - 1, right, bottom), outline=RULE)
+    canvas.paste(Image.fromarray(pixels), (left, top))
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    """A white page with a title above and a note below its content."""
+
+    width: int
+    height: int
+    title: Lines
+    note: Lines
+    canvas: Image.Image = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        below = GAP + 4 + self.note.height if self.note.lines else 0
+        size = self.width + 2 * MARGIN, self.top + self.height + below + MARGIN
+        object.__setattr__(self, "canvas", Image.new("RGB", size, "white"))
+        draw = ImageDraw.Draw(self.canvas)
+        self.title.draw(draw, MARGIN, MARGIN - 4)
+        self.note.draw(draw, MARGIN, self.top + self.height + GAP + 4)
+
+    @property
+    def top(self) -> int:
+        """Where the content begins."""
+        return MARGIN + self.title.height + (GAP if self.title.lines else 0)
+
+
+def _sheet(width: int, height: int, title: str, note: str) -> _Sheet:
+    wide = max(width, NARROWEST if title or note else 0)
+    return _Sheet(
+        wide,
+        height,
+        Lines(wrap(title, 24, wide, bold=True), 24, INK, bold=True),
+        Lines(wrap(note, 17, wide), 17, MUTED),
+    )
+
+
+def _checked_wrong(wrong: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
+    if wrong is None:
+        return np.zeros(shape, bool)
+    if wrong.shape != shape:
+        raise UsageError(f"got {list(wrong.shape)} verdicts of the judge, expected {list(shape)}, one for each image")
+    return wrong.astype(bool)
+
+
+def image_grid(
+    images: np.ndarray,
+    *,
+    columns: int | None = None,
+    captions: Sequence[str] | None = None,
+    wrong: np.ndarray | None = None,
+    title: str = "",
+    note: str = "",
+) -> Grid:
+    """Images row by row.
+
+    Args:
+        images: [n, C, H, W], n at least 1.
+        columns: Images in a row; by default the grid comes out about twice as wide as high.
+        captions: A line or two under each image; in red where ``wrong``.
+        wrong: Bool [n]; True frames the image red.
+        title: What the picture shows.
+        note: How it was made: number, seed, judge.
+
+    Raises:
+        UsageError: No images, or lengths that do not match.
+    """
+    count = len(images)
+    if not count:
+        raise UsageError("got no images to show, expected at least one")
+    if captions is not None and len(captions) != count:
+        raise UsageError(f"got {len(captions)} captions, expected {count}, one for each image")
+    verdicts = _checked_wrong(wrong, (count,))
+    pixels = _enlarge(to_bytes(images))
+    width = pixels.shape[2]
+    columns = min(count, columns or max(1, math.ceil(math.sqrt(2 * count))))
+    texts = [
+        Lines(wrap(text, 15, width + 2 * FRAME, most=3), 15, WRONG if bad else MUTED)
+        for text, bad in zip(captions or [""] * count, verdicts, strict=True)
+    ]
+    deepest = max(text.height for text in texts)
+    cells = _Cells(math.ceil(count / columns), columns, pixels.shape[1], width, deepest + 4 * bool(deepest))
+    sheet = _sheet(cells.size[1], cells.size[0], title, note)
+    draw = ImageDraw.Draw(sheet.canvas)
+    boxes = []
+    for index in range(count):
+        box = cells.box(index // columns, index % columns, (MARGIN, sheet.top))
+        _paste(sheet.canvas, pixels[index], box, bool(verdicts[index]))
+        texts[index].draw(draw, box[0] - FRAME, box[3] + FRAME + 2, centred_in=width + 2 * FRAME)
+        boxes.append(box)
+    return Grid(sheet.canvas, boxes)
+
+
+def _labels(labels: Sequence[str]) -> list[Lines]:
+    return [Lines(wrap(label, 18, 230, most=5), 18, INK) for label in labels]
+
+
+def _heads(panels: Sequence[Panel], width: int) -> list[tuple[Lines, Lines]]:
+    return [
+        (
+            Lines(wrap(p.title, 19, width, bold=True, most=3), 19, INK, bold=True),
+            Lines(wrap(p.subtitle, 17, width, most=3), 17, MUTED),
+        )
+        for p in panels
+    ]
+
+
+def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: str = "", note: str = "") -> Grid:
+    """The same descriptions drawn by several models: a row per description, a block of columns per model.
+
+    Args:
+        panels: At least one; all with the same numbers of rows and the same image size.
+        row_labels: The description of each row, [R].
+        title: What the picture shows.
+        note: How it was made.
+
+    Returns:
+        The grid; its boxes run over panels, then rows, then columns.
+
+    Raises:
+        UsageError: No panels, or shapes that do not match.
+    """
+    if not panels or not row_labels:
+        raise UsageError("got no images to show, expected at least one panel and one row")
+    for panel in panels:
+        if len(panel.images) != len(row_labels) or panel.images.ndim != 5:
+            raise UsageError(f"got images {list(panel.images.shape)}, expected [{len(row_labels)}, n, C, H, W]")
+    blocks = []
+    for panel in panels:
+        rows, n = panel.images.shape[:2]
+        pixels = _enlarge(to_bytes(panel.images.reshape(rows * n, *panel.images.shape[2:])))
+        blocks.append((pixels, _Cells(rows, n, *pixels.shape[1:3]), _checked_wrong(panel.wrong, (rows, n))))
+    labels = _labels(row_labels)
+    label_width = max(label.width for label in labels) + 2 * GAP
+    heads = _heads(panels, min(cells.size[1] for _, cells, _ in blocks))
+    head_height = max(a.height for a, _ in heads) + max(b.height for _, b in heads) + GAP
+    between = 4 * GAP
+    width = label_width + sum(cells.size[1] for _, cells, _ in blocks) + between * (len(blocks) - 1)
+    sheet = _sheet(width, head_height + blocks[0][1].size[0], title, note)
+    draw = ImageDraw.Draw(sheet.canvas)
+    top = sheet.top + head_height
+    for row, label in enumerate(labels):
+        middle = top + row * blocks[0][1].pitch[0] + (blocks[0][1].pitch[0] - GAP - label.height) // 2
+        label.draw(draw, MARGIN, middle)
+    boxes, left = [], MARGIN + label_width
+    for (pixels, cells, verdicts), (head, subhead) in zip(blocks, heads, strict=True):
+        head.draw(draw, left, sheet.top)
+        subhead.draw(draw, left, sheet.top + max(other.height for other, _ in heads))
+        for index in range(cells.rows * cells.columns):
+            row, column = divmod(index, cells.columns)
+            boxes.append(cells.box(row, column, (left, top)))
+            _paste(sheet.canvas, pixels[index], boxes[-1], bool(verdicts[row, column]))
+        left += cells.size[1] + between
+    return Grid(sheet.canvas, boxes)

@@ -1,0 +1,22 @@
+"""Image only: q(z | x) is used whatever else is known (CK Section 2), so that z holds nothing about wording."""
+
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import Given, ImagePosterior, Inference, Parts
+
+__all__ = ["ImageOnly"]
+
+
+class ImageOnly(Inference):
+    """q(z | x) alone; q(z | x, y) is taken to be q(z | x). There is no q(z | y): fit it afterwards."""
+
+    def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
+        super().__init__()
+        self.image = ImagePosterior(parts)
+
+    def answers(self, given: Given) -> bool:
+        return self.image.name in given
+
+    def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
+        posterior: DiagonalGaussian = self.image(batch)
+        return posterior

@@ -1,0 +1,32 @@
+"""What every likelihood of dense data (images) offers."""
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor
+
+__all__ = ["Likelihood", "full_precision"]
+
+
+def full_precision(tensor: Tensor) -> Tensor:
+    """At least fp32: network outputs may be bf16 under autocast, densities never are; fp64 stays fp64."""
+    return tensor.float() if tensor.dtype in (torch.bfloat16, torch.float16) else tensor
+
+
+class Likelihood(ABC):
+    """p(x | parameters), independent over the event's axes (the last ``event_dims``, 3 for an image)."""
+
+    parameters_per_value: int = 1
+    """How many decoder outputs describe one value of x."""
+
+    @abstractmethod
+    def log_prob(self, parameters: Tensor, value: Tensor, event_dims: int = 3) -> Tensor:
+        """log p(value | parameters) in nats, summed over the event: [..., *event] -> [...]; batch axes broadcast."""
+
+    @abstractmethod
+    def mean(self, parameters: Tensor) -> Tensor:
+        """E[x | parameters], the shape of x."""
+
+    @abstractmethod
+    def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """One draw of x, the shape of x, float."""

@@ -1,0 +1,129 @@
+"""The multimodal variational autoencoder p(z) prod_m p(x_m | z) with its inference networks.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from mmgen.batch import Batch
+from mmgen.errors import UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import Given, Inference
+from mmgen.modalities._base import Modality
+from mmgen.modalities.attributes import Attributes
+
+__all__ = ["MultimodalVAE"]
+
+
+class MultimodalVAE(nn.Module):
+    """A joint model of any set of modalities.
+
+    Args:
+        latent_size: D.
+        modalities: What is decoded, by name.
+        decoders: A network [B, D] -> parameters of p(x_m | z) for each modality; one that is conditional takes
+            [B, D + description] (see ``condition``).
+        inference: q(z | any answered set of modalities).
+        condition: For a conditional model p(x | z, y): the attributes y that its decoders also see. y is then no
+            observation, so p(z | y) = p(z).
+    """
+
+    def __init__(
+        self,
+        latent_size: int,
+        modalities: dict[str, Modality],
+        decoders: dict[str, nn.Module],
+        inference: Inference,
+        condition: Attributes | None = None,
+    ) -> None:
+        super().__init__()
+        self.latent_size = latent_size
+        self.modalities = modalities
+        self.decoders = nn.ModuleDict(decoders)
+        self.inference = inference
+        self.condition = condition
+
+    @property
+    def conditional_on(self) -> tuple[str, ...]:
+        """Names of the modalities that decoders see besides z: empty but for a CVAE."""
+        return (self.condition.name,) if self.condition else ()
+
+    def answers(self, given: Given) -> bool:
+        """Whether :meth:`posterior` can be asked for q(z | given)."""
+        return not given or given == self.conditional_on or self.inference.answers(given)
+
+    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
+        """q(z | given) [B, D]; nothing given is p(z), and so is the condition alone of a conditional model.
+
+        Raises:
+            UsageError: The model has no such inference network.
+        """
+        if not given or given == self.conditional_on:
+            return DiagonalGaussian.standard(batch.size, self.latent_size, like=next(self.parameters()))
+        return self.inference.posterior(batch, given)
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        """log p(z), z [..., D] -> [...], nats; p(z) = N(0, I)."""
+        return DiagonalGaussian.standard(self.latent_size, like=z).log_prob(z)
+
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        """Parameters of p(x_name | z): z [..., D] -> [..., *event].
+
+        Args:
+            name: The modality.
+            z: Latents; leading axes are free, the last of them being B where ``condition`` is used.
+            condition: For a conditional model, the descriptions [B] that it is conditioned on.
+        """
+        if name not in self.decoders:
+            raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.decoders)}")
+        flat = z.reshape(-1, z.shape[-1])
+        if self.condition:
+            if condition is None or self.condition.name not in condition.values:
+                raise UsageError(f"this conditional model needs {self.condition.name} to generate {name}; give a description")
+            description = self.condition.describe(
+                condition.values[self.condition.name], condition.present[self.condition.name]
+            )
+            spread = description.to(flat.dtype).expand(*z.shape[:-1], description.shape[-1])
+            flat = torch.cat([flat, spread.reshape(-1, description.shape[-1])], -1)
+        parameters: Tensor = self.decoders[name](flat)
+        return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
+
+    def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
+        """log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; what is unknown is left out."""
+        parameters = self.decode(name, z, batch if self.condition else None)
+        return self.modalities[name].log_prob(parameters, batch.values[name], batch.present[name])
+
+    def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        """E[x_name | z]: an image [..., C, H, W], or attribute probabilities [..., A, V]."""
+        return self.modalities[name].mean(self.decode(name, z, condition))
+
+    def sample(
+        self, name: str, z: Tensor, generator: torch.Generator | None = None, condition: Batch | None = None
+    ) -> Tensor:
+        """A draw of x_name given z: an image [..., C, H, W] float, or attribute codes int64 [..., A]."""
+        return self.modalities[name].sample(self.decode(name, z, condition), generator)
+
+    @contextmanager
+    def frozen_decoders(self) -> Iterator[None]:
+        """Inside, decoders pass gradients to z but receive none, and batch norm uses its running statistics.
+
+        TELBO needs this in its unimodal terms (VE Section 2): q(z|x) and q(z|y) are fitted to the decoders as they will
+        be used, and must not change them.
+        """
+        trainable = [p for p in self.decoders.parameters() if p.requires_grad]
+        training = [m for m in self.decoders.modules() if m.training]
+        for parameter in trainable:
+            parameter.requires_grad_(False)
+        self.decoders.eval()
+        try:
+            yield
+        finally:
+            for parameter in trainable:
+                parameter.requires_grad_(True)
+            for module in training:
+                module.training = True

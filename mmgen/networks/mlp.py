@@ -1,0 +1,30 @@
+"""Fully connected image networks (WG use 512-512 on MNIST)."""
+
+import math
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+from torch import nn
+
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
+
+__all__ = ["Mlp"]
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+class Mlp(ImageNetwork):
+    """Flattened pixels through hidden layers and back."""
+
+    hidden: tuple[Annotated[int, Field(ge=1)], ...] = (512, 512)
+    """Sizes of the hidden layers of the encoder; the decoder mirrors them."""
+    activation: Literal["elu", "relu", "silu"] = "silu"
+    """Non-linearity."""
+
+    def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
+        layers = mlp([math.prod(shape), *self.hidden], ACTIVATIONS[self.activation], last=True)
+        return nn.Sequential(nn.Flatten(), layers), self.hidden[-1]
+
+    def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
+        layers = mlp([inputs, *reversed(self.hidden), math.prod(shape)], ACTIVATIONS[self.activation])
+        return nn.Sequential(layers, Reshape(shape))

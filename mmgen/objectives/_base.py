@@ -1,0 +1,80 @@
+"""What every objective is: a frozen dataclass of its weights that maps a model and a batch to a :class:`Bound`."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+
+from pydantic import ConfigDict
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.models.multimodal_vae import MultimodalVAE
+
+__all__ = ["CONFIG", "Bound", "Objective", "warmup"]
+
+CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What an objective returns; nothing else in the code base has its own sign or unit.
+
+    Attributes:
+        value: To maximise, nats per example [B].
+        terms: Its parts by name, unweighted, nats per example [B].
+        is_bound: Whether ``value`` is a lower bound on a log-likelihood of the data.
+    """
+
+    value: Tensor
+    terms: dict[str, Tensor] = field(default_factory=dict)
+    is_bound: bool = False
+
+
+class Objective(ABC):
+    """Base of all objectives; members are frozen pydantic dataclasses."""
+
+    default_inference: str = "joint"
+    """The inference that this objective is made for."""
+
+    @abstractmethod
+    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+        """The objective on a batch, with one sample of z per example.
+
+        Args:
+            model: The model.
+            batch: B examples.
+            step: Training step, for annealing; None means after all annealing, as in validation.
+        """
+
+    @property
+    @abstractmethod
+    def queries(self) -> frozenset[tuple[str, ...]]:
+        """The posteriors that it asks the model for, so that no other networks are built."""
+
+    @property
+    def generates(self) -> tuple[str, ...]:
+        """The modalities that the model decodes."""
+        return ("image", "attributes")
+
+    @property
+    def conditions_on(self) -> tuple[str, ...]:
+        """Modalities that decoders see besides z (CVAE)."""
+        return ()
+
+
+def warmup(step: int | None, steps: int) -> float:
+    """Weight of the KL term: rises from 0 to 1 over the first ``steps`` steps (CK Section 5.3, WG Section 4)."""
+    return 1.0 if step is None or step >= steps else step / steps
+
+
+def expected_log_likelihood(
+    model: MultimodalVAE, batch: Batch, q: DiagonalGaussian, names: tuple[str, ...]
+) -> dict[str, Tensor]:
+    """One-sample estimate of E_q[log p(x_m | z)] for each named modality, all from the same z; [B] nats each."""
+    z = q.sample()
+    return {name: model.log_likelihood(name, z, batch) for name in names}
+
+
+def prior_kl(q: DiagonalGaussian) -> Tensor:
+    """KL(q || p(z)) in nats [B], closed form."""
+    return q.kl(DiagonalGaussian.standard(*q.mean.shape, like=q.mean))

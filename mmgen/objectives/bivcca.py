@@ -1,0 +1,53 @@
+"""Mean of the two one-sided bounds of a bi-modal variational CCA.
+
+References:
+    Deep Variational Canonical Correlation Analysis (Wang, Yan, Lee, Livescu, 2016), arXiv:1610.03454
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from mmgen.batch import Batch
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+
+__all__ = ["Bivcca"]
+
+
+@dataclass(frozen=True, config=CONFIG)
+class Bivcca(Objective):
+    r"""Weighs the bound through q(z|x) against the bound through q(z|y).
+
+    .. math:: \mu \, L(q(z|x)) + (1 - \mu) \, L(q(z|y)), \quad
+              L(q) = E_q[\log p(x|z) + \lambda \log p(y|z)] - KL(q \,\|\, p(z))  \qquad \text{(VE Section 4)}
+    """
+
+    mu: Annotated[float, Field(ge=0, le=1)] = 0.7
+    """Weight of the image side (VE Section 5.1 uses 0.7)."""
+    attributes_weight: Annotated[float, Field(ge=0)] = 50.0
+    """lambda_y."""
+    beta: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of the divergences."""
+    kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the divergences are switched on."""
+
+    @property
+    def queries(self) -> frozenset[tuple[str, ...]]:
+        return frozenset([("image",), ("attributes",)])
+
+    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        terms = {}
+        value = batch.values["image"].new_zeros(batch.size)
+        for side, share in (("image", self.mu), ("attributes", 1 - self.mu)):
+            q = model.posterior(batch, (side,))
+            likelihoods = expected_log_likelihood(model, batch, q, ("image", "attributes"))
+            kl = prior_kl(q)
+            bound = likelihoods["image"] + self.attributes_weight * likelihoods["attributes"] - scale * kl
+            value = value + share * bound
+            terms[f"log p(image|z), z from {side}"] = likelihoods["image"]
+            terms[f"log p(attributes|z), z from {side}"] = likelihoods["attributes"]
+            terms[f"kl, z from {side}"] = kl
+        return Bound(value, terms, is_bound=self.attributes_weight == 1 and scale >= 1)

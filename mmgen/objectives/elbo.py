@@ -1,0 +1,61 @@
+"""The evidence lower bound: VAE, beta-VAE, joint VAE, and with inference from images alone CK's model.
+
+References:
+    Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114
+    beta-VAE (Higgins et al., 2017)
+    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Eq. 2
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from mmgen.batch import Batch
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+
+__all__ = ["Elbo"]
+
+
+@dataclass(frozen=True, config=CONFIG)
+class Elbo(Objective):
+    r"""One bound through one posterior.
+
+    .. math:: E_{q(z|g)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big] - \beta \, KL(q(z|g) \,\|\, p(z))  \qquad \text{(VE Eq. 1)}
+    """
+
+    modalities: tuple[str, ...] = ("image", "attributes")
+    """What is generated; ("image",) is the plain VAE."""
+    given: tuple[str, ...] = ("image",)
+    """What the posterior sees; ("image",) with both modalities generated is CK Eq. 2."""
+    image_weight: Annotated[float, Field(ge=0)] = 1.0
+    """lambda of the image likelihood."""
+    attributes_weight: Annotated[float, Field(ge=0)] = 1.0
+    """lambda of the attribute likelihood."""
+    beta: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of the divergence; above 1 is beta-VAE."""
+    kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the divergence is switched on."""
+
+    @property
+    def default_inference(self) -> str:  # type: ignore[override]  # depends on what is given, so no class constant
+        return "image-only" if self.given == ("image",) else "joint"
+
+    @property
+    def queries(self) -> frozenset[tuple[str, ...]]:
+        return frozenset([self.given])
+
+    @property
+    def generates(self) -> tuple[str, ...]:
+        return self.modalities
+
+    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+        q = model.posterior(batch, self.given)
+        likelihoods = expected_log_likelihood(model, batch, q, self.modalities)
+        kl = prior_kl(q)
+        weights = {"image": self.image_weight, "attributes": self.attributes_weight}
+        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        value = sum((weights[name] * term for name, term in likelihoods.items()), -scale * kl)
+        exact = all(weights[name] == 1 for name in self.modalities) and scale >= 1
+        return Bound(value, {f"log p({name}|z)": term for name, term in likelihoods.items()} | {"kl": kl}, exact)

@@ -1,0 +1,62 @@
+"""Joint bound with the unimodal posteriors pulled to the joint one.
+
+References:
+    Joint Multimodal Learning with Deep Generative Models (Suzuki, Nakayama, Matsuo, 2016), arXiv:1611.01891
+    Generative Models of Visually Grounded Imagination (Vedantam et al., 2018), Section 4 and Appendix A.1
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from mmgen.batch import Batch
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+
+__all__ = ["Jmvae"]
+
+
+@dataclass(frozen=True, config=CONFIG)
+class Jmvae(Objective):
+    r"""The divergence from q(z|x,y) to q(z|y) pulls q(z|y) to the aggregate posterior (VE Eq. 3, CK Eq. 5).
+
+    .. math:: elbo_{1,\lambda,1}(x, y) - \alpha \, [KL(q(z|x,y) \,\|\, q(z|y)) + KL(q(z|x,y) \,\|\, q(z|x))]
+
+    q(z|x,y) is not detached: it is pulled too.
+    """
+
+    attributes_weight: Annotated[float, Field(ge=0)] = 50.0
+    """lambda_y (VE: best 50)."""
+    alpha: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of the two divergences between posteriors (VE: 1)."""
+    beta: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of the divergence to the prior."""
+    kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the divergence to the prior is switched on."""
+
+    @property
+    def queries(self) -> frozenset[tuple[str, ...]]:
+        return frozenset([("image", "attributes"), ("image",), ("attributes",)])
+
+    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        joint = model.posterior(batch, ("image", "attributes"))
+        likelihoods = expected_log_likelihood(model, batch, joint, ("image", "attributes"))
+        kl = prior_kl(joint)
+        to_attributes = joint.kl(model.posterior(batch, ("attributes",)))
+        to_image = joint.kl(model.posterior(batch, ("image",)))
+        value = (
+            likelihoods["image"]
+            + self.attributes_weight * likelihoods["attributes"]
+            - scale * kl
+            - self.alpha * (to_attributes + to_image)
+        )
+        terms = {
+            "log p(image|z)": likelihoods["image"],
+            "log p(attributes|z)": likelihoods["attributes"],
+            "kl": kl,
+            "kl to q(z|attributes)": to_attributes,
+            "kl to q(z|image)": to_image,
+        }
+        return Bound(value, terms, is_bound=self.attributes_weight == 1 and scale >= 1)

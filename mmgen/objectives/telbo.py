@@ -1,0 +1,67 @@
+"""Triple ELBO: the joint bound, plus unimodal bounds that fit q(z|x) and q(z|y) to the frozen decoders.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam et al., 2018), Section 2, arXiv:1705.10762
+"""
+
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from mmgen.batch import Batch
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+
+__all__ = ["Telbo"]
+
+
+@dataclass(frozen=True, config=CONFIG)
+class Telbo(Objective):
+    r"""Sum of three bounds, each with the mean and variance of its own network.
+
+    .. math:: elbo_{1,\lambda,1}(x, y; \theta, \phi) + elbo_{1,1}(x; \phi_x) + elbo_{\gamma,1}(y; \phi_y)
+
+    In the last two the decoders are frozen: only :math:`\phi_x` and :math:`\phi_y` learn from them.
+    """
+
+    attributes_weight: Annotated[float, Field(ge=0)] = 50.0
+    """lambda_y of the joint bound (VE: best 50)."""
+    private_attributes_weight: Annotated[float, Field(ge=0)] = 50.0
+    """gamma, weight of log p(y|z) in the bound through q(z|y) (VE: best 50)."""
+    beta: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of all three divergences."""
+    kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the divergences are switched on."""
+
+    @property
+    def queries(self) -> frozenset[tuple[str, ...]]:
+        return frozenset([("image", "attributes"), ("image",), ("attributes",)])
+
+    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+        scale = self.beta * warmup(step, self.kl_warmup_steps)
+        joint = model.posterior(batch, ("image", "attributes"))
+        likelihoods = expected_log_likelihood(model, batch, joint, ("image", "attributes"))
+        from_image = model.posterior(batch, ("image",))
+        from_attributes = model.posterior(batch, ("attributes",))
+        with model.frozen_decoders():
+            image = expected_log_likelihood(model, batch, from_image, ("image",))["image"]
+            attributes = expected_log_likelihood(model, batch, from_attributes, ("attributes",))["attributes"]
+        kl, kl_image, kl_attributes = prior_kl(joint), prior_kl(from_image), prior_kl(from_attributes)
+        value = (
+            likelihoods["image"]
+            + self.attributes_weight * likelihoods["attributes"]
+            + image
+            + self.private_attributes_weight * attributes
+            - scale * (kl + kl_image + kl_attributes)
+        )
+        terms = {
+            "log p(image|z)": likelihoods["image"],
+            "log p(attributes|z)": likelihoods["attributes"],
+            "kl": kl,
+            "log p(image|z), z from image": image,
+            "kl, z from image": kl_image,
+            "log p(attributes|z), z from attributes": attributes,
+            "kl, z from attributes": kl_attributes,
+        }
+        return Bound(value, terms, is_bound=False)
