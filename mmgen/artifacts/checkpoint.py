@@ -1,0 +1,173 @@
+"""Checkpoints: weights of models, aggregates and classifiers, and training states, as safetensors files."""
+
+import hashlib
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmgen.artifacts.files import atomic_path, regular_file
+from mmgen.artifacts.header import (
+    HDF5_KINDS,
+    KINDS,
+    MAX_HEADER_BYTES,
+    ContentHash,
+    Header,
+    Parent,
+    from_json,
+    make_header,
+    parse_json,
+    printable,
+    to_json,
+)
+from mmgen.errors import ArtifactError
+
+if TYPE_CHECKING:
+    import torch
+
+__all__ = ["read_checkpoint", "read_safetensors_header", "write_checkpoint"]
+
+
+def _content(
+    kind: str, tensors: "Mapping[str, torch.Tensor]", settings: Mapping[str, Any], seed: int, parents: Iterable[Parent]
+) -> ContentHash:
+    import torch
+
+    content = ContentHash(kind, settings, seed, parents)
+    for name, tensor in tensors.items():
+        data = tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b""
+        content.add(name, str(tensor.dtype).removeprefix("torch."), tensor.shape, hashlib.sha256(data).hexdigest())
+    return content
+
+
+def write_checkpoint(
+    path: Path,
+    *,
+    kind: str,
+    tensors: "Mapping[str, torch.Tensor]",
+    settings: Mapping[str, Any],
+    seed: int,
+    parents: Iterable[Parent] = (),
+    facts: Mapping[str, Any] | None = None,
+    command: str = "",
+) -> Header:
+    """Write tensors and header, whole or not at all.
+
+    Args:
+        path: File to make.
+        kind: "model", "aggregate", "classifier" or "training-state".
+        tensors: By name, on any device; views and shared memory are copied.
+        settings: Effective settings, plain values.
+        seed: Seed of the run.
+        parents: Files that it was made from, see :func:`mmgen.artifacts.reference`.
+        facts: What was measured; not part of the content id.
+        command: The command that makes it again.
+
+    Returns:
+        The header as it was written.
+
+    Raises:
+        ArtifactError: The file system refuses.
+    """
+    import torch
+    from safetensors import SafetensorError
+    from safetensors.torch import save
+
+    assert kind in KINDS and kind not in HDF5_KINDS, f"'{kind}' is no kind of checkpoint"
+    parents = tuple(parents)
+    copies = {
+        name: tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
+    }
+    content = _content(kind, copies, settings, seed, parents)
+    header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
+    with atomic_path(path) as temporary:
+        try:
+            # In memory first: safetensors reports a full disk as an error of its own, the file object as an OSError.
+            data = save(copies, metadata={"mmgen": to_json(header)})
+        except SafetensorError as error:
+            raise ArtifactError(f"cannot write {path}: {error}") from error
+        with open(temporary, "wb") as file:
+            file.write(data)
+    return header
+
+
+def safetensors_metadata(path: Path) -> dict[str, Any]:
+    """The JSON header of a safetensors file, after checking that it describes exactly the bytes that follow it.
+
+    Raises:
+        ArtifactError: The file is truncated or no safetensors file.
+    """
+    size = regular_file(path)
+    try:
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            if length > min(MAX_HEADER_BYTES, size - 8):
+                raise ArtifactError(
+                    f"{path} is truncated or damaged: its header should have {length} bytes, the file has {size}; copy it again"
+                )
+            text = file.read(length)
+    except (OSError, struct.error) as error:
+        raise ArtifactError(f"cannot read {path}: {error}; check the file") from None
+    values = parse_json(text, f"{path}: the safetensors header")
+    try:
+        ends = [int(entry["data_offsets"][1]) for name, entry in values.items() if name != "__metadata__"]
+        metadata = values.get("__metadata__", {})
+        if not isinstance(metadata, dict):
+            raise TypeError("metadata are no table")
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
+        raise ArtifactError(f"{path}: its safetensors header is malformed; make the file again") from None
+    if 8 + length + max(ends, default=0) != size:
+        raise ArtifactError(
+            f"{path} is truncated or damaged: it has {size} bytes, expected {8 + length + max(ends, default=0)}; "
+            "make it again or copy it again"
+        )
+    return metadata
+
+
+def read_safetensors_header(path: Path) -> Header:
+    """The header of the safetensors file at ``path``; reads no tensor and does not need torch.
+
+    Raises:
+        ArtifactError: It is truncated, foreign, malformed or of a newer version.
+    """
+    text = safetensors_metadata(path).get("mmgen")
+    if not isinstance(text, str):
+        raise ArtifactError(
+            f"{path} is a safetensors file without an mmgen header, expected one that mmgen made; make it with mmgen train"
+        )
+    header = from_json(text, path)
+    if header.kind in HDF5_KINDS:
+        raise ArtifactError(
+            f"{path} is a safetensors file that calls itself a {header.kind}, which is an HDF5 file; make it again"
+        )
+    return header
+
+
+def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[str, torch.Tensor]]":
+    """Header and tensors (on the CPU) of a checkpoint, verified against the content id.
+
+    Args:
+        path: File to read.
+        kind: Expected kind; None takes any kind of checkpoint.
+
+    Raises:
+        ArtifactError: It is unreadable, truncated, foreign, of a newer version, of another kind, or damaged.
+    """
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    from mmgen.artifacts.lineage import require_kind
+
+    kinds = [kind] if kind is not None else [name for name in KINDS if name not in HDF5_KINDS]
+    header = require_kind(path, *kinds)
+    try:
+        tensors = load(Path(path).read_bytes())
+        found = _content(header.kind, tensors, header.settings, header.seed, header.parents).hexdigest()
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError, MemoryError) as error:
+        reason = printable(str(error).split("\n")[0], 160)
+        raise ArtifactError(f"cannot read {path}: its tensors are damaged ({reason}); make it again") from error
+    if found != header.content_id:
+        raise ArtifactError(
+            f"{path} is damaged: its tensors or settings do not match its content id; make it again or copy it again"
+        )
+    return header, tensors

@@ -1,0 +1,329 @@
+"""The dataset file: images, attributes, generative factors and splits, read by rows."""
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgen.artifacts.hdf5 import Array, array, explained, group, member_names, open_hdf5, read_text
+from mmgen.artifacts.header import ContentHash, Header, parse_json, printable
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.notation import UNKNOWN
+from mmgen.registry import unknown_name
+
+__all__ = ["PARTS", "AttributesInfo", "Dataset", "FactorInfo", "ImageInfo"]
+
+PARTS = ("train", "val", "test")
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
+_MAX_ATTRIBUTES = 4096
+
+
+@dataclass(frozen=True)
+class ImageInfo:
+    """An image modality.
+
+    Attributes:
+        name: Modality name.
+        shape: (C, H, W).
+        layout: "bits" (0 or 1, eight pixels to a byte) or "bytes" (0 to 255).
+    """
+
+    name: str
+    shape: tuple[int, int, int]
+    layout: str
+
+    @property
+    def scale(self) -> int:
+        """The stored value that stands for full intensity: 1 for bits, 255 for bytes."""
+        return 1 if self.layout == "bits" else 255
+
+    @property
+    def pixels(self) -> int:
+        """C * H * W."""
+        return self.shape[0] * self.shape[1] * self.shape[2]
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """Shape of one row on disk: (ceil(C * H * W / 8),) for bits, (C, H, W) for bytes."""
+        return ((self.pixels + 7) // 8,) if self.layout == "bits" else self.shape
+
+    def unpack(self, stored: np.ndarray) -> np.ndarray:
+        """Rows as stored to uint8 [n, C, H, W] with values 0 to ``scale``."""
+        if self.layout == "bits":
+            stored = np.unpackbits(stored, axis=1, count=self.pixels)
+        return stored.reshape(len(stored), *self.shape)
+
+    def pack(self, images: np.ndarray) -> np.ndarray:
+        """uint8 [n, C, H, W] with values 0 to ``scale`` to rows as stored; the inverse of :meth:`unpack`."""
+        return np.packbits(images.reshape(len(images), -1), axis=1) if self.layout == "bits" else images
+
+
+@dataclass(frozen=True)
+class AttributesInfo:
+    """A modality of categorical attributes.
+
+    Attributes:
+        name: Modality name.
+        names: Names of the A attributes.
+        values: For each attribute the names of its values; a value's code is its position.
+    """
+
+    name: str
+    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """V of each attribute."""
+        return tuple(len(values) for values in self.values)
+
+    def valid(self, codes: np.ndarray) -> bool:
+        """Whether all codes [n, A] are values of their attribute or unknown."""
+        return bool(((codes < np.array(self.sizes)) | (codes == UNKNOWN)).all())
+
+
+@dataclass(frozen=True)
+class FactorInfo:
+    """A generative factor: one number an example.
+
+    Attributes:
+        name: Factor name.
+        dtype: Number type.
+        unit: Its unit ("degree", "pixel"; "" for none).
+        meaning: What it is, in words.
+    """
+
+    name: str
+    dtype: np.dtype
+    unit: str
+    meaning: str
+
+
+def attributes_info(name: str, text_names: str, text_values: str, element: str) -> AttributesInfo:
+    """Attribute names and vocabularies out of a file, checked."""
+    names, values = parse_json(text_names, f"{element}@names"), parse_json(text_values, f"{element}@values")
+
+    def texts(value: Any, least: int, most: int) -> bool:
+        distinct = (
+            isinstance(value, list) and all(isinstance(item, str) for item in value) and len(set(value)) == len(value)
+        )
+        return distinct and least <= len(value) <= most
+
+    if not texts(names, 1, _MAX_ATTRIBUTES) or not isinstance(values, list) or len(values) != len(names):
+        raise ArtifactError(f"{element} does not name its attributes and their values; make the file again")
+    if not all(texts(vocabulary, 1, UNKNOWN) for vocabulary in values):
+        raise ArtifactError(f"{element} has an attribute without 1 to {UNKNOWN} distinct values; make the file again")
+    return AttributesInfo(name, tuple(names), tuple(tuple(vocabulary) for vocabulary in values))
+
+
+def _image_info(name: str, data: Any, path: Path) -> ImageInfo:
+    element = f"{path}: {data.name}"
+    shape, layout = parse_json(read_text(data, "shape", path), f"{element}@shape"), read_text(data, "layout", path)
+    if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and 0 < n < 2**20 for n in shape)):
+        raise ArtifactError(f"{element} has no shape [C, H, W]; make the file again")
+    if layout not in ("bits", "bytes"):
+        raise ArtifactError(
+            f"{element} has layout {printable(layout, 40)!r}, expected bits or bytes; make the file again"
+        )
+    return ImageInfo(name, (shape[0], shape[1], shape[2]), layout)
+
+
+class Dataset:
+    """An open dataset file. Rows are read on demand; nothing is decompressed before it is asked for.
+
+    Use it as a context manager or call :meth:`close`. Reading a damaged file raises :class:`ArtifactError` that names the
+    file and the element; asking for what the file does not have raises :class:`UsageError`.
+
+    Attributes:
+        path: The file.
+        header: Its header.
+        size: Number of examples N.
+        images: Image modalities by name.
+        attributes: Attribute modalities by name.
+        factors: Generative factors by name.
+        schemes: Names of the split schemes.
+        default_scheme: The scheme to use unless told otherwise.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self._file, self.header = open_hdf5(self.path, "dataset")
+        self._arrays: dict[str, Array] = {}
+        self._factor_arrays: dict[str, Array] = {}
+        self.images: dict[str, ImageInfo] = {}
+        self.attributes: dict[str, AttributesInfo] = {}
+        self.factors: dict[str, FactorInfo] = {}
+        self.size = 0
+        try:
+            self._read_structure()
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def open(cls, path: Path) -> "Dataset":
+        """Open the dataset at ``path``.
+
+        Raises:
+            ArtifactError: It is no readable dataset.
+        """
+        return cls(path)
+
+    def _read_structure(self) -> None:
+        modalities = group(self._file, "modalities", self.path)
+        for name in member_names(modalities, self.path):
+            self._read_modality(modalities, name)
+        sizes = {element.element: len(element) for element in self._arrays.values()}
+        if len(set(sizes.values())) != 1 or 0 in sizes.values():
+            raise ArtifactError(
+                f"{self.path}: its modalities have {sizes} rows, expected one number above 0; make it again"
+            )
+        self.size = next(iter(sizes.values()))
+        factors = group(self._file, "factors", self.path)
+        for name in member_names(factors, self.path):
+            data = array(factors, name, self.path, shape=(self.size,))
+            self._factor_arrays[name] = data
+            self.factors[name] = FactorInfo(name, data.dtype, data.text("unit"), data.text("meaning"))
+        self._splits = group(self._file, "splits", self.path)
+        self.schemes: list[str] = member_names(self._splits, self.path)
+        self.default_scheme = read_text(self._splits, "default", self.path) if self.schemes else ""
+        if self.schemes and self.default_scheme not in self.schemes:
+            raise ArtifactError(f"{self.path}: the default split scheme is not among its schemes; make the file again")
+
+    def _read_modality(self, modalities: Any, name: str) -> None:
+        # The attributes say which shape to expect, so the array is looked at twice, the first time for any shape.
+        with explained(self.path, f"/modalities/{printable(name, 100)}"):
+            if not NAME.match(name):
+                raise ArtifactError(
+                    f"{self.path}: modality name {printable(name, 100)!r} is not allowed; make it again"
+                )
+            link = modalities.get(name, getlink=True)
+            if type(link).__name__ != "HardLink":
+                raise ArtifactError(
+                    f"{self.path}: /modalities/{name} is a link to elsewhere, which is refused; make it again"
+                )
+            data = modalities[name]
+        kind = read_text(data, "kind", self.path)
+        if kind == "image":
+            image = _image_info(name, data, self.path)
+            self.images[name] = image
+            shape: tuple[int | None, ...] = (None, *image.stored_shape)
+        elif kind == "attributes":
+            texts = read_text(data, "names", self.path), read_text(data, "values", self.path)
+            info = attributes_info(name, *texts, f"{self.path}: {data.name}")
+            self.attributes[name] = info
+            shape = (None, len(info.names))
+        else:
+            raise ArtifactError(
+                f"{self.path}: modality '{name}' is of kind {printable(kind, 40)!r}, expected image or attributes; make it again"
+            )
+        self._arrays[name] = array(modalities, name, self.path, dtype="uint8", shape=shape)
+
+    def close(self) -> None:
+        """Close the file."""
+        with explained(self.path):
+            self._file.close()
+
+    def __enter__(self) -> "Dataset":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        return f"Dataset({str(self.path)!r}, size={self.size}, modalities={sorted(self._arrays)})"
+
+    def _rows(self, rows: slice | np.ndarray) -> slice | np.ndarray:
+        if isinstance(rows, slice):
+            start, stop, step = rows.indices(self.size)
+            return slice(start, max(start, stop), step) if step > 0 else np.arange(start, stop, step)
+        rows = np.asarray(rows)
+        rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
+        if rows.ndim != 1 or (len(rows) and (rows.min() < 0 or rows.max() >= self.size)):
+            raise UsageError(f"rows outside 0 to {self.size - 1} asked of {self.path}; ask for rows that it has")
+        return rows
+
+    def read_packed(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Rows of a modality as stored: uint8, see :attr:`ImageInfo.stored_shape`.
+
+        Args:
+            name: Modality.
+            rows: A slice, or row numbers in any order.
+        """
+        if name not in self._arrays:
+            raise UsageError(unknown_name("modality", name, sorted(self._arrays)))
+        return self._arrays[name].read(self._rows(rows))
+
+    def read_image(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Images uint8 [n, C, H, W] with values 0 to ``images[name].scale``."""
+        if name not in self.images:
+            raise UsageError(unknown_name("image modality", name, sorted(self.images)))
+        return self.images[name].unpack(self.read_packed(name, rows))
+
+    def read_attributes(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Attribute codes uint8 [n, A]; 255 is unknown."""
+        if name not in self.attributes:
+            raise UsageError(unknown_name("attributes modality", name, sorted(self.attributes)))
+        codes = self.read_packed(name, rows)
+        if not self.attributes[name].valid(codes):
+            raise ArtifactError(f"{self.path}: /modalities/{name} holds codes of no value; make the file again")
+        return codes
+
+    @property
+    def factor_names(self) -> list[str]:
+        """Names of the generative factors."""
+        return list(self.factors)
+
+    def factor(self, name: str) -> np.ndarray:
+        """A generative factor [N]."""
+        if name not in self.factors:
+            raise UsageError(unknown_name("factor", name, sorted(self.factors)))
+        return self._factor_arrays[name].read()
+
+    def _scheme(self, scheme: str) -> Any:
+        if scheme not in self.schemes:
+            raise UsageError(unknown_name("split scheme", scheme, self.schemes))
+        return group(self._splits, scheme, self.path)
+
+    def scheme_meaning(self, scheme: str) -> str:
+        """What a split scheme is, in words."""
+        return read_text(self._scheme(scheme), "meaning", self.path)
+
+    def split(self, scheme: str, part: str) -> np.ndarray:
+        """Row numbers int64, increasing, of part "train", "val" or "test" of a split scheme."""
+        if part not in PARTS:
+            raise UsageError(unknown_name("part of a split", part, PARTS))
+        rows = array(self._scheme(scheme), part, self.path, dtype="int64", shape=(None,)).read()
+        if len(rows) and (rows[0] < 0 or rows[-1] >= self.size or (np.diff(rows) <= 0).any()):
+            raise ArtifactError(
+                f"{self.path}: /splits/{scheme}/{part} holds no increasing row numbers; make the file again"
+            )
+        return rows
+
+    def verify(self) -> None:
+        """Read everything and compare it with the content id.
+
+        Raises:
+            ArtifactError: Something in the file is damaged or was changed.
+        """
+        content = ContentHash("dataset", self.header.settings, self.header.seed, self.header.parents)
+        for name in self._arrays:
+            content.add_array(f"modalities/{name}", self.read_packed(name))
+        for name in self.factors:
+            content.add_array(f"factors/{name}", self.factor(name))
+        for scheme in self.schemes:
+            for part in PARTS:
+                content.add_array(f"splits/{scheme}/{part}", self.split(scheme, part))
+        if content.hexdigest() != self.header.content_id:
+            raise ArtifactError(f"{self.path} is damaged: its data do not match its content id; make it again")
+
+
+def names_json(info: AttributesInfo) -> tuple[str, str]:
+    """Attribute names and vocabularies as ASCII JSON."""
+    return json.dumps(info.names), json.dumps(info.values)

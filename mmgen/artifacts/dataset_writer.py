@@ -1,0 +1,252 @@
+"""Writing a dataset file, rows in order, in bounded memory."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from mmgen.artifacts.dataset import NAME, PARTS, AttributesInfo, ImageInfo, names_json
+from mmgen.artifacts.files import atomic_path
+from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, create, write_array, write_header, write_text
+from mmgen.artifacts.header import ContentHash, Header, Parent, dtype_name, make_header
+from mmgen.notation import UNKNOWN
+
+__all__ = ["DatasetWriter"]
+
+
+class DatasetWriter:
+    """Makes a dataset file; it appears under its name when the block ends without an error, complete.
+
+    First say what there is (``add_image``, ``add_attributes``, ``add_factor``), then ``write`` all rows in order, and
+    ``add_splits`` at any time. Misuse (rows out of order or missing, wrong shapes or codes) is a bug: ``ValueError``.
+
+    Args:
+        path: File to make.
+        size: Number of examples N.
+        settings: Effective settings of the recipe. With the seed they must determine the data; leave out what does not
+            (workers, paths).
+        seed: Seed of the recipe.
+        command: The command that makes the file again.
+        parents: Artifacts that it is made from.
+        facts: What is measured on the way; ``writer.facts`` may be changed until the block ends.
+        chunk_bytes: Size of a chunk before compression; does not change the content id.
+        compression: gzip level 1 to 9; does not change the content id.
+
+    Raises:
+        ArtifactError: The file system refuses.
+
+    Example:
+        >>> import tempfile
+        >>> from mmgen.artifacts import Dataset
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = Path(folder.name) / "dots.h5"
+        >>> with DatasetWriter(path, size=2, settings={"recipe": "dots"}, seed=0) as writer:
+        ...     writer.add_image("image", shape=(1, 2, 2), layout="bytes")
+        ...     writer.add_attributes("attributes", {"colour": ["black", "white"]})
+        ...     images = np.array([0, 255], np.uint8)[:, None, None, None].repeat(2, 2).repeat(2, 3)
+        ...     writer.write(0, images={"image": images}, attributes={"attributes": np.array([[0], [1]], np.uint8)})
+        ...     writer.add_splits("iid", train=[0], val=[], test=[1])
+        >>> with Dataset.open(path) as dataset:
+        ...     dataset.read_image("image", dataset.split("iid", "test")).tolist()
+        [[[[255, 255], [255, 255]]]]
+        >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        size: int,
+        settings: Mapping[str, Any],
+        seed: int,
+        command: str = "",
+        *,
+        parents: Iterable[Parent] = (),
+        facts: Mapping[str, Any] | None = None,
+        chunk_bytes: int = CHUNK_BYTES,
+        compression: int = 1,
+    ) -> None:
+        _need(size >= 1, f"a dataset has at least one example, got size {size}")
+        self.path, self.size, self.settings, self.seed, self.command = Path(path), size, dict(settings), seed, command
+        self.parents, self.facts = tuple(parents), dict(facts or {})
+        self.header: Header | None = None
+        self._options: dict[str, int] = {"chunk_bytes": chunk_bytes, "compression": compression}
+        self._images: dict[str, ImageInfo] = {}
+        self._attributes: dict[str, AttributesInfo] = {}
+        self._columns: dict[str, ArrayWriter] = {}  # by path in the file
+        self._splits: dict[str, ArrayWriter] = {}
+        self._schemes: list[str] = []
+        self._next = 0
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "DatasetWriter":
+        with ExitStack() as stack:
+            temporary = stack.enter_context(atomic_path(self.path))
+            self._file = create(temporary)
+            stack.callback(self._file.close)
+            for name in ("modalities", "factors", "splits"):
+                self._file.create_group(name)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        # The stack closes the file first and then renames it, or removes it when an error is on its way.
+        if error is not None:
+            return self._stack.__exit__(kind, error, trace)
+        with self._stack:
+            self._finish()
+        return None
+
+    def _column(self, where: str, shape: tuple[int, ...], dtype: Any) -> Any:
+        folder, name = where.split("/")
+        _need(bool(NAME.match(name)), f"'{name}' is no name: letters, digits, '_', '-' and '.', first a letter")
+        _need(where not in self._columns, f"'{where}' is added twice")
+        _need(self._next == 0, f"'{where}' is added after the first rows")
+        column = ArrayWriter(self._file[folder], name, (self.size, *shape), dtype, **self._options)
+        self._columns[where] = column
+        return column.data
+
+    def add_image(self, name: str, shape: Sequence[int], layout: str = "bytes") -> None:
+        """An image modality.
+
+        Args:
+            name: Modality name.
+            shape: (C, H, W).
+            layout: "bytes": rows uint8 [n, C, H, W]. "bits": rows uint8 [n, ceil(C * H * W / 8)] as ``np.packbits`` makes
+                them of the flattened pixels, the unused last bits 0.
+        """
+        _need(layout in ("bits", "bytes"), f"layout '{layout}' is neither bits nor bytes")
+        channels, height, width = (int(n) for n in shape)
+        info = ImageInfo(name, (channels, height, width), layout)
+        data = self._column(f"modalities/{name}", info.stored_shape, np.uint8)
+        self._images[name] = info
+        for key, text in {
+            "kind": "image", "layout": layout, "shape": json.dumps(info.shape), "range": json.dumps([0, info.scale]),
+        }.items():  # fmt: skip
+            write_text(data, key, text)
+
+    def add_attributes(self, name: str, values: Mapping[str, Sequence[str]]) -> None:
+        """A modality of categorical attributes; rows are uint8 codes [n, A], 255 unknown.
+
+        Args:
+            name: Modality name.
+            values: For every attribute the names of its values, in the order of their codes.
+        """
+        info = AttributesInfo(name, tuple(values), tuple(tuple(names) for names in values.values()))
+        _need(bool(info.names), "a modality of attributes has at least one attribute")
+        for attribute, vocabulary in zip(info.names, info.values, strict=True):
+            good = 1 <= len(vocabulary) <= UNKNOWN and len(set(vocabulary)) == len(vocabulary)
+            _need(good, f"attribute '{attribute}' needs 1 to {UNKNOWN} distinct values")
+        data = self._column(f"modalities/{name}", (len(info.names),), np.uint8)
+        self._attributes[name] = info
+        text_names, text_values = names_json(info)
+        for key, text in {"kind": "attributes", "names": text_names, "values": text_values}.items():
+            write_text(data, key, text)
+
+    def add_factor(self, name: str, dtype: Any, unit: str = "", meaning: str = "") -> None:
+        """A generative factor: one number an example; NaN where there is none.
+
+        Args:
+            name: Factor name.
+            dtype: Integer or floating type.
+            unit: Its unit ("degree", "pixel").
+            meaning: What it is, in words.
+        """
+        _need(np.dtype(dtype).kind in "iuf", f"factor '{name}' has type {np.dtype(dtype)}, expected integers or floats")
+        data = self._column(f"factors/{name}", (), dtype)
+        write_text(data, "unit", unit)
+        write_text(data, "meaning", meaning)
+
+    def write(
+        self,
+        start: int,
+        images: Mapping[str, np.ndarray] | None = None,
+        attributes: Mapping[str, np.ndarray] | None = None,
+        factors: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """Write rows ``start`` to ``start + n`` of everything that was added; ``start`` is where the last call ended."""
+        _need(start == self._next, f"rows must come in order: got {start}, expected {self._next}")
+        rows = {f"modalities/{name}": np.asarray(values) for name, values in (images or {}).items()}
+        rows |= {f"modalities/{name}": np.asarray(values) for name, values in (attributes or {}).items()}
+        rows |= {f"factors/{name}": np.asarray(values) for name, values in (factors or {}).items()}
+        _need(rows.keys() == self._columns.keys(), f"got rows of {sorted(rows)}, expected {sorted(self._columns)}")
+        lengths = {len(values) for values in rows.values()}
+        _need(len(lengths) == 1, f"all rows of one call must be equally many, got {lengths}")
+        n = lengths.pop()
+        _need(start + n <= self.size, f"{start + n} rows are more than the {self.size} promised")
+        for where, values in rows.items():
+            self._check_rows(where, values)
+        for where, values in rows.items():
+            self._columns[where].append(values.astype(self._columns[where].dtype, copy=False))
+        self._next += n
+
+    def _check_rows(self, where: str, values: np.ndarray) -> None:
+        column, name = self._columns[where], where.split("/")[1]
+        _need(
+            values.shape[1:] == column.shape[1:],
+            f"{where}: rows of shape {values.shape[1:]}, expected {column.shape[1:]}",
+        )
+        if where.startswith("factors/"):
+            _need(np.can_cast(values.dtype, column.dtype, "same_kind"), f"{where}: {values.dtype} is no {column.dtype}")
+            return
+        _need(values.dtype == np.uint8, f"{where}: rows are {values.dtype}, expected uint8")
+        image = self._images.get(name)
+        if image is None:
+            _need(self._attributes[name].valid(values), f"{where}: a code is no value of its attribute, nor {UNKNOWN}")
+        elif image.layout == "bits" and image.pixels % 8:
+            unused = (1 << (8 - image.pixels % 8)) - 1
+            _need(not (values[:, -1] & unused).any(), f"{where}: the unused last bits are not 0")
+
+    def add_splits(self, scheme: str, *, train: Any, val: Any, test: Any, meaning: str = "") -> None:
+        """A split scheme: disjoint row numbers of its three parts. "iid" is the default scheme, else the first added.
+
+        Args:
+            scheme: Name of the scheme.
+            train: Row numbers, in any order; stored sorted.
+            val: Row numbers.
+            test: Row numbers.
+            meaning: What the scheme is, in words.
+        """
+        _need(
+            bool(NAME.match(scheme)) and scheme not in self._schemes,
+            f"split scheme '{scheme}' is no name or added twice",
+        )
+        parts = {
+            part: np.sort(np.asarray(rows, np.int64)) for part, rows in zip(PARTS, (train, val, test), strict=True)
+        }
+        together = np.sort(np.concatenate(list(parts.values())))
+        _need(
+            not len(together) or (together[0] >= 0 and together[-1] < self.size),
+            f"split '{scheme}' has rows out of range",
+        )
+        _need(not (np.diff(together) == 0).any(), f"split '{scheme}' has a row twice")
+        self._schemes.append(scheme)
+        folder = self._file["splits"].create_group(scheme)
+        write_text(folder, "meaning", meaning)
+        for part, rows in parts.items():
+            self._splits[f"splits/{scheme}/{part}"] = write_array(folder, part, rows)
+
+    def _finish(self) -> None:
+        _need(self._next == self.size, f"{self._next} rows written, expected {self.size}")
+        _need(bool(self._images or self._attributes), "a dataset has at least one modality")
+        content = ContentHash("dataset", self.settings, self.seed, self.parents)
+        for where, column in (self._columns | self._splits).items():
+            column.flush()
+            content.add(where, dtype_name(column.dtype), column.shape, column.hexdigest())
+        if self._schemes:
+            write_text(self._file["splits"], "default", "iid" if "iid" in self._schemes else self._schemes[0])
+        self.header = make_header(
+            "dataset", content, settings=self.settings, seed=self.seed, parents=self.parents, facts=self.facts,
+            command=self.command,
+        )  # fmt: skip
+        write_header(self._file, self.header)
+
+
+def _need(condition: bool, message: str) -> None:
+    if not condition:
+        raise ValueError(message)

@@ -1,0 +1,125 @@
+"""Writing files so that a reader never sees half of one, and looking at files before trusting them."""
+
+import errno
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mmgen.errors import ArtifactError
+
+__all__ = ["atomic_path", "regular_file", "write_text_atomic"]
+
+_ADVICE = {
+    errno.ENOSPC: "free some space or choose another folder",
+    errno.EDQUOT: "free some space or choose another folder",
+    errno.EFBIG: "choose a folder that takes files of this size",
+    errno.EACCES: "choose a folder that you may write to",
+    errno.EPERM: "choose a folder that you may write to",
+    errno.EROFS: "choose a folder that you may write to",
+    errno.ENOENT: "make the folder first",
+    errno.ENOTDIR: "choose a path in a folder",
+    errno.EISDIR: "choose the name of a file",
+    errno.ENAMETOOLONG: "choose a shorter name",
+}
+
+_STALE_SECONDS = 24 * 3600
+"""A temporary file untouched for this long belongs to a writer that was killed."""
+
+
+def _cannot_write(final: Path, error: OSError) -> ArtifactError:
+    code = error.errno or 0
+    if code in (errno.ENOENT, errno.ENOTDIR) and not final.parent.is_dir():
+        reason = f"{final.parent} is no folder"
+    else:
+        reason = os.strerror(code) if code else str(error).split("\n")[0]
+    return ArtifactError(f"cannot write {final}: {reason}; {_ADVICE.get(code, 'choose another place')}")
+
+
+def _sync(path: Path, flags: int) -> None:
+    descriptor = os.open(path, flags)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove_stale(folder: Path, prefix: str) -> None:
+    """Remove what killed writers of the same file left behind; trouble with that is nobody's trouble."""
+    with suppress(OSError):
+        for entry in os.scandir(folder):
+            if entry.name.startswith(prefix) and entry.name.endswith(".part"):
+                with suppress(OSError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > _STALE_SECONDS:
+                        os.unlink(entry.path)
+
+
+@contextmanager
+def atomic_path(final: Path) -> Iterator[Path]:
+    """A temporary path to write to, which becomes ``final`` when the block ends without an error.
+
+    The temporary file is hidden and in the same folder; it is synced, renamed over ``final`` in one step, and the folder
+    is synced. Any error removes it and leaves an older ``final`` as it was.
+
+    Raises:
+        ArtifactError: The file system refuses (full, read-only, no such folder).
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with atomic_path(Path(folder) / "notes.txt") as path:
+        ...         _ = path.write_text("whole or not at all")
+        ...     (Path(folder) / "notes.txt").read_text()
+        'whole or not at all'
+    """
+    final = Path(final)
+    prefix = f".{final.name[:60]}."
+    temporary = final.parent / f"{prefix}{secrets.token_hex(6)}.part"
+    try:
+        if final.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        _remove_stale(final.parent, prefix)
+        yield temporary
+        _sync(temporary, os.O_RDONLY)
+        os.replace(temporary, final)
+        # The data are safe already; some file systems cannot sync a folder, and that must not fail the work.
+        with suppress(OSError):
+            _sync(final.parent, os.O_RDONLY)
+    except OSError as error:
+        # Trouble with another file that the block happened to read is not ours to explain.
+        if error.filename is not None and os.path.dirname(os.fspath(error.filename)) != os.fspath(temporary.parent):
+            raise
+        raise _cannot_write(final, error) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+
+
+def write_text_atomic(final: Path, text: str) -> None:
+    """Write ``text`` as UTF-8 to ``final``, whole or not at all.
+
+    Raises:
+        ArtifactError: The file system refuses.
+    """
+    with atomic_path(final) as temporary:
+        temporary.write_bytes(text.encode("utf-8"))
+
+
+def regular_file(path: Path) -> int:
+    """Size in bytes of the file at ``path``, after making sure that it is one (a pipe would block its reader for ever).
+
+    Raises:
+        ArtifactError: There is no such file, or it is a folder, a device or a pipe.
+    """
+    try:
+        status = os.stat(path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise ArtifactError(f"cannot read {path}: {reason}; check the path") from None
+    if not stat.S_ISREG(status.st_mode):
+        what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
+        raise ArtifactError(f"cannot read {path}: it is {what}, expected a file that mmgen made")
+    return status.st_size

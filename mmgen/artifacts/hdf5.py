@@ -1,0 +1,304 @@
+"""Reading and writing HDF5 with distrust: hard links, plain chunked checksummed arrays of an honest size, and no more.
+
+HDF5 files can point into other files (external and soft links, external and virtual storage), ask for filter plug-ins,
+and declare arrays far larger than what they hold. None of that is part of the format, so a file that has it is refused.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+
+from mmgen.artifacts.files import regular_file
+from mmgen.artifacts.header import HDF5_KINDS, MAX_HEADER_BYTES, Header, from_json, little_endian, printable, to_json
+from mmgen.errors import ArtifactError
+
+__all__ = ["Array", "ArrayWriter", "array", "create", "explained", "group", "member_names", "open_hdf5", "read_text"]
+
+SIGNATURE = b"\x89HDF\r\n\x1a\n"
+CHUNK_BYTES = 2**20
+_MAX_CHUNK_BYTES = 64 * 2**20
+_FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
+_MAX_RATIO = 1100  # deflate cannot do better than 1032 to 1
+_TROUBLE = (
+    OSError, KeyError, RuntimeError, ValueError, TypeError, OverflowError, MemoryError, AttributeError, SystemError,
+    IndexError,
+)  # fmt: skip
+
+
+@contextmanager
+def explained(path: Path, element: str = "") -> Iterator[None]:
+    """Turn what h5py raises while reading ``element`` into an :class:`ArtifactError` that names path and element."""
+    try:
+        yield
+    except _TROUBLE as error:
+        reason = printable(str(error).split("\n")[0], 160) or type(error).__name__
+        where = f" at {element}" if element else ""
+        raise ArtifactError(
+            f"cannot read {path}{where}: the file is truncated or damaged ({reason}); make it again or copy it again"
+        ) from error
+
+
+def _refuse(path: Path, element: str, what: str) -> ArtifactError:
+    return ArtifactError(f"{path}: {printable(element, 100)} {what}; this is no file that mmgen makes, make it again")
+
+
+def read_text(item: Any, name: str, path: Path) -> str:
+    """The text attribute ``name`` of an HDF5 group or array.
+
+    Raises:
+        ArtifactError: It is missing, no text, or too long.
+    """
+    element = f"{item.name}@{name}"
+    with explained(path, element):
+        if name not in item.attrs:
+            raise _refuse(path, element, "is missing")
+        attribute = item.attrs.get_id(name)
+        if attribute.shape != () or h5py.check_string_dtype(attribute.dtype) is None:
+            raise _refuse(path, element, "is no text")
+        if attribute.dtype.itemsize > MAX_HEADER_BYTES:
+            raise _refuse(path, element, "is too long")
+        value = item.attrs[name]
+        return value.decode("utf-8") if isinstance(value, bytes) else str(value)
+
+
+def write_text(item: Any, name: str, text: str) -> None:
+    """Store ``text`` as UTF-8 in an attribute of fixed length, which lies under the checksum of the object's header."""
+    data = text.encode("utf-8")
+    item.attrs.create(name, data, dtype=h5py.string_dtype("utf-8", max(1, len(data))))
+
+
+def _hard(parent: Any, name: str, path: Path) -> None:
+    element = f"{parent.name.rstrip('/')}/{name}"
+    link = parent.get(name, getlink=True)
+    if link is None:
+        raise _refuse(path, element, "is missing")
+    if not isinstance(link, h5py.HardLink):
+        raise _refuse(path, element, f"is a {type(link).__name__}, expected data in the file itself")
+
+
+def group(parent: Any, name: str, path: Path) -> Any:
+    """The group ``name`` of ``parent``, reached by a hard link.
+
+    Raises:
+        ArtifactError: It is missing, a link to elsewhere, or no group.
+    """
+    with explained(path, name):
+        _hard(parent, name, path)
+        child = parent[name]
+        if not isinstance(child, h5py.Group):
+            raise _refuse(path, child.name, "is no group")
+        return child
+
+
+def member_names(parent: Any, path: Path) -> list[str]:
+    """Names of the members of a group, sorted."""
+    with explained(path, parent.name):
+        return sorted(parent.keys())
+
+
+class Array:
+    """A checked array in an open file; reading rows raises nothing but :class:`ArtifactError`."""
+
+    def __init__(self, data: Any, path: Path) -> None:
+        self.data, self.path, self.element = data, path, str(data.name)
+        self.shape: tuple[int, ...] = tuple(data.shape)
+        self.dtype: np.dtype = data.dtype.newbyteorder("=")
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def text(self, name: str) -> str:
+        """The text attribute ``name``."""
+        return read_text(self.data, name, self.path)
+
+    def read(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Rows in the order asked for (repetitions allowed), in the machine's byte order.
+
+        Rows asked for by number are gathered chunk by chunk, because h5py's own fancy indexing is slow.
+        """
+        with explained(self.path, self.element):
+            if isinstance(rows, slice):
+                return np.asarray(self.data[rows]).astype(self.dtype, copy=False)
+            result = np.empty((len(rows), *self.shape[1:]), self.dtype)
+            step = self.data.chunks[0]
+            order = np.argsort(rows, kind="stable")
+            wanted = rows[order]
+            block_of = wanted // step
+            edges = np.flatnonzero(np.diff(block_of, prepend=-1, append=-1)) if len(rows) else np.zeros(0, np.int64)
+            for first, last in zip(edges[:-1], edges[1:], strict=True):
+                low, high = int(wanted[first]), int(wanted[last - 1]) + 1
+                result[order[first:last]] = self.data[low:high][wanted[first:last] - low]
+            return result
+
+
+def array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape: tuple[int | None, ...]) -> Array:
+    """The array ``name`` of ``parent``, after checking everything about it that does not need its data.
+
+    Args:
+        parent: Open group.
+        name: Name in the group.
+        path: The file, for messages.
+        dtype: Expected numpy type; None takes any number type.
+        shape: Expected shape; None takes any length of that axis.
+
+    Raises:
+        ArtifactError: It is not what the format allows, or declares more data than the file holds.
+    """
+    with explained(path, f"{parent.name.rstrip('/')}/{name}"):
+        _hard(parent, name, path)
+        data = parent[name]
+        element = data.name
+        if not isinstance(data, h5py.Dataset):
+            raise _refuse(path, element, "is no array")
+        found = data.dtype
+        if found.kind not in "biuf" or (dtype is not None and found.newbyteorder("=") != np.dtype(dtype)):
+            raise _refuse(path, element, f"has type {found}, expected {dtype or 'numbers'}")
+        actual = data.shape
+        if (
+            actual is None
+            or len(actual) != len(shape)
+            or any(w not in (None, g) for w, g in zip(shape, actual, strict=True))
+        ):
+            wanted = ", ".join("any" if want is None else str(want) for want in shape)
+            raise _refuse(path, element, f"has shape {actual}, expected ({wanted})")
+        plan = data.id.get_create_plist()
+        filters = {plan.get_filter(i)[0] for i in range(plan.get_nfilters())}
+        if plan.get_layout() != h5py.h5d.CHUNKED or h5py.h5z.FILTER_FLETCHER32 not in filters or filters - _FILTERS:
+            raise _refuse(path, element, "is not stored in checksummed chunks with gzip only")
+        size, chunk = data.size * found.itemsize, int(np.prod(data.chunks, dtype=object)) * found.itemsize
+        held = data.id.get_storage_size()
+        if chunk > _MAX_CHUNK_BYTES or size > _MAX_RATIO * held:
+            raise _refuse(path, element, f"declares {size} bytes in chunks of {chunk} where the file holds {held}")
+        return Array(data, path)
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[Any]:
+    # Finished files never change, so no lock is needed, and locks fail on some network and read-only file systems.
+    with explained(path):
+        file = h5py.File(path, "r", locking=False)
+    try:
+        yield file
+    finally:
+        with explained(path):
+            file.close()
+
+
+def hdf5_header(file: Any, path: Path) -> Header:
+    """The header of an open HDF5 file.
+
+    Raises:
+        ArtifactError: mmgen did not make the file, or its header is malformed.
+    """
+    with explained(path):
+        if "mmgen" not in file.attrs:
+            raise ArtifactError(
+                f"{path} is an HDF5 file without an mmgen header, expected one that mmgen made; make it with mmgen make-data"
+            )
+    header = from_json(read_text(file, "mmgen", path), path)
+    if header.kind not in HDF5_KINDS:
+        raise ArtifactError(
+            f"{path} is an HDF5 file that calls itself a {header.kind}, which is a safetensors file; make it again"
+        )
+    return header
+
+
+def open_hdf5(path: Path, kind: str | None = None) -> tuple[Any, Header]:
+    """Open an artifact in HDF5 for reading; the caller closes the file.
+
+    Raises:
+        ArtifactError: It is unreadable, foreign, of a newer version or not of ``kind``.
+    """
+    from mmgen.artifacts.lineage import require_kind
+
+    if kind is not None:
+        require_kind(path, kind)
+    else:
+        regular_file(path)
+    with explained(path):
+        file = h5py.File(path, "r", locking=False)
+    try:
+        return file, hdf5_header(file, path)
+    except BaseException:
+        file.close()
+        raise
+
+
+def read_hdf5_header(path: Path) -> Header:
+    """The header of the HDF5 file at ``path``."""
+    with _opened(path) as file:
+        return hdf5_header(file, path)
+
+
+def create(path: Path) -> Any:
+    """A new HDF5 file. Format 1.10 puts a checksum on all metadata and is read by every h5py since 2018."""
+    return h5py.File(path, "w", libver=("v110", "v110"), locking=False)
+
+
+def write_header(file: Any, header: Header) -> None:
+    write_text(file, "mmgen", to_json(header))
+
+
+class ArrayWriter:
+    """An array of known shape, written from its first row to its last in whole chunks, and hashed on the way.
+
+    Args:
+        parent: Open group.
+        name: Name in the group.
+        shape: Final shape, rows first.
+        dtype: Number type.
+        chunk_bytes: Size of a chunk before compression, roughly.
+        compression: gzip level, 1 to 9.
+    """
+
+    def __init__(
+        self, parent: Any, name: str, shape: tuple[int, ...], dtype: Any,
+        chunk_bytes: int = CHUNK_BYTES, compression: int = 1,
+    ) -> None:  # fmt: skip
+        self.shape, self.dtype = shape, np.dtype(dtype).newbyteorder("<")
+        row_bytes = max(1, int(np.prod(shape[1:])) * self.dtype.itemsize)
+        rows = max(1, min(chunk_bytes // row_bytes, max(1, shape[0])))
+        self.data = parent.create_dataset(
+            name, shape, self.dtype, chunks=(rows, *shape[1:]), maxshape=shape if shape[0] else (None, *shape[1:]),
+            compression="gzip", compression_opts=compression, shuffle=self.dtype.itemsize > 1, fletcher32=True,
+        )  # fmt: skip
+        self._buffer = np.empty((rows, *shape[1:]), self.dtype)
+        self._filled = 0
+        self.written = 0
+        self._hash = hashlib.sha256()
+
+    def append(self, rows: np.ndarray) -> None:
+        """Write the next rows."""
+        rows = little_endian(rows)
+        self._hash.update(np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
+        taken = 0
+        while taken < len(rows):
+            n = min(len(rows) - taken, len(self._buffer) - self._filled)
+            self._buffer[self._filled : self._filled + n] = rows[taken : taken + n]
+            self._filled += n
+            taken += n
+            if self._filled == len(self._buffer):
+                self.flush()
+
+    def flush(self) -> None:
+        """Hand what is buffered to HDF5 (less than a chunk only at the end)."""
+        if self._filled:
+            self.data[self.written : self.written + self._filled] = self._buffer[: self._filled]
+            self.written += self._filled
+            self._filled = 0
+
+    def hexdigest(self) -> str:
+        return self._hash.hexdigest()
+
+
+def write_array(parent: Any, name: str, values: np.ndarray) -> ArrayWriter:
+    """Write a whole array that is in memory."""
+    writer = ArrayWriter(parent, name, values.shape, values.dtype)
+    writer.append(values)
+    writer.flush()
+    return writer

@@ -1,0 +1,177 @@
+"""What a file is, what it was made from, and where its parents and relatives are now."""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePath
+
+from mmgen.artifacts.checkpoint import read_safetensors_header
+from mmgen.artifacts.files import regular_file
+from mmgen.artifacts.header import KINDS, Header, Parent, printable
+from mmgen.errors import ArtifactError, MissingParentError
+
+__all__ = ["find_parent", "find_relatives", "parent_of", "read_header", "reference", "require_kind"]
+
+_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
+
+
+def _article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else kind if kind in ("latents", "samples") else f"a {kind}"
+
+
+def _first_bytes(path: Path, size: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read(size)
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror}; check its permissions") from None
+
+
+def _is_safetensors(start: bytes) -> bool:
+    return len(start) > 8 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 2**40
+
+
+def _what_else(start: bytes) -> str:
+    """What a file that is no artifact might be."""
+    if not start:
+        return "is empty"
+    if start[:4] == b"PK\x03\x04":
+        return "is a zip archive (perhaps from torch.save, which can hold code and is never opened)"
+    if start[:1] == b"\x80" and start[1:2] in b"\x02\x03\x04\x05":
+        return "is a pickle, which can hold code and is never opened"
+    return "is neither HDF5 nor safetensors"
+
+
+def read_header(path: Path) -> Header:
+    """The header of any artifact, told by what is in the file, not by its name. Does not need torch.
+
+    Raises:
+        ArtifactError: The file is unreadable, truncated, foreign, or of a newer format version.
+    """
+    path = Path(path)
+    regular_file(path)
+    start = _first_bytes(path, 16)
+    if start[:8] == _HDF5_SIGNATURE:
+        from mmgen.artifacts.hdf5 import read_hdf5_header
+
+        return read_hdf5_header(path)
+    if _is_safetensors(start):
+        return read_safetensors_header(path)
+    raise ArtifactError(f"{path} {_what_else(start)}, expected a file that mmgen made; check the path")
+
+
+def require_kind(path: Path, *kinds: str) -> Header:
+    """The header of an artifact that must be of one of ``kinds``.
+
+    Raises:
+        ArtifactError: It is of another kind, or no artifact; names the command that makes the expected kind.
+    """
+    header = read_header(path)
+    if header.kind not in kinds:
+        makers = " or ".join(dict.fromkeys(KINDS[kind] for kind in kinds))
+        wanted = " or ".join(_article(kind) for kind in kinds)
+        raise ArtifactError(f"{path} is {_article(header.kind)}, expected {wanted}; make one with {makers}")
+    return header
+
+
+def reference(path: Path, role: str, child: Path) -> Parent:
+    """The record of parent ``path`` that goes into the header of ``child`` (which need not exist yet).
+
+    Raises:
+        ArtifactError: ``path`` is no artifact.
+    """
+    header = read_header(path)
+    absolute = os.path.realpath(path)
+    try:
+        recorded = os.path.relpath(absolute, os.path.realpath(Path(child).parent))
+    except ValueError:  # another drive
+        recorded = absolute
+    return Parent(role, header.kind, header.content_id, PurePath(recorded).as_posix(), header.command)
+
+
+def parent_of(path: Path, role: str) -> Parent:
+    """The record of the parent that was ``role`` to the artifact at ``path``.
+
+    Raises:
+        ArtifactError: It has no such parent.
+    """
+    header = read_header(path)
+    for parent in header.parents:
+        if parent.role == role:
+            return parent
+    roles = ", ".join(printable(parent.role, 40) for parent in header.parents) or "none"
+    raise ArtifactError(
+        f"{path} is {_article(header.kind)} without a parent '{role}' (its parents: {roles}); make it again with {KINDS[header.kind]}"
+    )
+
+
+def _holds(path: Path, content_id: str) -> bool:
+    try:
+        return read_header(path).content_id == content_id
+    except (ArtifactError, ValueError):
+        return False
+
+
+def _artifact_paths(folder: Path) -> Iterator[Path]:
+    """Files in a folder that may be artifacts, by name order; hidden ones (unfinished writes) are left out."""
+    try:
+        entries = sorted(
+            entry.name for entry in os.scandir(folder) if not entry.name.startswith(".") and entry.is_file()
+        )
+    except OSError:
+        return
+    yield from (Path(folder) / name for name in entries)
+
+
+def find_parent(path: Path, role: str) -> Path:
+    """Where the parent is now, verified by its content id.
+
+    Looks at the recorded path, then for the same file name beside the child, then at every artifact in the child's
+    folder and in the current one.
+
+    Raises:
+        MissingParentError: None of them is the parent; the message names the command that makes it again.
+        ArtifactError: ``path`` is no artifact or has no such parent.
+    """
+    path = Path(path)
+    parent = parent_of(path, role)
+    recorded = path.parent / parent.path
+    likely = [recorded, path.parent / PurePath(parent.path).name]
+    for candidate in likely:
+        if _holds(candidate, parent.content_id):
+            return Path(os.path.normpath(candidate))
+    for folder in dict.fromkeys([path.parent.resolve(), Path.cwd()]):
+        for candidate in _artifact_paths(folder):
+            if _holds(candidate, parent.content_id):
+                return candidate
+    where = Path(os.path.normpath(recorded))
+    try:
+        there = where.is_file()
+    except (OSError, ValueError):
+        there = False
+    state = "now holds something else" if there else "is not there"
+    remedy = (
+        f"make it again with: {printable(parent.command, 2000)}"
+        if parent.command
+        else f"make it with {KINDS.get(parent.kind, 'mmgen')}"
+    )
+    raise MissingParentError(
+        f"cannot find the {printable(role, 40)} that {path} was made from ({printable(str(where))} {state}); {remedy}"
+    )
+
+
+def find_relatives(folders: Iterable[Path], kind: str, parent_id: str) -> list[Path]:
+    """Artifacts of ``kind`` in ``folders`` that were made from the artifact with content id ``parent_id``.
+
+    Returns:
+        Paths, the newest file first; unreadable and foreign files are passed over.
+    """
+    found: dict[str, tuple[float, Path]] = {}
+    for folder in folders:
+        for path in _artifact_paths(Path(folder)):
+            try:
+                header = read_header(path)
+                if header.kind == kind and any(parent.content_id == parent_id for parent in header.parents):
+                    found.setdefault(os.path.realpath(path), (path.stat().st_mtime, path))
+            except (ArtifactError, OSError):
+                continue
+    return [path for _, path in sorted(found.values(), key=lambda pair: pair[0], reverse=True)]
