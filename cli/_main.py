@@ -20,7 +20,7 @@ from cli._options import remember_command_line
 from mmgen import __version__
 from mmgen.errors import MmgenError
 
-__all__ = ["app", "command_names", "main"]
+__all__ = ["app", "command_names", "load_command", "main"]
 
 # Order in the help: that of the pipeline. A command that is not named here follows, by alphabet.
 _ORDER = (
@@ -56,7 +56,7 @@ def _short_help(command: str) -> str:
     return ""
 
 
-def _load(command: str) -> Any:
+def load_command(command: str) -> Any:
     """The runnable command, from its file."""
     module = importlib.import_module(f"cli.{command.replace('-', '_')}")
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
@@ -77,7 +77,7 @@ class _Commands(TyperGroup):
             return None
         if self._listing:  # the overview needs names and first sentences, not options
             return TyperCommand(cmd_name, help=_short_help(cmd_name))
-        return _load(cmd_name)
+        return load_command(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._listing = True

@@ -1,0 +1,56 @@
+# Two commands matter: `make quickstart` shows what mmgen does, `make test` checks it.
+
+PYTHON ?= python3
+VENV ?= .venv
+PIP_OPTIONS ?=
+PYTEST_OPTIONS ?=
+QUICKSTART_OPTIONS ?=
+
+BIN := $(VENV)/bin
+QUIET := $(if $(CI),--quiet)
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: help quickstart test test-all lint format types docs clean
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | column -t -s '|'
+
+quickstart: $(VENV)/.installed  ## Install into .venv, then go from data to report on bundled digits (some minutes)
+	$(BIN)/mmgen quickstart $(QUICKSTART_OPTIONS)
+
+test: $(VENV)/.installed-dev  ## Install into .venv with what testing needs, then run the fast tests
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope $(PYTEST_OPTIONS)
+
+test-all: $(VENV)/.installed-dev  ## Every test, the slow ones too
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadscope -m 'slow or not slow' $(PYTEST_OPTIONS)
+
+lint: $(VENV)/.installed-dev  ## Style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.installed-dev  ## Mend style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.installed-dev  ## Types
+	$(BIN)/mypy
+
+docs: $(VENV)/.installed-dev  ## Regenerate the generated pages
+	$(BIN)/python docs/generate.py
+
+clean:  ## Remove what was built, not what was made
+	rm -rf build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# The stamps are renewed only when the package's settings or pins change.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' \
+	  || { echo "mmgen needs Python 3.11, 3.12 or 3.13; $(PYTHON) is $$($(PYTHON) -V 2>&1). Try: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: $(INPUTS) | $(VENV)/bin/python
+	$(BIN)/python -m pip install $(QUIET) --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.installed-dev: $(INPUTS) | $(VENV)/bin/python
+	$(BIN)/python -m pip install $(QUIET) --disable-pip-version-check $(PIP_OPTIONS) -c constraints.txt -e '.[dev]'
+	touch $@ $(VENV)/.installed

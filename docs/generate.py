@@ -1,0 +1,85 @@
+"""Writes the generated pages: ``docs/commands.md`` from the commands themselves.
+
+``python docs/generate.py`` writes, ``python docs/generate.py --check`` only says whether the pages are up to date.
+"""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from cli._main import command_names, load_command
+
+PAGE = Path(__file__).with_name("commands.md")
+
+OPENING = """# Commands
+
+<!-- Written by docs/generate.py from the commands' own help; do not edit. -->
+
+Results go to stdout: the path of what was made, one per line, or JSON lines. Everything else goes to stderr. Where a
+command takes a path, `-` reads it from stdin, so that commands form pipes. Exit codes: 0 done, 1 something failed, 2 bad
+usage or settings, 130 interrupted, 143 terminated.
+
+"""
+
+
+def _cell(text: str) -> str:
+    """Text for a table cell: one line, no bar that would end the cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _default(parameter: Any) -> str:
+    value = parameter.default
+    if parameter.required:
+        return "required"
+    if value is None or callable(value) or value is False or value in ((), []) or not parameter.show_default:
+        return ""
+    if isinstance(value, list | tuple):
+        return " ".join(f"`{getattr(one, 'value', one)}`" for one in value)
+    return f"`{getattr(value, 'value', value)}`" if str(value) else ""
+
+
+def _spelling(parameter: Any, context: Any) -> str:
+    """How a parameter is typed: ``--output, -o PATH``."""
+    if parameter.param_type_name == "argument":
+        return f"`{parameter.metavar or parameter.name.upper()}`"
+    names = ", ".join([*parameter.opts, *parameter.secondary_opts])
+    if parameter.is_flag or parameter.count:
+        return f"`{names}`"
+    value = parameter.metavar or parameter.display_type(context).strip("<>")
+    return f"`{names} {value}`"
+
+
+def _section(name: str) -> str:
+    command = load_command(name)
+    context = typer.Context(command, info_name=f"mmgen {name}")
+    # A form feed ends what the terminal shows; markup is for the terminal.
+    text = (command.help or "").split("\f")[0].strip()
+    rows = [
+        f"| {_spelling(p, context).replace('|', chr(92) + '|')} | {_cell(p.help or '')} | {_default(p)} |"
+        for p in command.params
+        if not p.hidden and "--help" not in p.opts
+    ]
+    usage = " ".join(command.collect_usage_pieces(context))
+    table = "\n".join(["| argument or option | meaning | default |", "|---|---|---|", *rows]) if rows else ""
+    return f"## mmgen {name}\n\n{text}\n\n```\nmmgen {name} {usage}\n```\n\n{table}\n"
+
+
+def commands_page() -> str:
+    """The page of all commands, Markdown."""
+    contents = "\n".join(f"* [`mmgen {name}`](#mmgen-{name})" for name in command_names())
+    return OPENING + contents + "\n\n" + "\n".join(_section(name) for name in command_names())
+
+
+def main() -> None:
+    """Write the page, or with --check leave with 1 if it is out of date."""
+    page = commands_page()
+    if "--check" not in sys.argv[1:]:
+        PAGE.write_text(page, encoding="utf-8")
+    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
+        sys.exit("docs/commands.md is out of date; run: make docs")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Progress, tables and results."""
+
+import io
+import sys
+from collections.abc import Generator
+
+import pytest
+
+from cli import _console
+from mmgen.progress import Progress, Work
+
+
+def counting(total: int, start: int = 0) -> Work[str]:
+    def generate() -> Generator[Progress, None, str]:
+        for done in range(start, total + 1):
+            yield Progress(done, {"bound": -85.125})
+        return "made"
+
+    return Work("counting", total, "step", generate)
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_follow_returns_the_result_and_says_nothing_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _console.follow(counting(3)) == "made"
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.splitlines()[0] == "counting ..."
+    assert captured.err.splitlines()[-1].startswith("counting: done in 0:00 · bound -85.1")
+
+
+def test_follow_without_any_progress(capsys: pytest.CaptureFixture[str]) -> None:
+    def generate() -> Generator[Progress, None, int]:
+        return 7
+        yield Progress(0)
+
+    assert _console.follow(Work("nothing", 0, "step", generate)) == 7
+
+
+def test_plain_lines_are_periodic(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10_000, 5))  # every look at the clock is five seconds after the last
+    monkeypatch.setattr(_console.time, "monotonic", lambda: float(next(clock)))
+    _console.follow(counting(12))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[1] == "counting: 2 of 12 · 0.2 step/s · 0:50 left · bound -85.12"
+    assert len(lines) == 2 + 12 // 3
+
+
+def test_follow_draws_a_bar_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "160")
+    assert _console.follow(counting(3)) == "made"
+    assert "3/3" in terminal.getvalue()
+    assert "bound -85.12" in terminal.getvalue()
+
+
+def test_a_failure_leaves_the_bar_and_passes_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    def generate() -> Generator[Progress, None, int]:
+        yield Progress(1)
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with pytest.raises(RuntimeError, match="broken"):
+        _console.follow(Work("failing", 2, "step", generate))
+
+
+def test_the_rate_of_a_resumed_run_ignores_what_was_done_before() -> None:
+    pace = _console._Pace()
+    assert pace.rate is None
+    pace.note(1000, 0.0)
+    assert pace.rate is None
+    pace.note(1010, 2.0)
+    assert pace.rate == 5.0
+
+
+def test_the_rate_follows_the_last_half_minute() -> None:
+    pace = _console._Pace()
+    for second in range(100):
+        pace.note(second if second < 50 else 50 + 10 * (second - 50), float(second))
+    assert pace.rate == pytest.approx(10.0)
+
+
+def test_clock() -> None:
+    assert [_console._clock(s) for s in (0, 59.6, 61, 3725)] == ["0:00", "1:00", "1:01", "1:02:05"]
+
+
+def test_table_keeps_long_cells_on_one_line_and_off_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    _console.table("Scores", ("posterior", "correctness"), [("q_agg(z|y) [bold]", "0.9 " + "x" * 90)])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "q_agg(z|y) [bold]" in captured.err  # no markup in cells
+    assert "x" * 90 in captured.err
+
+
+def test_result_is_the_only_thing_on_stdout(capsys: pytest.CaptureFixture[str]) -> None:
+    _console.result("data.h5")
+    _console.say("made [it]")
+    assert capsys.readouterr() == ("data.h5\n", "made [it]\n")

@@ -1,0 +1,66 @@
+"""The pages tell the truth: every command is described, every command line in them can be parsed."""
+
+import importlib.util
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli._main import command_names, load_command
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])
+
+
+def command_lines(page: Path) -> list[list[str]]:
+    """Arguments of each ``mmgen ...`` in the page's fenced blocks, pipes taken apart."""
+    found: list[list[str]] = []
+    for block in re.findall(r"^```(?:sh|bash|console)\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M):
+        for line in block.replace("\\\n", " ").splitlines():
+            lexer = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars="|>&;")
+            lexer.whitespace_split = True
+            stage: list[str] = []
+            for word in [*lexer, "|"]:
+                if word.strip("|>&;"):
+                    stage.append(word)
+                else:
+                    if stage[:1] == ["mmgen"]:
+                        found.append(stage[1:])
+                    stage = []
+    return found
+
+
+def test_commands_page_is_up_to_date() -> None:
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == generate.commands_page(), "run: make docs"
+
+
+@pytest.mark.parametrize("command", command_names())
+def test_readme_names_each_command(command: str) -> None:
+    assert f"`mmgen {command}" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_command_line_in_a_page_can_be_typed(page: Path) -> None:
+    for arguments in command_lines(page):
+        if arguments[0].startswith("-"):
+            continue
+        assert arguments[0] in command_names(), f"{page.name}: mmgen {shlex.join(arguments)}"
+        load_command(arguments[0]).make_context(arguments[0], arguments[1:])
+
+
+def test_readme_opens_with_the_two_commands() -> None:
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
+    assert [line.split("#")[0].strip() for line in blocks[0].splitlines()] == ["make quickstart", "make test"]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_inside_the_repository_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,0 +1,29 @@
+"""``mmgen list``."""
+
+import json
+
+from mmgen import objectives
+from mmgen.config import preset_names
+
+
+def test_json_names_every_member_with_a_sentence(run) -> None:
+    done = run("list", "--json")
+    assert done.returncode == 0
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert all(member["about"] for member in found), [m["name"] for m in found if not m["about"]]
+    names = {kind: [m["name"] for m in found if m["kind"] == kind] for kind in {m["kind"] for m in found}}
+    assert names["objective"] == objectives.names()
+    assert names["preset"] == preset_names()
+
+
+def test_tables_are_for_people(run) -> None:
+    done = run("list", "objectives")
+    assert done.returncode == 0
+    assert done.stdout == ""
+    assert all(name in done.stderr for name in objectives.names())
+
+
+def test_unknown_kind(run) -> None:
+    done = run("list", "objectiv")
+    assert done.returncode == 2
+    assert "did you mean 'objective'?" in done.stderr

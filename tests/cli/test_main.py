@@ -1,0 +1,148 @@
+"""The program as a whole: help, exit codes, what goes to which stream."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from cli import _main
+from mmgen import __version__
+from mmgen.errors import Interrupted, MmgenError, UsageError
+
+# What must not be paid for by somebody who asks for help.
+HEAVY = ("torch", "numpy", "h5py", "sklearn", "matplotlib", "zuko", "pydantic")
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    """Top-level packages in memory after ``mmgen <arguments>``."""
+    code = (
+        "import sys\nfrom cli._main import main\n"
+        "try:\n    main()\n"
+        "except SystemExit:\n    print('\\n' + ' '.join({m.split('.')[0] for m in sys.modules}))"
+    )
+    output = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True).stdout
+    return set(output.splitlines()[-1].split())
+
+
+def test_help_loads_nothing_heavy_and_answers_at_once(run, record_property) -> None:
+    start = time.perf_counter()
+    done = run("--help")
+    seconds = time.perf_counter() - start
+    record_property("help_seconds", seconds)
+    assert done.returncode == 0
+    assert seconds < 5  # a shared machine; on an idle one it is 0.2 s
+    assert not loaded_by("--help") & set(HEAVY)
+
+
+@pytest.mark.parametrize("command", _main.command_names())
+def test_each_commands_help_loads_no_torch(command: str, run) -> None:
+    assert "torch" not in loaded_by(command, "--help")
+    done = run(command, "--help")
+    assert done.returncode == 0
+    assert f"mmgen {command}" in done.stdout
+    assert done.stderr == ""
+
+
+def test_overview_names_each_command_with_a_sentence(run) -> None:
+    overview = " ".join(run("--help").stdout.split())
+    for command in _main.command_names():
+        sentence = _main._short_help(command)
+        assert sentence.endswith("."), f"{command}: its docstring must open with a sentence"
+        assert f" {command} {sentence[:20]}" in overview
+
+
+def test_short_help_read_from_source_is_the_functions_own() -> None:
+    for command in _main.command_names():
+        loaded = " ".join((_main.load_command(command).help or "").split())
+        assert loaded.startswith(_main._short_help(command))
+
+
+def test_no_arguments_shows_help(run) -> None:
+    assert run().stdout == run("--help").stdout
+
+
+def test_version(run) -> None:
+    done = run("--version")
+    assert (done.returncode, done.stdout) == (0, f"{__version__}\n")
+
+
+def test_unknown_command_suggests_and_lists(run) -> None:
+    done = run("lst")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("mmgen: unknown command 'lst': did you mean 'list'? Available: ")
+
+
+@pytest.mark.parametrize("arguments", [("list", "--jsn"), ("list", "a", "b"), ("--nonsense",)])
+def test_bad_usage_leaves_with_2_and_one_sentence(arguments: tuple[str, ...], run) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("mmgen: ")
+    assert "Traceback" not in done.stderr
+
+
+@pytest.fixture
+def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Plants a command's body: ``planted(function)`` makes ``mmgen list`` call it."""
+
+    def plant(body) -> None:
+        import cli.list
+
+        def list_command() -> None:
+            """Planted."""
+            body()
+
+        monkeypatch.setattr(cli.list, "list_command", list_command)
+
+    return plant
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(MmgenError("it broke"), 1), (UsageError("it broke"), 2), (Interrupted("it broke", 15), 143)],
+)
+def test_errors_become_one_sentence_and_their_exit_code(error, code, planted, capsys) -> None:
+    def fail() -> None:
+        raise error
+
+    planted(fail)
+    with pytest.raises(SystemExit) as leaving:
+        _main.main(["list"])
+    assert leaving.value.code == code
+    assert capsys.readouterr() == ("", "mmgen: it broke\n")
+
+
+def test_interrupt_leaves_with_130(planted, capsys) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    planted(interrupt)
+    with pytest.raises(SystemExit) as leaving:
+        _main.main(["list"])
+    assert leaving.value.code == 130
+    assert capsys.readouterr().out == ""
+
+
+def test_a_bug_keeps_its_traceback(planted) -> None:
+    def bug() -> None:
+        raise ZeroDivisionError
+
+    planted(bug)
+    with pytest.raises(ZeroDivisionError):
+        _main.main(["list"])
+
+
+def test_a_reader_that_leaves_early_is_no_bug() -> None:
+    program = f"{sys.executable} -c 'from cli._main import main; main()' list --json | head -n 1"
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True)
+    assert done.stderr == ""
+    assert done.stdout.count("\n") <= 1
+
+
+def test_long_sentences_are_not_wrapped_where_stderr_is_no_terminal(run) -> None:
+    done = run("lst")
+    sentence = done.stderr.splitlines()[0]
+    assert sentence.endswith(_main.command_names()[-1])
