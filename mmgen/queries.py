@@ -51,7 +51,9 @@ def _words(text: str) -> list[str]:
     try:
         return list(lexer)
     except ValueError:
-        raise UsageError(f"description '{text}' has a quote that is not closed; quote values as name='two words'") from None
+        raise UsageError(
+            f"description '{text}' has a quote that is not closed; quote values as name='two words'"
+        ) from None
 
 
 def _bare_word(word: str, info: Vocabulary) -> str:
@@ -117,7 +119,9 @@ def _check(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> list[int]:
         raise UsageError(f"got {len(plain)} attribute codes, expected {len(info.names)} ({', '.join(info.names)})")
     for name, words, code in zip(info.names, info.values, plain, strict=True):
         if code != UNKNOWN and not 0 <= code < len(words):
-            raise UsageError(f"attribute '{name}' got code {code}, expected 0 to {len(words) - 1} or {UNKNOWN} (unknown)")
+            raise UsageError(
+                f"attribute '{name}' got code {code}, expected 0 to {len(words) - 1} or {UNKNOWN} for unknown"
+            )
     return plain
 
 

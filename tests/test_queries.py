@@ -49,7 +49,7 @@ def test_what_is_not_mentioned_is_unknown(text: str, codes: list[int]) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("didgit=3", "unknown attribute 'didgit': did you mean 'digit'? Available: digit, scale, orientation, location"),
+        ("didgit=3", "attribute 'didgit': did you mean 'digit'? Available: digit, scale, orientation, location"),
         ("scale=bgi", "unknown value of 'scale' 'bgi': did you mean 'big'? Available: big, small"),
         ("digit=12", "unknown value of 'digit' '12'"),
         ("big", "description has 'big', expected attribute=value: did you mean 'scale=big'?"),
@@ -85,7 +85,7 @@ def test_formats() -> None:
 
 
 def test_codes_outside_the_vocabulary_are_refused() -> None:
-    with pytest.raises(UsageError, match="'scale' got code 2, expected 0 to 1 or 255"):
+    with pytest.raises(UsageError, match="'scale' got code 2, expected 0 to 1 or 255 for unknown"):
         format_query([0, 2, 0, 0], MNIST_A)
     with pytest.raises(UsageError, match="got 3 attribute codes, expected 4"):
         format_values([0, 0, 0], MNIST_A)

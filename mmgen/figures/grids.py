@@ -24,7 +24,7 @@ __all__ = ["Grid", "Panel", "frame_colour", "image_grid", "image_table", "to_byt
 Box = tuple[int, int, int, int]
 
 TILE = 112
-"""Images are enlarged by a whole factor to about this many pixels; pages show grids at half size, so they stay sharp."""
+"""Images are enlarged by a whole factor to about this many pixels; pages show them at half size, so they stay sharp."""
 FRAME = 7
 """Pixels of frame around each image: filled red where the judge disagrees, else white with a hairline."""
 GAP = 10
@@ -168,8 +168,8 @@ def _sheet(width: int, height: int, title: str, note: str) -> _Sheet:
     return _Sheet(
         wide,
         height,
-        Lines(wrap(title, 24, wide, bold=True), 24, INK, bold=True),
-        Lines(wrap(note, 17, wide), 17, MUTED),
+        Lines(wrap(title, 28, wide, bold=True), 28, INK, bold=True),
+        Lines(wrap(note, 20, wide), 20, MUTED),
     )
 
 
@@ -213,7 +213,7 @@ def image_grid(
     width = pixels.shape[2]
     columns = min(count, columns or max(1, math.ceil(math.sqrt(2 * count))))
     texts = [
-        Lines(wrap(text, 15, width + 2 * FRAME, most=3), 15, WRONG if bad else MUTED)
+        Lines(wrap(text, 17, width + 2 * FRAME, most=3), 17, WRONG if bad else MUTED)
         for text, bad in zip(captions or [""] * count, verdicts, strict=True)
     ]
     deepest = max(text.height for text in texts)
@@ -230,14 +230,14 @@ def image_grid(
 
 
 def _labels(labels: Sequence[str]) -> list[Lines]:
-    return [Lines(wrap(label, 18, 230, most=5), 18, INK) for label in labels]
+    return [Lines(wrap(label, 22, 240, most=4), 22, INK) for label in labels]
 
 
 def _heads(panels: Sequence[Panel], width: int) -> list[tuple[Lines, Lines]]:
     return [
         (
-            Lines(wrap(p.title, 19, width, bold=True, most=3), 19, INK, bold=True),
-            Lines(wrap(p.subtitle, 17, width, most=3), 17, MUTED),
+            Lines(wrap(p.title, 23, width, bold=True, most=3), 23, INK, bold=True),
+            Lines(wrap(p.subtitle, 20, width, most=3), 20, MUTED),
         )
         for p in panels
     ]

@@ -1,0 +1,262 @@
+"""Maps of a two-dimensional latent space: what is drawn where, and where a description's posteriors lie.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Fig. 7
+    On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
+    Fig. 1 and Section 5.5
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+
+from mmgen.errors import UsageError
+from mmgen.figures._style import INK, category_colours, new_figure, tidy
+
+__all__ = [
+    "Concept",
+    "Plane",
+    "aggregate_density",
+    "latent_map",
+    "mass_levels",
+    "normalise",
+    "posterior_contours",
+    "tinted",
+]
+
+MASSES = (0.5, 0.9)
+"""Contours enclose the smallest regions that hold these shares of the probability."""
+
+
+_SHADES = (0.30, 0.75)
+"""Opacity of the regions that hold 90 % and 50 %."""
+_PAPER = 0.68
+"""How far the paper of a latent map is from its full colour towards white."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A square of the latent plane, centred on zero, cut into ``cells`` by ``cells`` cells.
+
+    Attributes:
+        reach: Half the side, in units of z; the standard normal prior has 99.7 % of each axis within 3.
+        cells: Cells along each side.
+    """
+
+    reach: float = 3.0
+    cells: int = 160
+
+    @property
+    def edges(self) -> np.ndarray:
+        """[cells + 1], ascending."""
+        return np.linspace(-self.reach, self.reach, self.cells + 1)
+
+    @property
+    def centres(self) -> np.ndarray:
+        """[cells], ascending."""
+        edges = self.edges
+        return np.asarray(0.5 * (edges[1:] + edges[:-1]))
+
+    @property
+    def area(self) -> float:
+        """Area of a cell."""
+        return (2 * self.reach / self.cells) ** 2
+
+    @property
+    def points(self) -> np.ndarray:
+        """z at the cell centres, float32 [cells, cells, 2]; the first axis is z_2 and ascends, the second is z_1."""
+        first, second = np.meshgrid(self.centres, self.centres)
+        return np.stack([first, second], -1).astype(np.float32)
+
+
+def normalise(log_density: np.ndarray, plane: Plane) -> np.ndarray:
+    """A density on the plane from its logarithm up to a constant (CK Section 5.5: "then normalized").
+
+    With ``log p(y|z) + log p(z)`` this is the true posterior p(z|y) on the grid.
+
+    Args:
+        log_density: Nats, [cells, cells].
+        plane: Where.
+
+    Returns:
+        float64 [cells, cells] whose sum times the cell's area is 1.
+    """
+    weights = np.exp(log_density.astype(np.float64) - np.max(log_density))
+    return np.asarray(weights / (weights.sum() * plane.area))
+
+
+def aggregate_density(mean: np.ndarray, log_sd: np.ndarray, plane: Plane) -> np.ndarray:
+    """The mixture of the image posteriors, CK Eq. 4, on the plane.
+
+    Each cell gets the mixture's exact mass, not its density at the centre: image posteriors are often narrower than any
+    affordable cell, and would slip between the centres.
+
+    Args:
+        mean: Means of q(z|x) for the images of one description, [N, 2].
+        log_sd: Natural logarithms of their standard deviations, [N, 2].
+        plane: Where.
+
+    Returns:
+        Density averaged over each cell, float64 [cells, cells]; mass beyond the plane is left out, not moved in.
+    """
+    import torch
+
+    # [N, 2, cells]: a diagonal Gaussian's mass in a cell is the product of its masses in the two intervals.
+    standard = (plane.edges - mean[..., None].astype(np.float64)) * np.exp(-log_sd[..., None].astype(np.float64))
+    mass = np.diff(torch.special.ndtr(torch.from_numpy(standard)).numpy(), axis=-1)
+    return np.asarray(mass[:, 1].T @ mass[:, 0]) / (len(mean) * plane.area)
+
+
+def mass_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
+    """Density levels whose regions above hold the given shares of the mass, ascending as contour plots want them."""
+    descending = np.sort(density.ravel())[::-1]
+    held = np.cumsum(descending) / descending.sum()
+    return sorted(float(descending[np.searchsorted(held, mass)]) for mass in masses)
+
+
+def tinted(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
+    """Grey images as ink on tinted paper.
+
+    Args:
+        images: float [..., 1 or 3, H, W] in [0, 1]; colour images keep their own colours.
+        colours: float [..., 3] in [0, 1].
+
+    Returns:
+        float [..., H, W, 3].
+    """
+    last = np.moveaxis(np.clip(images, 0, 1), -3, -1)
+    paper = _PAPER + (1 - _PAPER) * colours[..., None, None, :]
+    if last.shape[-1] == 3:
+        return np.asarray(last)
+    return np.asarray((1 - last) * paper + last * (0.35 * colours[..., None, None, :]))
+
+
+def _pale(colour: str) -> tuple[float, float, float]:
+    """The paper of a map in this colour."""
+    red, green, blue = to_rgb(colour)
+    return _PAPER + (1 - _PAPER) * red, _PAPER + (1 - _PAPER) * green, _PAPER + (1 - _PAPER) * blue
+
+
+def latent_map(
+    images: np.ndarray, probabilities: np.ndarray, names: Sequence[str], plane: Plane, title: str = ""
+) -> Figure:
+    """What the model draws at each z, coloured by p(y|z) (VE Fig. 7).
+
+    Args:
+        images: Decoded at ``plane.points``, [cells, cells, C, H, W] in [0, 1].
+        probabilities: p(y|z) at the same points, [cells, cells, V].
+        names: The V values of y.
+        plane: Where; its ``cells`` are the number of images along a side.
+        title: What is shown.
+
+    Raises:
+        UsageError: Shapes that do not match.
+    """
+    if probabilities.shape[:2] != images.shape[:2] or probabilities.shape[2] != len(names):
+        raise UsageError(
+            f"got p(y|z) {list(probabilities.shape)} for images {list(images.shape)} and {len(names)} values, "
+            f"expected [{images.shape[0]}, {images.shape[1]}, {len(names)}]"
+        )
+    palette = category_colours(len(names))
+    mixed = probabilities @ np.array([to_rgb(colour) for colour in palette])
+    tiles = tinted(images, mixed)
+    if images.shape[2] == 3:  # photographs: the colour becomes a border of a pixel or two
+        border = max(1, tiles.shape[2] // 16)
+        framed = np.broadcast_to(mixed[:, :, None, None, :], tiles.shape).copy()
+        framed[:, :, border:-border, border:-border] = tiles[:, :, border:-border, border:-border]
+        tiles = framed
+    rows, columns, height, width, _ = tiles.shape
+    # z_2 ascends upwards, images read downwards.
+    mosaic = tiles[::-1].transpose(0, 2, 1, 3, 4).reshape(rows * height, columns * width, 3)
+    figure = new_figure(6.4, 6.9)
+    axes = tidy(figure.add_subplot(), title, "$z_1$", "$z_2$")
+    reach = plane.reach
+    axes.imshow(mosaic, extent=(-reach, reach, -reach, reach), interpolation="antialiased")
+    handles = [
+        Patch(facecolor=_pale(colour), edgecolor=colour, label=name)
+        for colour, name in zip(palette, names, strict=True)
+    ]
+    # What fits below the map in one row: about 80 letters, of which each key takes eight for its patch.
+    columns_of_key = max(1, min(5, 80 // (8 + max(len(name) for name in names))))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns_of_key, frameon=False, fontsize=8)
+    return figure
+
+
+@dataclass(frozen=True)
+class Concept:
+    """The densities of one description on a plane, each float [cells, cells].
+
+    Attributes:
+        name: The description.
+        true: p(z|y), normalised on the grid.
+        aggregate: Mixture of the image posteriors with this description; None where no image has it.
+        fitted: The fitted q(z|y); None where nothing was fitted.
+    """
+
+    name: str
+    true: np.ndarray
+    aggregate: np.ndarray | None = None
+    fitted: np.ndarray | None = None
+
+
+def _contours(axes: Axes, plane: Plane, density: np.ndarray, colour: str, *, filled: bool) -> None:
+    levels = mass_levels(density)
+    if not np.all(np.diff(levels) > 0) or levels[0] <= 0:  # all the mass in one cell has no contour
+        return
+    if filled:
+        layers = [*levels, float(density.max()) * 1.001]
+        shades = [(*to_rgb(colour), alpha) for alpha in _SHADES]
+        axes.contourf(plane.centres, plane.centres, density, levels=layers, colors=shades)
+    else:
+        axes.contour(
+            plane.centres, plane.centres, density, levels=levels, colors=colour, linewidths=(1.0, 1.8), linestyles="--"
+        )
+
+
+def _caption_of_lines(figure: Figure, concepts: Sequence[Concept], palette: Sequence[str]) -> None:
+    handles: list[Line2D | Patch] = [
+        Patch(color=colour, label=concept.name) for colour, concept in zip(palette, concepts, strict=True)
+    ]
+    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1.8, label="true posterior p(z | y), 50 %"))
+    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1.0, label="true posterior p(z | y), 90 %"))
+    handles.append(Patch(facecolor=INK, alpha=_SHADES[1], label="filled, 50 %"))
+    handles.append(Patch(facecolor=INK, alpha=_SHADES[0], label="filled, 90 %"))
+    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+
+
+def posterior_contours(concepts: Sequence[Concept], plane: Plane, fitted_name: str = "fitted q(z | y)") -> Figure:
+    """Where the posteriors of some descriptions lie (CK Fig. 1).
+
+    Dashed lines: the true posterior. Filled, left: the aggregate of the image posteriors; right: what was fitted. Dark
+    and pale regions hold 50 % and 90 % of the probability. Holes in the left panel inside the dashed lines are places
+    that the true posterior draws from and no image maps to.
+
+    Args:
+        concepts: One or more.
+        plane: Where their densities are.
+        fitted_name: Title of the panel of the fitted densities, which is left out where no concept has one.
+    """
+    palette = category_colours(len(concepts))
+    with_fit = any(concept.fitted is not None for concept in concepts)
+    figure = new_figure(9.6 if with_fit else 5.2, 5.6)
+    panels = [("aggregate of the image posteriors", [concept.aggregate for concept in concepts])]
+    if with_fit:
+        panels.append((fitted_name, [concept.fitted for concept in concepts]))
+    for position, (title, densities) in enumerate(panels):
+        axes = tidy(figure.add_subplot(1, len(panels), position + 1), f"Filled: {title}", "$z_1$", "$z_2$")
+        axes.set_aspect("equal")
+        axes.set_xlim(-plane.reach, plane.reach)
+        axes.set_ylim(-plane.reach, plane.reach)
+        for concept, density, colour in zip(concepts, densities, palette, strict=True):
+            if density is not None:
+                _contours(axes, plane, density, colour, filled=True)
+            _contours(axes, plane, concept.true, colour, filled=False)
+    _caption_of_lines(figure, concepts, palette)
+    return figure

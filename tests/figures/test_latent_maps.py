@@ -1,0 +1,119 @@
+"""Latent maps against closed forms: Gaussian posteriors on a grid, mixtures, mass levels, tinted images."""
+
+import math
+
+import numpy as np
+import pytest
+from matplotlib.colors import to_rgb
+
+from mmgen.errors import UsageError
+from mmgen.figures._style import category_colours, figure_image
+from mmgen.figures.latent_maps import (
+    Concept,
+    Plane,
+    aggregate_density,
+    latent_map,
+    mass_levels,
+    normalise,
+    posterior_contours,
+    tinted,
+)
+
+
+def _gaussian(points: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:
+    centred = points - mean
+    quadratic = np.einsum("...i,ij,...j", centred, np.linalg.inv(covariance), centred)
+    return np.exp(-0.5 * quadratic) / (2 * math.pi * math.sqrt(np.linalg.det(covariance)))
+
+
+def _linear_gaussian() -> tuple[np.ndarray, np.ndarray, np.ndarray, float, float]:
+    """z ~ N(0, I), y | z ~ N(w.z, s^2): posterior precision I + w w^T / s^2, mean C w y / s^2."""
+    w, s, y = np.array([1.2, -0.7]), 0.6, 0.9
+    covariance = np.linalg.inv(np.eye(2) + np.outer(w, w) / s**2)
+    return covariance @ w * y / s**2, covariance, w, s, y
+
+
+def test_true_posterior_is_the_closed_form_one() -> None:
+    mean, covariance, w, s, y = _linear_gaussian()
+    plane = Plane(reach=5.0, cells=200)
+    z = plane.points.astype(np.float64)
+    # As the figure computes it: log p(y|z) + log p(z), up to constants, normalised on the grid.
+    density = normalise(-0.5 * ((y - z @ w) / s) ** 2 - 0.5 * (z**2).sum(-1) + 17.0, plane)
+    assert density.sum() * plane.area == pytest.approx(1)
+    np.testing.assert_allclose(density, _gaussian(z, mean, covariance), atol=2e-5)
+
+
+def test_contours_enclose_their_share_of_a_gaussian() -> None:
+    mean, covariance, *_ = _linear_gaussian()
+    plane = Plane(reach=5.0, cells=400)
+    density = _gaussian(plane.points.astype(np.float64), mean, covariance)
+    # In two dimensions the region of mass m ends where the density is (1 - m) of its peak.
+    peak = 1 / (2 * math.pi * math.sqrt(np.linalg.det(covariance)))
+    assert mass_levels(density, (0.5, 0.9)) == pytest.approx([0.1 * peak, 0.5 * peak], rel=0.02)
+
+
+def test_aggregate_of_wide_posteriors_is_their_mixture() -> None:
+    plane = Plane(reach=4.0, cells=200)
+    mean = np.array([[1.0, 0.5], [-1.0, 0.0]])
+    log_sd = np.log(np.array([[0.5, 0.8], [0.6, 0.4]]))
+    points = plane.points.astype(np.float64)
+    expected = sum(_gaussian(points, m, np.diag(np.exp(2 * s))) for m, s in zip(mean, log_sd, strict=True)) / 2
+    np.testing.assert_allclose(aggregate_density(mean, log_sd, plane), expected, atol=2e-3)
+
+
+def test_aggregate_keeps_the_mass_of_posteriors_narrower_than_a_cell() -> None:
+    plane = Plane(reach=3.0, cells=30)
+    # Off the edges between cells, so that each posterior lies in one cell.
+    mean = np.random.default_rng(0).integers(-12, 12, (50, 2)) * 0.2 + 0.13
+    density = aggregate_density(mean, np.full((50, 2), math.log(1e-3)), plane)
+    assert density.sum() * plane.area == pytest.approx(1)
+    counts, *_ = np.histogram2d(mean[:, 1], mean[:, 0], bins=[plane.edges, plane.edges])
+    np.testing.assert_allclose(density * plane.area * 50, counts, atol=1e-6)
+
+
+def test_mass_outside_the_plane_is_left_out() -> None:
+    density = aggregate_density(np.array([[0.0, 0.0], [9.0, 0.0]]), np.log(np.full((2, 2), 0.1)), Plane())
+    assert density.sum() * Plane().area == pytest.approx(0.5)
+
+
+def test_points_run_along_z1_in_columns_and_z2_in_rows() -> None:
+    plane = Plane(reach=2.0, cells=4)
+    assert plane.points[0, 3].tolist() == [1.5, -1.5]
+    assert plane.points[3, 0].tolist() == [-1.5, 1.5]
+
+
+def test_tint_puts_full_ink_on_pale_paper() -> None:
+    blue = np.array([0.0, 0.4, 0.7])
+    out = tinted(np.array([[[0.0, 1.0]]]), blue)
+    assert np.allclose(out[0, 0], 0.68 + 0.32 * blue)
+    assert np.allclose(out[0, 1], 0.35 * blue)
+    assert np.allclose(tinted(np.full((3, 1, 1), 0.3), blue), 0.3)
+
+
+def test_map_shows_each_value_where_it_is_likely() -> None:
+    plane = Plane(cells=6)
+    probabilities = np.zeros((6, 6, 2))
+    probabilities[..., 0] = plane.points[..., 0] < 0  # the left half is "even"
+    probabilities[..., 1] = 1 - probabilities[..., 0]
+    image = np.asarray(figure_image(latent_map(np.zeros((6, 6, 1, 8, 8)), probabilities, ["even", "odd"], plane))) / 255
+    papers = [0.68 + 0.32 * np.array(to_rgb(colour)) for colour in category_colours(2)]
+    where = [np.argwhere(np.abs(image - paper).max(-1) < 0.01) for paper in papers]
+    area = image.shape[0] * image.shape[1]
+    assert all(len(found) > 0.2 * area for found in where)
+    assert np.median(where[0][:, 1]) < np.median(where[1][:, 1])
+
+
+def test_map_refuses_shapes_that_do_not_match() -> None:
+    with pytest.raises(UsageError, match=r"expected \[4, 4, 3\]"):
+        latent_map(np.zeros((4, 4, 1, 8, 8)), np.zeros((4, 4, 2)), ["a", "b", "c"], Plane(cells=4))
+
+
+def test_contours_draw_every_case() -> None:
+    plane = Plane(cells=40)
+    smooth = normalise(-(plane.points**2).sum(-1), plane)
+    spike = np.zeros_like(smooth)
+    spike[3, 3] = 1.0
+    with_fit = posterior_contours([Concept("big", smooth, spike, smooth), Concept("small", smooth)], plane)
+    assert len(with_fit.axes) == 2
+    assert len(posterior_contours([Concept("big", smooth, smooth)], plane).axes) == 1
+    figure_image(with_fit, 50)
