@@ -8,7 +8,9 @@ from mmgen.artifacts.dataset import PARTS, AttributesInfo, Dataset, FactorInfo, 
 from mmgen.artifacts.dataset_writer import DatasetWriter
 from mmgen.artifacts.files import atomic_path, write_text_atomic
 from mmgen.artifacts.header import FORMAT_VERSION, KINDS, Header, Parent
+from mmgen.artifacts.latents import Latents, read_latents, write_latents
 from mmgen.artifacts.lineage import find_parent, find_relatives, parent_of, read_header, reference, require_kind
+from mmgen.artifacts.samples import Samples, read_samples, write_samples
 
 __all__ = [
     "FORMAT_VERSION",
@@ -20,15 +22,21 @@ __all__ = [
     "FactorInfo",
     "Header",
     "ImageInfo",
+    "Latents",
     "Parent",
+    "Samples",
     "atomic_path",
     "find_parent",
     "find_relatives",
     "parent_of",
     "read_checkpoint",
     "read_header",
+    "read_latents",
+    "read_samples",
     "reference",
     "require_kind",
     "write_checkpoint",
+    "write_latents",
+    "write_samples",
     "write_text_atomic",
 ]

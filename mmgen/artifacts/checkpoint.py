@@ -35,7 +35,7 @@ def _content(
 
     content = ContentHash(kind, settings, seed, parents)
     for name, tensor in tensors.items():
-        data = tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b""
+        data = memoryview(tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b"")
         content.add(name, str(tensor.dtype).removeprefix("torch."), tensor.shape, hashlib.sha256(data).hexdigest())
     return content
 
@@ -103,7 +103,8 @@ def safetensors_metadata(path: Path) -> dict[str, Any]:
             (length,) = struct.unpack("<Q", file.read(8))
             if length > min(MAX_HEADER_BYTES, size - 8):
                 raise ArtifactError(
-                    f"{path} is truncated or damaged: its header should have {length} bytes, the file has {size}; copy it again"
+                    f"{path} is truncated or damaged: its header should have {length} bytes, the file has {size}; "
+                    "make it again or copy it again"
                 )
             text = file.read(length)
     except (OSError, struct.error) as error:
@@ -133,7 +134,8 @@ def read_safetensors_header(path: Path) -> Header:
     text = safetensors_metadata(path).get("mmgen")
     if not isinstance(text, str):
         raise ArtifactError(
-            f"{path} is a safetensors file without an mmgen header, expected one that mmgen made; make it with mmgen train"
+            f"{path} is a safetensors file without an mmgen header, expected one that mmgen made; "
+            "make one with mmgen train"
         )
     header = from_json(text, path)
     if header.kind in HDF5_KINDS:

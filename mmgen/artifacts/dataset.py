@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts.hdf5 import Array, array, explained, group, member_names, open_hdf5, read_text
-from mmgen.artifacts.header import ContentHash, Header, parse_json, printable
+from mmgen.artifacts.header import ContentHash, parse_json, printable
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.registry import unknown_name
@@ -134,8 +134,8 @@ def _image_info(name: str, data: Any, path: Path) -> ImageInfo:
 class Dataset:
     """An open dataset file. Rows are read on demand; nothing is decompressed before it is asked for.
 
-    Use it as a context manager or call :meth:`close`. Reading a damaged file raises :class:`ArtifactError` that names the
-    file and the element; asking for what the file does not have raises :class:`UsageError`.
+    Use it as a context manager or call :meth:`close`. Reading a damaged file raises :class:`ArtifactError` that names
+    the file and the element; asking for what the file does not have raises :class:`UsageError`.
 
     Attributes:
         path: The file.
@@ -218,7 +218,8 @@ class Dataset:
             shape = (None, len(info.names))
         else:
             raise ArtifactError(
-                f"{self.path}: modality '{name}' is of kind {printable(kind, 40)!r}, expected image or attributes; make it again"
+                f"{self.path}: modality '{name}' is of kind {printable(kind, 40)!r}, expected image or attributes; "
+                "make the file again"
             )
         self._arrays[name] = array(modalities, name, self.path, dtype="uint8", shape=shape)
 

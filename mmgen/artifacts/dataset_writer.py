@@ -117,8 +117,8 @@ class DatasetWriter:
         Args:
             name: Modality name.
             shape: (C, H, W).
-            layout: "bytes": rows uint8 [n, C, H, W]. "bits": rows uint8 [n, ceil(C * H * W / 8)] as ``np.packbits`` makes
-                them of the flattened pixels, the unused last bits 0.
+            layout: "bytes": rows uint8 [n, C, H, W]. "bits": rows uint8 [n, ceil(C * H * W / 8)] as ``np.packbits``
+                makes them of the flattened pixels, the unused last bits 0.
         """
         _need(layout in ("bits", "bytes"), f"layout '{layout}' is neither bits nor bytes")
         channels, height, width = (int(n) for n in shape)
@@ -169,7 +169,14 @@ class DatasetWriter:
         attributes: Mapping[str, np.ndarray] | None = None,
         factors: Mapping[str, np.ndarray] | None = None,
     ) -> None:
-        """Write rows ``start`` to ``start + n`` of everything that was added; ``start`` is where the last call ended."""
+        """Write rows ``start`` to ``start + n`` of everything that was added; ``start`` is where the last call ended.
+
+        Args:
+            start: First row.
+            images: Rows by modality, as :meth:`add_image` says.
+            attributes: Codes by modality.
+            factors: Numbers by factor.
+        """
         _need(start == self._next, f"rows must come in order: got {start}, expected {self._next}")
         rows = {f"modalities/{name}": np.asarray(values) for name, values in (images or {}).items()}
         rows |= {f"modalities/{name}": np.asarray(values) for name, values in (attributes or {}).items()}

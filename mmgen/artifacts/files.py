@@ -61,8 +61,8 @@ def _remove_stale(folder: Path, prefix: str) -> None:
 def atomic_path(final: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes ``final`` when the block ends without an error.
 
-    The temporary file is hidden and in the same folder; it is synced, renamed over ``final`` in one step, and the folder
-    is synced. Any error removes it and leaves an older ``final`` as it was.
+    The temporary file is hidden and in the same folder; it is synced, renamed over ``final`` in one step, and the
+    folder is synced. Any error removes it and leaves an older ``final`` as it was.
 
     Raises:
         ArtifactError: The file system refuses (full, read-only, no such folder).

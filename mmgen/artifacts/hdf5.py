@@ -5,6 +5,7 @@ and declare arrays far larger than what they hold. None of that is part of the f
 """
 
 import hashlib
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +15,16 @@ import h5py
 import numpy as np
 
 from mmgen.artifacts.files import regular_file
-from mmgen.artifacts.header import HDF5_KINDS, MAX_HEADER_BYTES, Header, from_json, little_endian, printable, to_json
+from mmgen.artifacts.header import (
+    HDF5_KINDS,
+    MAX_HEADER_BYTES,
+    Header,
+    from_json,
+    little_endian,
+    printable,
+    raw_bytes,
+    to_json,
+)
 from mmgen.errors import ArtifactError
 
 __all__ = ["Array", "ArrayWriter", "array", "create", "explained", "group", "member_names", "open_hdf5", "read_text"]
@@ -130,7 +140,7 @@ class Array:
             wanted = rows[order]
             block_of = wanted // step
             edges = np.flatnonzero(np.diff(block_of, prepend=-1, append=-1)) if len(rows) else np.zeros(0, np.int64)
-            for first, last in zip(edges[:-1], edges[1:], strict=True):
+            for first, last in itertools.pairwise(edges):
                 low, high = int(wanted[first]), int(wanted[last - 1]) + 1
                 result[order[first:last]] = self.data[low:high][wanted[first:last] - low]
             return result
@@ -198,7 +208,7 @@ def hdf5_header(file: Any, path: Path) -> Header:
     with explained(path):
         if "mmgen" not in file.attrs:
             raise ArtifactError(
-                f"{path} is an HDF5 file without an mmgen header, expected one that mmgen made; make it with mmgen make-data"
+                f"{path} is an HDF5 file without an mmgen header, expected one that mmgen made; make one with mmgen make-data"
             )
     header = from_json(read_text(file, "mmgen", path), path)
     if header.kind not in HDF5_KINDS:
@@ -275,7 +285,7 @@ class ArrayWriter:
     def append(self, rows: np.ndarray) -> None:
         """Write the next rows."""
         rows = little_endian(rows)
-        self._hash.update(np.ascontiguousarray(rows).reshape(-1).view(np.uint8))
+        self._hash.update(raw_bytes(rows))
         taken = 0
         while taken < len(rows):
             n = min(len(rows) - taken, len(self._buffer) - self._filled)

@@ -113,7 +113,7 @@ class ContentHash:
     def add_array(self, name: str, array: np.ndarray) -> None:
         """Cover a whole array that is in memory."""
         stored = little_endian(array)
-        digest = hashlib.sha256(np.ascontiguousarray(stored).reshape(-1).view(np.uint8)).hexdigest()
+        digest = hashlib.sha256(raw_bytes(stored)).hexdigest()
         self.add(name, dtype_name(stored.dtype), stored.shape, digest)
 
     def hexdigest(self) -> str:
@@ -124,6 +124,11 @@ class ContentHash:
 def little_endian(array: np.ndarray) -> np.ndarray:
     """``array`` in little-endian byte order, the one order of all files and hashes."""
     return array.astype(array.dtype.newbyteorder("<"), copy=False)
+
+
+def raw_bytes(array: np.ndarray) -> memoryview:
+    """The bytes of ``array`` in row order, without a copy where they lie so already."""
+    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
 
 
 def dtype_name(dtype: np.dtype) -> str:
@@ -229,7 +234,8 @@ def from_json(text: str | bytes, path: Path) -> Header:
     version, program = values.get("format_version"), values.get("program_version")
     if type(version) is not int or version < 1:
         raise ArtifactError(
-            f"{path}: the header's format_version is {printable(repr(version), 40)}, expected a whole number from 1; make it again"
+            f"{path}: the header's format_version is {printable(repr(version), 40)}, expected a whole number from 1; "
+            "make the file again"
         )
     if version > FORMAT_VERSION:
         newer = printable(program, 40) if isinstance(program, str) else "newer than this one"
@@ -240,9 +246,7 @@ def from_json(text: str | bytes, path: Path) -> Header:
     for key, expected in _SHAPES.items():
         if type(values.get(key)) is not expected:
             got = "missing" if key not in values else f"a {type(values[key]).__name__}"
-            raise ArtifactError(
-                f"{path}: the header's '{key}' is {got}, expected a {expected.__name__}; make the file again"
-            )
+            raise ArtifactError(f"{path}: the header's '{key}' is {got}, expected {expected.__name__}; make it again")
     if values["kind"] not in KINDS:
         raise ArtifactError(f"{path}: {unknown_name('kind of artifact', printable(values['kind'], 40), list(KINDS))}")
     if not _CONTENT_ID.match(values["content_id"]):

@@ -100,7 +100,8 @@ def parent_of(path: Path, role: str) -> Parent:
             return parent
     roles = ", ".join(printable(parent.role, 40) for parent in header.parents) or "none"
     raise ArtifactError(
-        f"{path} is {_article(header.kind)} without a parent '{role}' (its parents: {roles}); make it again with {KINDS[header.kind]}"
+        f"{path} is {_article(header.kind)} without a parent '{role}' (it has: {roles}); "
+        f"make it again with {KINDS[header.kind]}"
     )
 
 

@@ -1,0 +1,81 @@
+"""A few arrays and texts in one HDF5 file: what latents and samples have in common."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgen.artifacts.files import atomic_path
+from mmgen.artifacts.hdf5 import (
+    array,
+    create,
+    member_names,
+    open_hdf5,
+    read_text,
+    write_array,
+    write_header,
+    write_text,
+)
+from mmgen.artifacts.header import ContentHash, Header, Parent, dtype_name, make_header
+from mmgen.errors import ArtifactError
+
+__all__ = ["read_bundle", "write_bundle"]
+
+
+def write_bundle(
+    path: Path,
+    kind: str,
+    arrays: Mapping[str, np.ndarray],
+    texts: Mapping[str, str],
+    *,
+    settings: Mapping[str, Any],
+    seed: int,
+    parents: Iterable[Parent] = (),
+    facts: Mapping[str, Any] | None = None,
+    command: str = "",
+) -> Header:
+    """Write arrays as members and texts as attributes of the root; the content id covers both."""
+    parents = tuple(parents)
+    content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents)
+    with atomic_path(path) as temporary, create(temporary) as file:
+        for name, values in arrays.items():
+            writer = write_array(file, name, values)
+            content.add(name, dtype_name(writer.dtype), writer.shape, writer.hexdigest())
+        for name, text in texts.items():
+            write_text(file, name, text)
+        header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
+        write_header(file, header)
+    return header
+
+
+def read_bundle(
+    path: Path, kind: str, arrays: Mapping[str, tuple[str, int]], texts: Iterable[str], optional: Iterable[str] = ()
+) -> tuple[Header, dict[str, np.ndarray], dict[str, str]]:
+    """Read it all into memory and compare it with the content id.
+
+    Args:
+        path: File.
+        kind: Its kind.
+        arrays: Type and number of axes of every array.
+        texts: Names of the texts.
+        optional: Which of the arrays may be absent.
+
+    Raises:
+        ArtifactError: It is no readable file of that kind.
+    """
+    file, header = open_hdf5(path, kind)
+    with file:
+        present = member_names(file, path)
+        here = [name for name in arrays if name not in set(optional) or name in present]
+        values = {
+            name: array(file, name, path, dtype=arrays[name][0], shape=(None,) * arrays[name][1]).read()
+            for name in here
+        }
+        found = {name: read_text(file, name, path) for name in texts}
+    content = ContentHash(kind, {"settings": header.settings, "texts": found}, header.seed, header.parents)
+    for name, data in values.items():
+        content.add_array(name, data)
+    if content.hexdigest() != header.content_id:
+        raise ArtifactError(f"{path} is damaged: its data do not match its content id; make it again or copy it again")
+    return header, values, found

@@ -1,0 +1,88 @@
+"""Latents: the encodings of a dataset's images by one model, computed once and fitted to many times."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgen.artifacts.bundle import read_bundle, write_bundle
+from mmgen.artifacts.header import Header, Parent
+from mmgen.errors import ArtifactError
+
+__all__ = ["Latents", "read_latents", "write_latents"]
+
+
+@dataclass(frozen=True)
+class Latents:
+    """Gaussian posteriors q(z | image) of M dataset rows.
+
+    Attributes:
+        header: Header of the file.
+        mean: float32 [M, D].
+        log_sd: float32 [M, D], natural logarithm of the standard deviation.
+        rows: int64 [M], rows of the dataset that were encoded.
+        attributes: uint8 [M, A], attribute codes of those rows; 255 unknown.
+        split: Which rows these are, as "scheme/part" or "part".
+    """
+
+    header: Header
+    mean: np.ndarray
+    log_sd: np.ndarray
+    rows: np.ndarray
+    attributes: np.ndarray
+    split: str
+
+
+def write_latents(
+    path: Path,
+    *,
+    mean: np.ndarray,
+    log_sd: np.ndarray,
+    rows: np.ndarray,
+    attributes: np.ndarray,
+    split: str,
+    settings: Mapping[str, Any],
+    seed: int,
+    parents: Iterable[Parent] = (),
+    facts: Mapping[str, Any] | None = None,
+    command: str = "",
+) -> Header:
+    """Write encodings, whole or not at all; arguments as in :class:`Latents`.
+
+    Returns:
+        The header as it was written.
+
+    Raises:
+        ArtifactError: The file system refuses.
+    """
+    mean, log_sd = np.asarray(mean, np.float32), np.asarray(log_sd, np.float32)
+    rows, attributes = np.asarray(rows, np.int64), np.asarray(attributes)
+    if mean.ndim != 2 or log_sd.shape != mean.shape or rows.shape != mean.shape[:1]:
+        raise ValueError(f"mean {mean.shape}, log_sd {log_sd.shape} and rows {rows.shape} do not fit together")
+    if attributes.dtype != np.uint8 or attributes.ndim != 2 or len(attributes) != len(mean):
+        raise ValueError(f"attributes are {attributes.dtype} {attributes.shape}, expected uint8 [{len(mean)}, A]")
+    arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, "attributes": attributes}
+    return write_bundle(
+        path, "latents", arrays, {"split": split},
+        settings=settings, seed=seed, parents=parents, facts=facts, command=command,
+    )  # fmt: skip
+
+
+def read_latents(path: Path) -> Latents:
+    """Read encodings, verified against the content id.
+
+    Raises:
+        ArtifactError: It is no readable latents file.
+    """
+    header, arrays, texts = read_bundle(
+        path, "latents",
+        {"mean": ("float32", 2), "log_sd": ("float32", 2), "rows": ("int64", 1), "attributes": ("uint8", 2)},
+        ("split",),
+    )  # fmt: skip
+    latents = Latents(header=header, split=texts["split"], **arrays)
+    same_rows = len({len(array) for array in arrays.values()}) == 1
+    if not same_rows or latents.log_sd.shape != latents.mean.shape or (latents.rows < 0).any():
+        raise ArtifactError(f"{path}: its arrays do not fit together; make it again with mmgen fit-aggregate")
+    return latents
