@@ -35,7 +35,7 @@ def _content(
 
     content = ContentHash(kind, settings, seed, parents)
     for name, tensor in tensors.items():
-        data = memoryview(tensor.reshape(-1).view(torch.uint8).numpy() if tensor.numel() else b"")
+        data = tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b""
         content.add(name, str(tensor.dtype).removeprefix("torch."), tensor.shape, hashlib.sha256(data).hexdigest())
     return content
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.artifacts.hdf5 import Array, array, explained, group, member_names, open_hdf5, read_text
+from mmgen.artifacts.hdf5 import Array, array, explained, group, hard_link, member_names, open_hdf5, read_text
 from mmgen.artifacts.header import ContentHash, parse_json, printable
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.notation import UNKNOWN
@@ -200,11 +200,7 @@ class Dataset:
                 raise ArtifactError(
                     f"{self.path}: modality name {printable(name, 100)!r} is not allowed; make it again"
                 )
-            link = modalities.get(name, getlink=True)
-            if type(link).__name__ != "HardLink":
-                raise ArtifactError(
-                    f"{self.path}: /modalities/{name} is a link to elsewhere, which is refused; make it again"
-                )
+            hard_link(modalities, name, self.path)
             data = modalities[name]
         kind = read_text(data, "kind", self.path)
         if kind == "image":

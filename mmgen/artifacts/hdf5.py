@@ -27,10 +27,22 @@ from mmgen.artifacts.header import (
 )
 from mmgen.errors import ArtifactError
 
-__all__ = ["Array", "ArrayWriter", "array", "create", "explained", "group", "member_names", "open_hdf5", "read_text"]
+__all__ = [
+    "Array",
+    "ArrayWriter",
+    "array",
+    "create",
+    "explained",
+    "group",
+    "hard_link",
+    "member_names",
+    "open_hdf5",
+    "read_text",
+]
 
 SIGNATURE = b"\x89HDF\r\n\x1a\n"
-CHUNK_BYTES = 2**20
+CHUNK_BYTES = 2**18
+"""Before compression: small enough to read a few rows quickly, large enough to compress as well as anything larger."""
 _MAX_CHUNK_BYTES = 64 * 2**20
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _MAX_RATIO = 1100  # deflate cannot do better than 1032 to 1
@@ -82,7 +94,8 @@ def write_text(item: Any, name: str, text: str) -> None:
     item.attrs.create(name, data, dtype=h5py.string_dtype("utf-8", max(1, len(data))))
 
 
-def _hard(parent: Any, name: str, path: Path) -> None:
+def hard_link(parent: Any, name: str, path: Path) -> None:
+    """Refuse a member that lies outside the file, or may: only hard links stay inside."""
     element = f"{parent.name.rstrip('/')}/{name}"
     link = parent.get(name, getlink=True)
     if link is None:
@@ -98,7 +111,7 @@ def group(parent: Any, name: str, path: Path) -> Any:
         ArtifactError: It is missing, a link to elsewhere, or no group.
     """
     with explained(path, name):
-        _hard(parent, name, path)
+        hard_link(parent, name, path)
         child = parent[name]
         if not isinstance(child, h5py.Group):
             raise _refuse(path, child.name, "is no group")
@@ -160,7 +173,7 @@ def array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape
         ArtifactError: It is not what the format allows, or declares more data than the file holds.
     """
     with explained(path, f"{parent.name.rstrip('/')}/{name}"):
-        _hard(parent, name, path)
+        hard_link(parent, name, path)
         data = parent[name]
         element = data.name
         if not isinstance(data, h5py.Dataset):
@@ -208,7 +221,8 @@ def hdf5_header(file: Any, path: Path) -> Header:
     with explained(path):
         if "mmgen" not in file.attrs:
             raise ArtifactError(
-                f"{path} is an HDF5 file without an mmgen header, expected one that mmgen made; make one with mmgen make-data"
+                f"{path} is an HDF5 file without an mmgen header, expected one that mmgen made; "
+                "make one with mmgen make-data"
             )
     header = from_json(read_text(file, "mmgen", path), path)
     if header.kind not in HDF5_KINDS:

@@ -128,7 +128,7 @@ def little_endian(array: np.ndarray) -> np.ndarray:
 
 def raw_bytes(array: np.ndarray) -> memoryview:
     """The bytes of ``array`` in row order, without a copy where they lie so already."""
-    return memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
 
 
 def dtype_name(dtype: np.dtype) -> str:
@@ -240,8 +240,8 @@ def from_json(text: str | bytes, path: Path) -> Header:
     if version > FORMAT_VERSION:
         newer = printable(program, 40) if isinstance(program, str) else "newer than this one"
         raise ArtifactError(
-            f"{path} has format version {version}, written by mmgen {newer}, but this mmgen {__version__} reads versions up "
-            f"to {FORMAT_VERSION}; install mmgen {newer} or later (pip install --upgrade 'mmgen>={newer}')"
+            f"{path} has format version {version}, written by mmgen {newer}, but this mmgen {__version__} reads versions "
+            f"up to {FORMAT_VERSION}; install mmgen {newer} or later (pip install --upgrade 'mmgen>={newer}')"
         )
     for key, expected in _SHAPES.items():
         if type(values.get(key)) is not expected:
