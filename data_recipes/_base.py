@@ -1,0 +1,78 @@
+"""What a recipe is, and how it fills a file with all cores."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.config import Settings
+from mmgen.progress import Work
+
+__all__ = ["Recipe", "Rows", "in_order"]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some consecutive examples as they are stored, by name: images (packed if bits), attribute codes, factors."""
+
+    images: dict[str, NDArray[np.uint8]]
+    attributes: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+    factors: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(next(iter(self.images.values())))
+
+
+class Recipe(Settings, ABC):
+    """How one dataset is made; its fields are the dataset's settings (and become options of ``mmgen make-data``)."""
+
+    def fetch(self) -> Work[Path] | None:
+        """The download that has to happen before :meth:`make`; None where nothing is missing."""
+        return None
+
+    @abstractmethod
+    def make(
+        self, path: Path, *, seed: int = 0, workers: int | None = None, chunk: int = 2048, command: str = ""
+    ) -> Work[Path]:
+        """Make the dataset file; the work's unit is the example and its result is ``path``.
+
+        Args:
+            path: File to write; it appears only when complete.
+            seed: All randomness comes from this number.
+            workers: Processes; all cores by default. Neither workers nor chunk changes the content.
+            chunk: Examples that a worker renders at a time.
+            command: The command line to record in the file.
+
+        Raises:
+            DataError: The sources are missing or malformed.
+            ArtifactError: The file cannot be written (raised as the work is done).
+        """
+
+
+def in_order(render: Callable[..., Rows], calls: Iterable[tuple[Any, ...]], workers: int | None) -> Iterator[Rows]:
+    """Results of ``render(*call)`` for each call, in the order of the calls, computed by several processes."""
+    import joblib
+
+    # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.
+    parallel = joblib.Parallel(
+        n_jobs=workers or joblib.cpu_count(),
+        return_as="generator",
+        batch_size=1,
+        pre_dispatch="2 * n_jobs",
+        max_nbytes=None,
+    )
+    yield from parallel(joblib.delayed(_quietly)(render, call) for call in calls)
+
+
+def _quietly(render: Callable[..., Rows], call: tuple[Any, ...]) -> Rows:
+    """In a worker: leave Ctrl-C, which reaches the whole process group, to the process that started the work."""
+    import multiprocessing
+    import signal
+
+    if multiprocessing.parent_process() is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    return render(*call)

@@ -1,0 +1,151 @@
+"""What all datasets of single handwritten digits share: sources, rows, splits and the file; all but the rendering."""
+
+from abc import abstractmethod
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from data_recipes._base import Recipe, Rows, in_order
+from data_recipes._render import binarise, pack
+from data_recipes._sources import Digits, Source, fetch_digits, read_digits
+from data_recipes._splits import Parts, by_group
+from data_recipes._streams import stream_keys
+from mmgen.progress import Progress, Work
+
+__all__ = ["DigitRecipe", "Factor", "Picture", "Scheme", "Vocabulary"]
+
+Vocabulary = dict[str, list[str]]
+"""Values of each attribute, by the attribute's name, both in order."""
+
+Factor = tuple[str, str, str]
+"""Data type, unit and meaning of a generative factor."""
+
+Picture = tuple[NDArray[np.uint8], NDArray[np.uint8], dict[str, NDArray[Any]]]
+"""Rendered grey images [n, H, W], attribute codes [n, A], factors [n] by name."""
+
+Scheme = tuple[str, Parts]
+"""What a way to split means, and its parts."""
+
+_SOURCE_FACTORS: dict[str, Factor] = {
+    "source": ("uint32", "", "number of the source digit, in published order, training digits first"),
+    "source_part": ("uint8", "", "0: one of the publisher's training digits, 1: one of the test digits"),
+}
+
+
+class DigitRecipe(Recipe):
+    """Abstract: images of one digit each.
+
+    Image i shows source digit ``i mod S`` of the S source digits, so that the first N images of a larger dataset are
+    the dataset of N images (but not its splits, which are exact fractions of what is in the file).
+    """
+
+    source: Source = "mnist"
+    """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""
+
+    mnist: Annotated[Path | None, Field(exclude=True)] = None
+    """Folder with MNIST's four IDX files; downloaded into the cache by default."""
+
+    size: Annotated[int, Field(ge=16, le=512)] = 28
+    """Height and width of the canvas in pixels."""
+
+    copies: Annotated[int, Field(ge=1)] = 1
+    """Images of each source digit."""
+
+    number: Annotated[int | None, Field(ge=20)] = None
+    """Images in all, instead of copies of every digit."""
+
+    binarise: bool = True
+    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
+
+    name: ClassVar[str]
+    vocabulary: ClassVar[Vocabulary]
+    drawn_factors: ClassVar[dict[str, Factor]] = {}
+
+    @abstractmethod
+    def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
+        """Render source digits [n, 28, 28] with labels [n], drawing from the images' streams [n]."""
+
+    @abstractmethod
+    def schemes(
+        self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
+    ) -> dict[str, Scheme]:
+        """Ways to split besides iid and iid-paper, by name.
+
+        Args:
+            source: Number of the source digit of each image [N].
+            part: The publisher's part that it is from [N].
+            attributes: Attribute codes [N, A].
+            seed: Seed of the dataset.
+        """
+
+    def fetch(self) -> Work[Path] | None:
+        return fetch_digits(self.source, self.mnist)
+
+    def rows(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], indices: NDArray[np.int64], seed: int) -> Rows:
+        """The images ``indices`` [n] from their source digits, as they are stored; runs in a worker."""
+        keys = stream_keys(seed, self.name, indices)
+        images, attributes, factors = self.picture(digits, labels, keys)
+        stored = pack(binarise(images, keys)) if self.binarise else images[:, None]
+        return Rows({"image": stored}, {"attributes": attributes}, factors)
+
+    def make(
+        self, path: Path, *, seed: int = 0, workers: int | None = None, chunk: int = 2048, command: str = ""
+    ) -> Work[Path]:
+        digits = read_digits(self.source, self.mnist)
+        size = self.number or len(digits) * self.copies
+        source = np.arange(size) % len(digits)
+
+        def calls() -> Iterator[tuple[Any, ...]]:
+            for start in range(0, size, chunk):
+                which = source[start : start + chunk]
+                indices = np.arange(start, start + len(which))
+                yield digits.images[which], digits.labels[which], indices, seed
+
+        def generate() -> Generator[Progress, None, Path]:
+            from mmgen.artifacts import DatasetWriter
+
+            settings = self._recorded(digits, size)
+            attributes = np.empty((size, len(self.vocabulary)), np.uint8)
+            with DatasetWriter(path, size=size, settings=settings, seed=seed, command=command) as writer:
+                writer.add_image("image", (1, self.size, self.size), "bits" if self.binarise else "bytes")
+                writer.add_attributes("attributes", self.vocabulary)
+                for name, (dtype, unit, meaning) in (self.drawn_factors | _SOURCE_FACTORS).items():
+                    writer.add_factor(name, dtype, unit, meaning)
+                start = 0
+                for rows in in_order(self.rows, calls(), workers):
+                    stop = start + len(rows)
+                    which = source[start:stop]
+                    attributes[start:stop] = rows.attributes["attributes"]
+                    origin: dict[str, NDArray[Any]] = {
+                        "source": which.astype(np.uint32),
+                        "source_part": digits.part[which],
+                    }
+                    writer.write(start, rows.images, rows.attributes, rows.factors | origin)
+                    start = stop
+                    yield Progress(stop)
+                for scheme, (meaning, parts) in self._all_schemes(source, digits, attributes, seed).items():
+                    writer.add_splits(scheme, **parts, meaning=meaning)
+            return path
+
+        return Work(f"making {self.name}", size, "image", generate)
+
+    def _recorded(self, digits: Digits, size: int) -> dict[str, Any]:
+        """Settings that decide the content, and nothing else: not where the sources lie, not how N was asked for."""
+        settings = self.model_dump(exclude={"copies", "number"}) | {"number": size}
+        return {"recipe": self.name, **settings, "source_sha256": digits.sha256}
+
+    def _all_schemes(
+        self, source: NDArray[np.int64], digits: Digits, attributes: NDArray[np.uint8], seed: int
+    ) -> dict[str, Scheme]:
+        size = len(source)
+        by_source = by_group(source, min(size, len(digits)), seed, "iid")
+        by_image = by_group(np.arange(size), size, seed, "iid-paper")
+        return {
+            "iid": ("85/5/10 % of the source digits: no digit has images in two parts", by_source),
+            "iid-paper": ("85/5/10 % of the images, as published: copies of a digit lie in several parts", by_image),
+            **self.schemes(source, digits.part[source], attributes, seed),
+        }

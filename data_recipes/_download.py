@@ -1,0 +1,115 @@
+"""Files from the internet into the user's cache: several mirrors, checked against known hashes."""
+
+import hashlib
+import http.client
+import urllib.request
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from mmgen.errors import DataError
+from mmgen.progress import Progress, Work
+
+__all__ = ["cache_folder", "download", "is_complete"]
+
+_BLOCK = 1 << 16
+_TIMEOUT = 30.0  # seconds without a byte before the next mirror is tried
+
+Files = Mapping[str, tuple[str, int]]
+"""SHA-256 (hexadecimal) and size in bytes by file name."""
+
+
+def cache_folder(name: str) -> Path:
+    """Where downloads of this name are kept for the user (``~/.cache/mmgen/NAME`` on Linux)."""
+    import pooch
+
+    return Path(pooch.os_cache("mmgen")) / name
+
+
+def _is_good(path: Path, sha256: str) -> bool:
+    return path.is_file() and hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+
+
+def is_complete(folder: Path, files: Files) -> bool:
+    """Whether the folder holds every file, unharmed."""
+    return all(_is_good(folder / name, sha256) for name, (sha256, _) in files.items())
+
+
+class _MirrorError(Exception):
+    """A mirror does not answer, or with something else than the file that was asked for."""
+
+
+def _blocks(url: str) -> Iterator[bytes]:
+    """What comes from an address, piece by piece."""
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
+            while block := answer.read(_BLOCK):
+                yield block
+    except (http.client.HTTPException, OSError) as error:  # URLError is an OSError
+        raise _MirrorError(str(error) or type(error).__name__) from None
+
+
+def _fetch(url: str, path: Path, sha256: str) -> Generator[int, None, str]:
+    """Download one file; yields bytes done, returns what went wrong ('' if nothing did, then the file is there)."""
+    from mmgen.artifacts import atomic_path
+
+    done, digest = 0, hashlib.sha256()
+    try:
+        with atomic_path(path) as temporary:
+            with temporary.open("wb") as file:
+                for block in _blocks(url):
+                    file.write(block)
+                    digest.update(block)
+                    done += len(block)
+                    yield done
+            if digest.hexdigest() != sha256:
+                raise _MirrorError(f"{done} bytes with SHA-256 {digest.hexdigest()[:12]}..., expected {sha256[:12]}...")
+    except _MirrorError as error:
+        return f"{url}: {error}"
+    return ""
+
+
+def download(folder: Path, files: Files, mirrors: Sequence[str], manual: str) -> Work[Path]:
+    """Fetch what the folder lacks.
+
+    Args:
+        folder: Where to; made if needed. A file appears there only once its hash has been checked.
+        files: What to fetch.
+        mirrors: Addresses, each ending in a slash, tried in turn for each file.
+        manual: What the user can do where no mirror answers, as the end of a sentence.
+
+    Returns:
+        Work in bytes, whose result is the folder.
+
+    Raises:
+        DataError: No mirror gave a file of the right content; names what each of them did.
+        ArtifactError: The folder cannot be written to.
+    """
+    missing = {name: rest for name, rest in files.items() if not _is_good(folder / name, rest[0])}
+
+    def generate() -> Generator[Progress, None, Path]:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"cannot make the cache folder {folder}: {error.strerror}; {manual}") from None
+        before = 0
+        for name, (sha256, size) in missing.items():
+            faults = []
+            for mirror in mirrors:
+                attempt = _fetch(mirror + name, folder / name, sha256)
+                while True:
+                    try:
+                        yield Progress(before + min(next(attempt), size))
+                    except StopIteration as stop:
+                        fault = stop.value
+                        break
+                if not fault:
+                    break
+                faults.append(fault)
+            else:
+                raise DataError(f"cannot download {name} ({'; '.join(faults)}): {manual}")
+            before += size
+            yield Progress(before)
+        return folder
+
+    total = sum(size for _, size in missing.values())
+    return Work(f"downloading {', '.join(missing)}", total, "byte", generate)

@@ -1,0 +1,130 @@
+"""Where digits come from: MNIST (the user's folder, the cache or the internet) or those that scikit-learn carries."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._download import cache_folder, download, is_complete
+from data_recipes._idx import read_idx
+from mmgen.errors import DataError
+from mmgen.progress import Work
+
+__all__ = ["DIGIT_SIZE", "Digits", "Source", "fetch_digits", "read_digits"]
+
+Source = Literal["mnist", "digits"]
+
+DIGIT_SIZE = 28
+"""Height and width of a source digit in pixels."""
+
+_FILES = {
+    "train-images-idx3-ubyte": ("440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9912422),
+    "train-labels-idx1-ubyte": ("3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28881),
+    "t10k-images-idx3-ubyte": ("8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1648877),
+    "t10k-labels-idx1-ubyte": ("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4542),
+}
+"""SHA-256 and size of MNIST's published files (each with .gz at the end of its name)."""
+
+_DOWNLOADS = {f"{name}.gz": rest for name, rest in _FILES.items()}
+
+MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
+
+_MANUAL = f"get the four files {', '.join(_DOWNLOADS)} some other way and name their folder with --mnist"
+
+
+@dataclass(frozen=True)
+class Digits:
+    """Handwritten digits, S of them, in the order in which they were published.
+
+    Attributes:
+        images: uint8 [S, 28, 28], ink bright on black.
+        labels: uint8 [S], 0 to 9.
+        part: uint8 [S], 0 for the publisher's training digits, 1 for the test digits.
+    """
+
+    images: NDArray[np.uint8]
+    labels: NDArray[np.uint8]
+    part: NDArray[np.uint8]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def sha256(self) -> str:
+        """Hash of images, labels and parts: the same for gzipped and plain files."""
+        digest = hashlib.sha256()
+        for array in (self.images, self.labels, self.part):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def _find(folder: Path, name: str) -> Path:
+    """The file of this published name in the folder, gzipped or not, also with the dot that some unpackers leave."""
+    dotted = name.replace("-idx", ".idx")
+    for candidate in (f"{name}.gz", name, f"{dotted}.gz", dotted):
+        if (folder / candidate).is_file():
+            return folder / candidate
+    raise DataError(
+        f"there is no {name}.gz (nor {name}) in {folder}: expected MNIST's four IDX files there; name another folder, "
+        "or leave --mnist out to download them"
+    )
+
+
+def _read_mnist(folder: Path) -> Digits:
+    """The 60,000 and 10,000 digits (or however many the files hold) in a folder of IDX files."""
+    if not folder.is_dir():
+        raise DataError(f"there is no folder {folder}: expected one with MNIST's four IDX files")
+    images, labels, parts = [], [], []
+    for part, prefix in enumerate(("train", "t10k")):
+        image_file = _find(folder, f"{prefix}-images-idx3-ubyte")
+        label_file = _find(folder, f"{prefix}-labels-idx1-ubyte")
+        some, their_labels = read_idx(image_file, 3), read_idx(label_file, 1)
+        if some.shape[1:] != (DIGIT_SIZE, DIGIT_SIZE):
+            raise DataError(f"{image_file} holds images of {some.shape[1]} x {some.shape[2]} pixels, expected 28 x 28")
+        if len(some) != len(their_labels):
+            raise DataError(f"{image_file} holds {len(some)} images but {label_file} {len(their_labels)} labels")
+        if len(some) == 0 or their_labels.max() > 9:
+            raise DataError(f"{label_file} must hold at least one label and none above 9: it is no file of digits")
+        images.append(some)
+        labels.append(their_labels)
+        parts.append(np.full(len(some), part, np.uint8))
+    return Digits(np.concatenate(images), np.concatenate(labels), np.concatenate(parts))
+
+
+def _read_bundled() -> Digits:
+    """The 1,797 handwritten digits that scikit-learn carries (E. Alpaydin, C. Kaynak, UCI 1998): no download.
+
+    They are 8 x 8 with 17 levels of grey and fill their box; 0 .. 16 becomes 0 .. 255, and bicubic interpolation
+    brings them to 28 x 28. So their ink is larger than MNIST's, which fills 20 x 20 of its 28 x 28.
+    """
+    from PIL import Image
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    small = np.rint(bunch.images * (255 / 16)).astype(np.uint8)  # [S, 8, 8]
+    size = (DIGIT_SIZE, DIGIT_SIZE)
+    images = np.stack([np.asarray(Image.fromarray(one).resize(size, Image.Resampling.BICUBIC)) for one in small])
+    return Digits(images, bunch.target.astype(np.uint8), np.zeros(len(images), np.uint8))
+
+
+def fetch_digits(source: Source, folder: Path | None) -> Work[Path] | None:
+    """The download that :func:`read_digits` needs first; None where everything is at hand."""
+    if source == "digits" or folder is not None or is_complete(cache_folder("mnist"), _DOWNLOADS):
+        return None
+    return download(cache_folder("mnist"), _DOWNLOADS, MIRRORS, _MANUAL)
+
+
+def read_digits(source: Source, folder: Path | None) -> Digits:
+    """The source digits.
+
+    Args:
+        source: "mnist", or "digits" for those that scikit-learn carries.
+        folder: Folder of MNIST's files; None takes the cache, which :func:`fetch_digits` fills.
+
+    Raises:
+        DataError: Files are missing, malformed, or do not belong together.
+    """
+    return _read_bundled() if source == "digits" else _read_mnist(folder or cache_folder("mnist"))

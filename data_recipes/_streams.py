@@ -1,0 +1,96 @@
+"""Randomness for rendering: every image draws from a stream of its own, addressed by number.
+
+A draw is a pure function of (key of the run, index of the image, slot), so nothing depends on how images are divided
+among workers or chunks, and draws for a whole chunk are computed at once. The function is SplitMix64's: the stream of
+an image is the SplitMix64 sequence that starts at a hash of its index, and slot ``k`` is that sequence's output ``k``.
+Only integer arithmetic makes the bits, so neither numpy's version nor the machine can change them.
+
+References:
+    Fast splittable pseudorandom number generators (Steele, Lea, Flood, OOPSLA 2014), https://doi.org/10.1145/2714064.2660195
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.seeding import stream_key
+
+__all__ = ["Bits", "bits", "choice", "shuffled", "stream_keys", "truncated_normal", "uniform"]
+
+Bits = NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # odd integer nearest to 2^64 / golden ratio
+_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
+
+
+def _mix(state: Bits) -> Bits:
+    """SplitMix64's output function, a bijection of 64 bits; works in place."""
+    state ^= state >> np.uint64(30)
+    state *= _MULTIPLIER_1
+    state ^= state >> np.uint64(27)
+    state *= _MULTIPLIER_2
+    state ^= state >> np.uint64(31)
+    return state
+
+
+def stream_keys(seed: int, name: str, indices: NDArray[Any]) -> Bits:
+    """Starting points [n] of the streams of the images ``indices`` [n] in the named family of streams."""
+    base = np.uint64(stream_key(seed, name))
+    # Mixed twice: after one round, neighbouring indices would start one step apart on the same sequence.
+    return _mix(_mix((indices.astype(np.uint64) + np.uint64(1)) * _GOLDEN + base) ^ base)
+
+
+def bits(keys: Bits, slots: NDArray[Any] | int) -> Bits:
+    """64 random bits from each stream of ``keys`` at ``slots`` (broadcast against each other)."""
+    steps = np.atleast_1d(np.asarray(slots, dtype=np.uint64)) + np.uint64(1)
+    return _mix(keys + steps * _GOLDEN)
+
+
+def uniform(random: Bits) -> NDArray[np.float64]:
+    """Numbers in the open interval (0, 1): the middles of 2^53 equal cells."""
+    return ((random >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+
+
+def choice(random: Bits, n: int) -> NDArray[np.uint8]:
+    """Uniform integers in 0 .. n - 1 for n <= 256 (multiply and shift; off from uniform by less than n / 2^32)."""
+    return (((random >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.uint8)
+
+
+def shuffled(seed: int, name: str, n: int) -> NDArray[np.int64]:
+    """A random order of 0 .. n - 1: sorted by each number's own draw."""
+    return np.argsort(bits(stream_keys(seed, name, np.arange(n)), 0), kind="stable").astype(np.int64)
+
+
+def truncated_normal(
+    u: NDArray[np.float64],
+    mean: NDArray[Any] | float,
+    sd: float,
+    low: NDArray[Any] | float,
+    high: NDArray[Any] | float,
+) -> NDArray[np.float32]:
+    r"""Normal variables given that they lie in [low, high]: what redrawing until they do gives, without redrawing.
+
+    .. math:: x = \mu + \sigma \, \Phi^{-1}(\Phi(a) + u (\Phi(b) - \Phi(a))),\quad a = (low - \mu) / \sigma
+
+    Args:
+        u: Uniform draws [n] in (0, 1), one for each result.
+        mean: Of the normal distribution before truncation.
+        sd: Its standard deviation.
+        low: Lower end of the interval.
+        high: Upper end, above the lower one.
+
+    Returns:
+        float32, whose rounding hides the last-digit differences between mathematical libraries.
+    """
+    # SciPy's functions are scalar loops; numpy's vectorised logarithm may round differently in a chunk's last rows.
+    from scipy.special import ndtr, ndtri
+
+    a, b = (np.asarray(low) - mean) / sd, (np.asarray(high) - mean) / sd
+    # In the right tail Phi is too close to 1 to invert; mirror it to the left.
+    right = a > 0
+    a, b = np.where(right, -b, a), np.where(right, -a, b)
+    lower = ndtr(a)
+    z = ndtri(lower + u * (ndtr(b) - lower))
+    return np.clip(mean + sd * np.where(right, -z, z), low, high).astype(np.float32)

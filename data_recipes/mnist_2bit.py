@@ -1,0 +1,37 @@
+"""MNIST-2bit: handwritten digits, described only by parity and magnitude.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Appendix A.3
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._digits import DigitRecipe, Factor, Picture, Scheme, Vocabulary
+from data_recipes._render import stack
+from data_recipes._splits import official
+
+__all__ = ["Mnist2bit"]
+
+
+class Mnist2bit(DigitRecipe):
+    """Digits as published; which digit it is becomes a factor, and is no attribute."""
+
+    binarise: bool = False
+    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
+
+    name: ClassVar[str] = "mnist-2bit"
+    vocabulary: ClassVar[Vocabulary] = {"parity": ["even", "odd"], "magnitude": ["below-5", "from-5"]}
+    drawn_factors: ClassVar[dict[str, Factor]] = {"digit": ("uint8", "", "which digit the image shows")}
+
+    def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
+        codes = np.stack([labels % 2, labels >= 5], axis=1).astype(np.uint8)
+        return stack(digits, self.size), codes, {"digit": labels}
+
+    def schemes(
+        self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
+    ) -> dict[str, Scheme]:
+        return official(source, part, seed)
