@@ -1,0 +1,86 @@
+"""The same words drawn from several posteriors side by side, the judge's mistakes framed red."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgen.errors import UsageError
+from mmgen.figures.draws import Draws
+from mmgen.figures.grids import Grid, Panel, image_table
+from mmgen.figures.hierarchy import share_right
+from mmgen.notation import UNKNOWN
+from mmgen.queries import Vocabulary, format_values
+from mmgen.seeding import numpy_generator
+
+__all__ = ["FRAMES", "POSTERIORS", "choose_concepts", "comparison", "judge_note"]
+
+POSTERIORS = {
+    "prior": "p(z): prior",
+    "text": "q(z | y): the model's own",
+    "true": "q_true(z | y): fitted to the true posterior",
+    "aggregate": "q_agg(z | y): fitted to the aggregate",
+    "image": "q(z | x): of images",
+}
+"""What each posterior is called in figures."""
+
+FRAMES = "Red frame: the judge reads at least one of the given attributes differently."
+
+
+def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+    """Concepts that show as many different values as so few can.
+
+    Args:
+        attributes: uint8 [N, A] of the examples to choose from; those with unknown attributes are passed over.
+        count: How many concepts; fewer come back where there are fewer.
+        seed: Breaks ties.
+
+    Returns:
+        uint8 [count, A], distinct, all known.
+
+    Raises:
+        UsageError: No example has all its attributes known.
+    """
+    concepts = np.unique(attributes[(attributes != UNKNOWN).all(1)], axis=0)
+    if not len(concepts):
+        raise UsageError("no example has all its attributes known: there is no concept to draw")
+    concepts = concepts[numpy_generator(seed, "concepts").permutation(len(concepts))]
+    chosen: list[np.ndarray] = []
+    used: set[tuple[int, int]] = set()
+    while len(chosen) < count and len(concepts):
+        fresh = [sum((a, int(code)) not in used for a, code in enumerate(row)) for row in concepts]
+        best = int(np.argmax(fresh))
+        chosen.append(concepts[best])
+        used |= {(a, int(code)) for a, code in enumerate(concepts[best])}
+        concepts = np.delete(concepts, best, axis=0)
+        # Every value has been shown: start over, so that later concepts differ from each other as well.
+        if max(fresh) == 0:
+            used.clear()
+    return np.stack(chosen)
+
+
+def judge_note(accuracy: dict[str, float] | None) -> str:
+    """What a reader must know about the frames: what the judge sees, and how often it is right itself."""
+    if accuracy is None:
+        return "Shown: means of p(image | z). No judge looked at these images."
+    mean = accuracy.get("mean")
+    itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
+    return f"{FRAMES} Shown: means of p(image | z); the judge{itself} sees sampled images."
+
+
+def comparison(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: str = "", note: str = "") -> Grid:
+    """A row for each description, a block for each posterior.
+
+    Args:
+        draws: Names and images, all for the same descriptions.
+        info: The attributes' words.
+        title: What the picture shows.
+        note: How it was made.
+
+    Raises:
+        UsageError: The blocks were drawn for different descriptions.
+    """
+    asked = draws[0][1].asked
+    if any(not np.array_equal(drawn.asked, asked) for _, drawn in draws):
+        raise UsageError("the posteriors drew different descriptions, expected the same words for each")
+    panels = [Panel(name, drawn.means, drawn.wrong, share_right(drawn)) for name, drawn in draws]
+    return image_table(panels, [format_values(row, info) for row in asked], title=title, note=note)

@@ -1,0 +1,128 @@
+"""Drawing for descriptions: the judge's verdicts, independent streams, the abstraction hierarchy, comparisons."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mmgen.errors import UsageError
+from mmgen.figures.comparison import choose_concepts, comparison, judge_note
+from mmgen.figures.draws import differences, draw, judged_wrong
+from mmgen.figures.grids import FRAME, Grid
+from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
+from mmgen.notation import UNKNOWN
+
+QUERIES = np.array([[3, 0], [3, UNKNOWN], [UNKNOWN, UNKNOWN], [1, 1]], np.uint8)
+
+
+def _red(grid: Grid) -> list[bool]:
+    pixels = np.asarray(grid.image).astype(int)
+    return [
+        bool(pixels[top - FRAME, left - FRAME, 0] > 150 > pixels[top - FRAME, left - FRAME, 1])
+        for left, top, *_ in grid.boxes
+    ]
+
+
+def test_a_judge_disagrees_only_about_what_was_asked(stubs: SimpleNamespace) -> None:
+    drawn = draw(stubs.FlatLoaded(), QUERIES, 3, posterior="text", seed=1, judge=stubs.Reader())
+    assert drawn.judged is not None and drawn.wrong is not None
+    assert (drawn.judged == [3, 1]).all()  # always a small 3
+    assert drawn.wrong.tolist() == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
+    # 3 images each: "3 big" has 1 of 2 right, "3" 1 of 1, "1 small" 1 of 2; "anything" asks for nothing.
+    assert drawn.right == (3 * 3, 3 * 5)
+    assert share_right(drawn) == "60.0 % of 15 attributes right"
+
+
+def test_the_true_posterior_is_never_framed(stubs: SimpleNamespace) -> None:
+    drawn = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", judge=stubs.Reader())
+    assert drawn.wrong is not None and not drawn.wrong.any()
+    assert drawn.means.shape == (4, 2, 1, 6, 6) and drawn.z.shape == (4, 2, 3)
+    assert np.allclose(drawn.means[0, :, 0, 0, 0], 0.75)
+
+
+def test_images_of_a_description_do_not_depend_on_the_others(stubs: SimpleNamespace) -> None:
+    together = draw(stubs.FlatLoaded(), QUERIES, 4, posterior="aggregate", seed=5)
+    alone = draw(stubs.FlatLoaded(), QUERIES[3:], 4, posterior="aggregate", seed=5)
+    assert np.array_equal(together.z[3], alone.z[0])
+    assert np.array_equal(together.sampled[3], alone.sampled[0])
+    other = draw(stubs.FlatLoaded(), QUERIES[3:], 4, posterior="aggregate", seed=6)
+    assert not np.array_equal(other.z, alone.z)
+    assert alone.wrong is None and share_right(alone) == ""
+
+
+def test_a_conditional_model_is_told_the_description(stubs: SimpleNamespace) -> None:
+    loaded = stubs.FlatLoaded(model=stubs.FlatModel(conditional=True))
+    draw(loaded, QUERIES[1:2], 5, posterior="prior")
+    condition = loaded.model.conditions[0]
+    assert condition.values["attributes"].tolist() == [[3, 0]] * 5
+    assert condition.present["attributes"].tolist() == [[True, False]] * 5
+
+
+def test_mistakes_are_named(stubs: SimpleNamespace) -> None:
+    class Other(stubs.Reader):
+        names = ("number", "scale")
+
+    with pytest.raises(UsageError, match="the judge knows the attributes number, scale, expected digit, scale"):
+        draw(stubs.FlatLoaded(), QUERIES, 1, posterior="text", judge=Other())
+    with pytest.raises(UsageError, match="0 images for 4 descriptions"):
+        draw(stubs.FlatLoaded(), QUERIES, 0, posterior="text")
+
+
+def test_verdicts_and_captions(stubs: SimpleNamespace) -> None:
+    asked = np.array([3, UNKNOWN], np.uint8)
+    assert not judged_wrong(asked, np.array([3, 1], np.uint8))
+    assert judged_wrong(asked, np.array([2, 1], np.uint8))
+    assert differences(asked, np.array([2, 1], np.uint8), stubs.INFO) == "judge: 2"
+    assert differences(asked, np.array([3, 1], np.uint8), stubs.INFO) == ""
+    assert differences(np.array([3, 0], np.uint8), np.array([0, 1], np.uint8), stubs.INFO) == "judge: 0, small"
+
+
+def test_hierarchy_drops_attributes_one_by_one() -> None:
+    concept = np.array([3, 0, UNKNOWN, 2], np.uint8)
+    levels = hierarchy_queries(concept)
+    assert levels.tolist() == [[255, 255, 255, 255], [255, 255, 255, 2], [255, 0, 255, 2], [3, 0, 255, 2]]
+    assert hierarchy_queries(concept, order=[3, 0, 1]).tolist() == [
+        [255, 255, 255, 255],
+        [255, 0, 255, 255],
+        [3, 0, 255, 255],
+        [3, 0, 255, 2],
+    ]
+    assert concept.tolist() == [3, 0, 255, 2]
+    with pytest.raises(UsageError, match="order of dropping"):
+        hierarchy_queries(concept, order=[0, 1, 2])
+
+
+def test_hierarchy_frames_follow_the_verdicts(stubs: SimpleNamespace) -> None:
+    levels = hierarchy_queries(np.array([3, 0], np.uint8))  # anything; big; big 3
+    draws = [
+        (name, draw(stubs.FlatLoaded(), levels, 2, posterior=name, judge=stubs.Reader()))
+        for name in ("text", "aggregate")
+    ]
+    grid = hierarchy(draws, stubs.INFO, title="hierarchy", note="seed 0")
+    # The stub draws unknown attributes as code 0, so the aggregate is right everywhere; "text" always draws small.
+    assert _red(grid) == [False, False, True, True, True, True] + [False] * 6
+
+
+def test_comparison_needs_the_same_words(stubs: SimpleNamespace) -> None:
+    first = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="text", judge=stubs.Reader())
+    second = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", judge=stubs.Reader())
+    grid = comparison([("q_true", first), ("q_agg", second)], stubs.INFO)
+    assert _red(grid) == [True, True, False, False, False, False, True, True] + [False] * 8
+    other = draw(stubs.FlatLoaded(), QUERIES[:1], 2, posterior="text")
+    with pytest.raises(UsageError, match="different descriptions"):
+        comparison([("a", first), ("b", other)], stubs.INFO)
+
+
+def test_chosen_concepts_show_many_values() -> None:
+    everything = np.array([[d, s] for d in range(4) for s in range(2)] + [[UNKNOWN, 0]], np.uint8)
+    chosen = choose_concepts(everything, 4, seed=3)
+    assert sorted(chosen[:, 0]) == [0, 1, 2, 3] and set(chosen[:, 1]) == {0, 1}
+    assert len(np.unique(choose_concepts(everything, 99), axis=0)) == 8
+    assert np.array_equal(chosen, choose_concepts(everything, 4, seed=3))
+    with pytest.raises(UsageError, match="no example has all its attributes known"):
+        choose_concepts(everything[-1:], 2)
+
+
+def test_notes_say_who_judged() -> None:
+    assert "itself right on 91.2 % of held-out attributes" in judge_note({"digit": 90.0, "mean": 91.2})
+    assert "No judge" in judge_note(None)
