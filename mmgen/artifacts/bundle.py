@@ -38,7 +38,7 @@ def write_bundle(
     """Write arrays as members and texts as attributes of the root; the content id covers both."""
     parents = tuple(parents)
     content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents)
-    with atomic_path(path) as temporary, create(temporary) as file:
+    with atomic_path(path) as temporary, create(temporary) as (file, _):
         for name, values in arrays.items():
             writer = write_array(file, name, values)
             content.add(name, dtype_name(writer.dtype), writer.shape, writer.hexdigest())

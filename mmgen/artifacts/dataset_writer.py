@@ -85,8 +85,7 @@ class DatasetWriter:
     def __enter__(self) -> "DatasetWriter":
         with ExitStack() as stack:
             temporary = stack.enter_context(atomic_path(self.path))
-            self._file = create(temporary)
-            stack.callback(self._file.close)
+            self._file, self._sink = stack.enter_context(create(temporary))
             for name in ("modalities", "factors", "splits"):
                 self._file.create_group(name)
             self._stack = stack.pop_all()
@@ -190,6 +189,7 @@ class DatasetWriter:
             self._check_rows(where, values)
         for where, values in rows.items():
             self._columns[where].append(values.astype(self._columns[where].dtype, copy=False))
+        self._sink.check()  # hours of work should not go on after the disk is full
         self._next += n
 
     def _check_rows(self, where: str, values: np.ndarray) -> None:

@@ -25,6 +25,7 @@ from mmgen.artifacts.header import (
     raw_bytes,
     to_json,
 )
+from mmgen.artifacts.sink import Sink
 from mmgen.errors import ArtifactError
 
 __all__ = [
@@ -259,9 +260,22 @@ def read_hdf5_header(path: Path) -> Header:
         return hdf5_header(file, path)
 
 
-def create(path: Path) -> Any:
-    """A new HDF5 file. Format 1.10 puts a checksum on all metadata and is read by every h5py since 2018."""
-    return h5py.File(path, "w", libver=("v110", "v110"), locking=False)
+@contextmanager
+def create(path: Path) -> Iterator[tuple[Any, Sink]]:
+    """A new HDF5 file and what it is written through; ``check`` that now and then in long work.
+
+    Format 1.10 of HDF5 puts a checksum on all metadata and is read by every h5py since 2018.
+
+    Raises:
+        OSError: The file system refuses; at the latest when the block ends.
+    """
+    sink = Sink(path)
+    try:
+        with h5py.File(sink, "w", libver=("v110", "v110")) as file:
+            yield file, sink
+        sink.check()
+    finally:
+        sink.close()
 
 
 def write_header(file: Any, header: Header) -> None:

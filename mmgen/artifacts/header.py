@@ -240,7 +240,7 @@ def from_json(text: str | bytes, path: Path) -> Header:
     if version > FORMAT_VERSION:
         newer = printable(program, 40) if isinstance(program, str) else "newer than this one"
         raise ArtifactError(
-            f"{path} has format version {version}, written by mmgen {newer}, but this mmgen {__version__} reads versions "
+            f"{path} has format version {version}, written by mmgen {newer}, but mmgen {__version__} reads versions "
             f"up to {FORMAT_VERSION}; install mmgen {newer} or later (pip install --upgrade 'mmgen>={newer}')"
         )
     for key, expected in _SHAPES.items():
