@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from mmgen.errors import SettingsError, UsageError
 from mmgen.registry import unknown_name
 
-__all__ = ["Settings", "merge", "parse_assignments", "preset", "preset_names", "read_toml", "validate"]
+__all__ = ["Settings", "build_member", "merge", "plain", "parse_assignments", "preset", "preset_names", "read_toml", "validate"]
 
 T = TypeVar("T")
 
@@ -58,6 +58,25 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
             else:
                 faults.append(f"setting '{key}': {fault['msg'].lower()}, got {fault.get('input')!r}")
         raise SettingsError("; ".join(faults)) from None
+
+
+def build_member(room: Any, values: Mapping[str, Any], where: str) -> Any:
+    """A member of a room from ``{"name": ..., **its own settings}``.
+
+    Raises:
+        UsageError: No such member.
+        SettingsError: The settings are not its own.
+    """
+    options = dict(values)
+    name = options.pop("name", None)
+    if not isinstance(name, str):
+        raise SettingsError(f"setting '{where}.name' is missing; give one of {', '.join(room.names())}")
+    return validate(room.get(name), options, where)
+
+
+def plain(value: Any) -> Any:
+    """Settings as plain JSON values."""
+    return TypeAdapter(type(value)).dump_python(value, mode="json")
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from mmgen.artifacts.hdf5 import (
     write_header,
     write_text,
 )
-from mmgen.artifacts.header import ContentHash, Header, Parent, dtype_name, make_header
+from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
 from mmgen.errors import ArtifactError
 
 __all__ = ["read_bundle", "write_bundle"]
@@ -41,7 +41,7 @@ def write_bundle(
     with atomic_path(path) as temporary, create(temporary) as (file, _):
         for name, values in arrays.items():
             writer = write_array(file, name, values)
-            content.add(name, dtype_name(writer.dtype), writer.shape, writer.hexdigest())
+            writer.cover(name, content)
         for name, text in texts.items():
             write_text(file, name, text)
         header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)

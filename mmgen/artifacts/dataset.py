@@ -310,10 +310,10 @@ class Dataset:
             ArtifactError: Something in the file is damaged or was changed.
         """
         content = ContentHash("dataset", self.header.settings, self.header.seed, self.header.parents)
-        for name in self._arrays:
-            content.add_array(f"modalities/{name}", self.read_packed(name))
-        for name in self.factors:
-            content.add_array(f"factors/{name}", self.factor(name))
+        for name, data in self._arrays.items():
+            content.add_array(f"modalities/{name}", data.read(), data.texts())
+        for name, data in self._factor_arrays.items():
+            content.add_array(f"factors/{name}", data.read(), data.texts())
         for scheme in self.schemes:
             for part in PARTS:
                 content.add_array(f"splits/{scheme}/{part}", self.split(scheme, part))

@@ -12,7 +12,7 @@ import numpy as np
 from mmgen.artifacts.dataset import NAME, PARTS, AttributesInfo, ImageInfo, names_json
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, create, write_array, write_header, write_text
-from mmgen.artifacts.header import ContentHash, Header, Parent, dtype_name, make_header
+from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
 from mmgen.notation import UNKNOWN
 
 __all__ = ["DatasetWriter"]
@@ -101,14 +101,13 @@ class DatasetWriter:
             self._finish()
         return None
 
-    def _column(self, where: str, shape: tuple[int, ...], dtype: Any) -> Any:
+    def _column(self, where: str, shape: tuple[int, ...], dtype: Any, texts: Mapping[str, str]) -> None:
         folder, name = where.split("/")
         _need(bool(NAME.match(name)), f"'{name}' is no name: letters, digits, '_', '-' and '.', first a letter")
         _need(where not in self._columns, f"'{where}' is added twice")
         _need(self._next == 0, f"'{where}' is added after the first rows")
-        column = ArrayWriter(self._file[folder], name, (self.size, *shape), dtype, **self._options)
-        self._columns[where] = column
-        return column.data
+        rows = (self.size, *shape)
+        self._columns[where] = ArrayWriter(self._file[folder], name, rows, dtype, **self._options, texts=texts)
 
     def add_image(self, name: str, shape: Sequence[int], layout: str = "bytes") -> None:
         """An image modality.
@@ -122,12 +121,10 @@ class DatasetWriter:
         _need(layout in ("bits", "bytes"), f"layout '{layout}' is neither bits nor bytes")
         channels, height, width = (int(n) for n in shape)
         info = ImageInfo(name, (channels, height, width), layout)
-        data = self._column(f"modalities/{name}", info.stored_shape, np.uint8)
+        texts = {"kind": "image", "layout": layout}
+        texts |= {"shape": json.dumps(info.shape), "range": json.dumps([0, info.scale])}
+        self._column(f"modalities/{name}", info.stored_shape, np.uint8, texts)
         self._images[name] = info
-        for key, text in {
-            "kind": "image", "layout": layout, "shape": json.dumps(info.shape), "range": json.dumps([0, info.scale]),
-        }.items():  # fmt: skip
-            write_text(data, key, text)
 
     def add_attributes(self, name: str, values: Mapping[str, Sequence[str]]) -> None:
         """A modality of categorical attributes; rows are uint8 codes [n, A], 255 unknown.
@@ -141,11 +138,10 @@ class DatasetWriter:
         for attribute, vocabulary in zip(info.names, info.values, strict=True):
             good = 1 <= len(vocabulary) <= UNKNOWN and len(set(vocabulary)) == len(vocabulary)
             _need(good, f"attribute '{attribute}' needs 1 to {UNKNOWN} distinct values")
-        data = self._column(f"modalities/{name}", (len(info.names),), np.uint8)
+        names, vocabularies = names_json(info)
+        texts = {"kind": "attributes", "names": names, "values": vocabularies}
+        self._column(f"modalities/{name}", (len(info.names),), np.uint8, texts)
         self._attributes[name] = info
-        text_names, text_values = names_json(info)
-        for key, text in {"kind": "attributes", "names": text_names, "values": text_values}.items():
-            write_text(data, key, text)
 
     def add_factor(self, name: str, dtype: Any, unit: str = "", meaning: str = "") -> None:
         """A generative factor: one number an example; NaN where there is none.
@@ -157,9 +153,7 @@ class DatasetWriter:
             meaning: What it is, in words.
         """
         _need(np.dtype(dtype).kind in "iuf", f"factor '{name}' has type {np.dtype(dtype)}, expected integers or floats")
-        data = self._column(f"factors/{name}", (), dtype)
-        write_text(data, "unit", unit)
-        write_text(data, "meaning", meaning)
+        self._column(f"factors/{name}", (), dtype, {"unit": unit, "meaning": meaning})
 
     def write(
         self,
@@ -244,7 +238,7 @@ class DatasetWriter:
         content = ContentHash("dataset", self.settings, self.seed, self.parents)
         for where, column in (self._columns | self._splits).items():
             column.flush()
-            content.add(where, dtype_name(column.dtype), column.shape, column.hexdigest())
+            column.cover(where, content)
         if self._schemes:
             write_text(self._file["splits"], "default", "iid" if "iid" in self._schemes else self._schemes[0])
         self.header = make_header(

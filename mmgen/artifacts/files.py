@@ -14,6 +14,7 @@ from mmgen.errors import ArtifactError
 __all__ = ["atomic_path", "regular_file", "write_text_atomic"]
 
 _ADVICE = {
+    errno.EIO: "check the disk",
     errno.ENOSPC: "free some space or choose another folder",
     errno.EDQUOT: "free some space or choose another folder",
     errno.EFBIG: "choose a folder that takes files of this size",
@@ -31,12 +32,12 @@ _STALE_SECONDS = 24 * 3600
 
 
 def _cannot_write(final: Path, error: OSError) -> ArtifactError:
-    code = error.errno or 0
+    code = error.errno or errno.EIO
     if code in (errno.ENOENT, errno.ENOTDIR) and not final.parent.is_dir():
         reason = f"{final.parent} is no folder"
     else:
-        reason = os.strerror(code) if code else str(error).split("\n")[0]
-    return ArtifactError(f"cannot write {final}: {reason}; {_ADVICE.get(code, 'choose another place')}")
+        reason = os.strerror(code)
+    return ArtifactError(f"cannot write {final}: {reason}; {_ADVICE[code]}")
 
 
 def _sync(path: Path, flags: int) -> None:
@@ -89,8 +90,9 @@ def atomic_path(final: Path) -> Iterator[Path]:
         with suppress(OSError):
             _sync(final.parent, os.O_RDONLY)
     except OSError as error:
-        # Trouble with another file that the block happened to read is not ours to explain.
-        if error.filename is not None and os.path.dirname(os.fspath(error.filename)) != os.fspath(temporary.parent):
+        # Trouble with a network or with another file that the block happened to read is not ours to explain.
+        ours = {None, *map(os.fspath, (temporary, final, final.parent))}
+        if error.errno not in _ADVICE or error.filename not in ours:
             raise
         raise _cannot_write(final, error) from error
     finally:

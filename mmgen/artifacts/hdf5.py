@@ -6,7 +6,7 @@ and declare arrays far larger than what they hold. None of that is part of the f
 
 import hashlib
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,9 @@ from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.header import (
     HDF5_KINDS,
     MAX_HEADER_BYTES,
+    ContentHash,
     Header,
+    dtype_name,
     from_json,
     little_endian,
     printable,
@@ -139,6 +141,11 @@ class Array:
     def text(self, name: str) -> str:
         """The text attribute ``name``."""
         return read_text(self.data, name, self.path)
+
+    def texts(self) -> dict[str, str]:
+        """All text attributes."""
+        with explained(self.path, self.element):
+            return {name: self.text(name) for name in sorted(self.data.attrs)}
 
     def read(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Rows in the order asked for (repetitions allowed), in the machine's byte order.
@@ -292,11 +299,12 @@ class ArrayWriter:
         dtype: Number type.
         chunk_bytes: Size of a chunk before compression, roughly.
         compression: gzip level, 1 to 9.
+        texts: Text attributes of the array.
     """
 
     def __init__(
         self, parent: Any, name: str, shape: tuple[int, ...], dtype: Any,
-        chunk_bytes: int = CHUNK_BYTES, compression: int = 1,
+        chunk_bytes: int = CHUNK_BYTES, compression: int = 1, texts: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.shape, self.dtype = shape, np.dtype(dtype).newbyteorder("<")
         row_bytes = max(1, int(np.prod(shape[1:])) * self.dtype.itemsize)
@@ -309,6 +317,9 @@ class ArrayWriter:
         self._filled = 0
         self.written = 0
         self._hash = hashlib.sha256()
+        self._texts = dict(texts or {})
+        for key, text in self._texts.items():
+            write_text(self.data, key, text)
 
     def append(self, rows: np.ndarray) -> None:
         """Write the next rows."""
@@ -330,8 +341,9 @@ class ArrayWriter:
             self.written += self._filled
             self._filled = 0
 
-    def hexdigest(self) -> str:
-        return self._hash.hexdigest()
+    def cover(self, name: str, content: ContentHash) -> None:
+        """Let ``content`` cover this array, all of whose rows are written, under ``name``."""
+        content.add(name, dtype_name(self.dtype), self.shape, self._hash.hexdigest(), self._texts)
 
 
 def write_array(parent: Any, name: str, values: np.ndarray) -> ArrayWriter:

@@ -90,8 +90,9 @@ class Header:
 class ContentHash:
     """The content id: a hash of what an artifact holds, not of how the file stores it.
 
-    It covers kind, settings, seed, the roles and content ids of the parents, and of every array its name, type, shape
-    and little-endian bytes in row order. It does not depend on chunks, compression, workers, path, time or facts.
+    It covers kind, settings, seed, the roles and content ids of the parents, and of every array its name, type, shape,
+    little-endian bytes in row order and texts (units, vocabularies). It does not depend on chunks, compression,
+    workers, path, time or facts.
 
     Args:
         kind: One of :data:`KINDS`.
@@ -105,16 +106,18 @@ class ContentHash:
         self._head = canonical_json({"kind": kind, "settings": settings, "seed": seed, "parents": lineage})
         self._arrays: dict[str, str] = {}
 
-    def add(self, name: str, dtype: str, shape: Iterable[int], digest: str) -> None:
-        """Cover one array: ``digest`` is the sha256 in hex of its bytes."""
+    def add(
+        self, name: str, dtype: str, shape: Iterable[int], digest: str, texts: Mapping[str, str] | None = None
+    ) -> None:
+        """Cover one array: ``digest`` is the sha256 in hex of its bytes, ``texts`` what is written beside it."""
         assert name not in self._arrays, f"array '{name}' is hashed twice"
-        self._arrays[name] = canonical_json([name, dtype, list(shape), digest])
+        self._arrays[name] = canonical_json([name, dtype, list(shape), digest, texts or {}])
 
-    def add_array(self, name: str, array: np.ndarray) -> None:
+    def add_array(self, name: str, array: np.ndarray, texts: Mapping[str, str] | None = None) -> None:
         """Cover a whole array that is in memory."""
         stored = little_endian(array)
         digest = hashlib.sha256(raw_bytes(stored)).hexdigest()
-        self.add(name, dtype_name(stored.dtype), stored.shape, digest)
+        self.add(name, dtype_name(stored.dtype), stored.shape, digest, texts)
 
     def hexdigest(self) -> str:
         lines = [self._head, *(self._arrays[name] for name in sorted(self._arrays))]

@@ -1,4 +1,4 @@
-"""What does the picture show? One file per network; the classifier trained with one of them is the judge of every model.
+"""What does the picture show? One file per network; a classifier trained with one of them judges every model.
 
 ``names()`` and ``get(name)`` are the networks; ``load_classifier`` opens a trained judge.
 """

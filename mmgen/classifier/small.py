@@ -29,8 +29,8 @@ class Small(JudgeNetwork):
             nn.Conv2d(two, three, 3, stride=2, padding=1),
             nn.ReLU(inplace=True),
         )
-        # A 4x4 convolution with padding 1 halves rounding down, a 3x3 one halves rounding up.
-        rows, columns = (-(-(-(-(side // 2) // 2)) // 2) for side in (height, width))
+        # A 4x4 convolution with padding 1 halves rounding down, a 3x3 one halves rounding up, twice.
+        rows, columns = ((side // 2 + 3) // 4 for side in (height, width))
         self.hidden = nn.Linear(three * rows * columns, _UNITS)
         self.dropout = nn.Dropout(0.3)
         self.head = nn.Linear(_UNITS, sum(sizes))

@@ -1,0 +1,90 @@
+"""``mmgen fit-aggregate``: a trained model into a text-conditional aggregate posterior."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli._console import follow, result
+from cli._options import InputPath, Output, command_line, read_path
+from cli.train import is_first_process, resume_mode
+
+__all__ = ["fit_aggregate_command"]
+
+
+def fit_aggregate_command(
+    model: InputPath,
+    output: Output = None,
+    given: Annotated[
+        str, typer.Option("--given", metavar="WHAT", help="attributes (any subset may be unknown), or nothing: the prior.")
+    ] = "attributes",
+    target: Annotated[
+        str,
+        typer.Option("--target", metavar="WHAT", help="aggregate of image posteriors (CK Eq. 5), or true text posterior."),
+    ] = "aggregate",
+    family: Annotated[
+        str, typer.Option("--family", metavar="NAME", help="realnvp, nsf, gaussian or mixture.")
+    ] = "realnvp",
+    examples: Annotated[
+        int | None, typer.Option("--examples", min=1, help="Training examples to encode at most.", show_default="100000")
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
+    assignments: Annotated[
+        list[str] | None, typer.Option("--set", metavar="ROOM.KEY=VALUE", help="One setting; repeatable.")
+    ] = None,
+    dataset: Annotated[
+        Path | None, typer.Option("--dataset", metavar="FILE", help="The model's dataset, if it is not found by itself.")
+    ] = None,
+    latents: Annotated[
+        Path | None, typer.Option("--latents", metavar="FILE", help="Where encodings are cached; beside the model by default.")
+    ] = None,
+    device: Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = "auto",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help="Insist on continuing a saved fit.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a fit was saved.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")
+    ] = False,
+) -> None:
+    """Learn the aggregate posterior q(z | description) of a trained model.
+
+    The model stays as it is. Its training examples are encoded once and cached; a conditional density is then fitted to
+    the encodings. Attributes are dropped at random meanwhile, so one aggregate answers any partial description.
+    """
+    path = read_path(model, "model")
+    values: dict[str, Any] = {
+        "aggregate": {"given": given, "target": target, "family": {"name": family}},
+        "training": {"device": device, "seed": seed},
+    }
+    if examples is not None:
+        values["aggregate"]["examples"] = examples
+    if steps is not None:
+        values["training"]["steps"] = steps
+
+    from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate
+    from mmgen.artifacts import find_parent
+    from mmgen.config import merge, parse_assignments
+    from mmgen.training.model_run import load_model
+
+    trained = load_model(path)[1]
+    defaults = FitSettings().model_dump(mode="json", exclude={"data"})
+    defaults["aggregate"].pop("family")
+    settings = complete_fit_settings(merge(merge(defaults, values), parse_assignments(assignments or [])), trained)
+    if dry_run:
+        result(settings.model_dump_json(indent=2))
+        return
+    tail = "-".join([target, family] + (["nothing"] if given == "nothing" else []))
+    out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
+    encoding, fitting = fit_aggregate(
+        path,
+        dataset or find_parent(path, "dataset"),
+        settings,
+        out,
+        latents or path.with_name(f"{path.stem}-latents.h5"),
+        command_line(),
+        resume_mode(resume, overwrite),
+    )
+    follow(encoding)
+    follow(fitting)
+    if is_first_process():
+        result(out)

@@ -1,0 +1,124 @@
+"""``mmgen train``: a dataset into a trained model."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from cli._console import follow, result, say
+from cli._options import InputPath, Output, command_line, read_path
+
+__all__ = ["train_command"]
+
+
+def train_command(
+    dataset: InputPath,
+    output: Output = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", metavar="NAME", help="Settings of a published experiment; see mmgen list.")
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings from a TOML file, over the preset.")
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="ROOM.KEY=VALUE", help="One setting, over everything else; repeatable."),
+    ] = None,
+    objective: Annotated[
+        str | None, typer.Option("--objective", metavar="NAME", help="elbo, cvae, telbo, jmvae, bivcca, mvae.")
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option("--split", metavar="SCHEME", help="Split scheme to train on: iid, iid-paper, compositional."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option("--minutes", help="Stop after this much training time.")
+    ] = None,
+    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Examples per step.")] = None,
+    device: Annotated[
+        str | None, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")
+    ] = None,
+    devices: Annotated[int | None, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = None,
+    precision: Annotated[
+        str | None, typer.Option("--precision", help="auto, bf16-mixed or 32-true.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Insist on continuing a saved run (the same command again does so too).")
+    ] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a run was saved.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")
+    ] = False,
+) -> None:
+    """Train a model on a dataset.
+
+    Writes the weights that are best by validation bound, and beside them the state to continue from (.last.safetensors)
+    and a log (.log.jsonl). Ctrl-C saves; the same command again continues, with the same result as without the break.
+    """
+    path = read_path(dataset, "dataset")
+    options = {
+        "training.steps": steps,
+        "training.minutes": minutes,
+        "training.batch": batch,
+        "training.device": device,
+        "training.devices": devices,
+        "training.precision": precision,
+        "training.seed": seed,
+        "data.split": split,
+    }
+    values = _values(preset, config, assignments or [], objective, options)
+
+    from mmgen.artifacts import Dataset
+    from mmgen.training.model_run import complete_settings, train_model
+
+    with Dataset.open(path) as opened:
+        settings = complete_settings(values, opened)
+        opened.split(settings.data.split, "train")  # an unknown scheme is reported before any work
+    if dry_run:
+        result(settings.model_dump_json(indent=2))
+        return
+    tail = preset.rsplit("/", 1)[-1] if preset else settings.objective["name"]
+    out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
+    work = train_model(path, settings, out, command_line(), resume_mode(resume, overwrite))
+    trained = follow(work)
+    if trained.best is not None:
+        say(f"best validation value {trained.best:,.2f} nats per example after {trained.steps:,} steps")
+    if is_first_process():
+        result(out)
+
+
+def _values(
+    preset: str | None, config: Path | None, assignments: list[str], objective: str | None, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Preset, file, options and --set, each over the one before."""
+    import mmgen.config
+
+    values: dict[str, Any] = mmgen.config.preset(preset) if preset else {}
+    if config:
+        values = mmgen.config.merge(values, mmgen.config.read_toml(config))
+    if objective:
+        if values.get("objective", {}).get("name") != objective:
+            values["objective"] = {"name": objective}  # another objective's settings would not be its own
+    for key, value in options.items():
+        if value is not None:
+            room, name = key.split(".")
+            values = mmgen.config.merge(values, {room: {name: value}})
+    return mmgen.config.merge(values, mmgen.config.parse_assignments(assignments))
+
+
+def resume_mode(resume: bool, overwrite: bool) -> str:
+    """What two options say about a saved run."""
+    from mmgen.errors import UsageError
+
+    if resume and overwrite:
+        raise UsageError("--resume and --overwrite got both, expected one of them: continue the saved run or begin anew")
+    return "require" if resume else "never" if overwrite else "auto"
+
+
+def is_first_process() -> bool:
+    """Whether this process is the one that talks: with --devices there are several."""
+    import os
+
+    return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"

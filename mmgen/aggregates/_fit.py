@@ -1,0 +1,190 @@
+"""Fitting an aggregate posterior to a trained model: settings in, work out; and an aggregate back from its checkpoint."""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from pydantic import Field
+
+import mmgen.aggregates
+from mmgen.aggregates._base import Aggregate, Family
+from mmgen.aggregates._encode import LatentRows, encode, posterior_to_aggregate
+from mmgen.aggregates._targets import FitTask, Target
+from mmgen.artifacts import Dataset, Header, Latents, read_checkpoint, reference, write_checkpoint
+from mmgen.config import Settings, build_member, plain, validate
+from mmgen.errors import ArtifactError, DataError, MmgenError, UsageError
+from mmgen.models._settings import DataSettings
+from mmgen.models.build import describe_attributes
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.progress import Progress, Work
+from mmgen.seeding import stream_key
+from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
+from mmgen.training.model_run import ExperimentSettings, load_model
+from mmgen.training.settings import TrainingSettings
+
+__all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "load_aggregate"]
+
+
+class AggregateSettings(Settings):
+    """What is fitted."""
+
+    family: dict[str, Any] = Field(default_factory=lambda: {"name": "realnvp"})
+    """Family of densities by name, and its own settings."""
+    given: Literal["attributes", "nothing"] = "attributes"
+    """What it is conditioned on; nothing gives the learned prior q(z)."""
+    target: Target = "aggregate"
+    """aggregate: CK Eq. 5; true: CK Eq. 3, the baseline that it is compared with."""
+    keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
+    """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random."""
+    examples: Annotated[int, Field(ge=1)] = 100_000
+    """Training examples that are encoded at most."""
+
+
+def _fit_training() -> TrainingSettings:
+    # Flows are small: large batches use the cores better, and the schedule's end settles them.
+    return TrainingSettings(
+        steps=6_000, batch=512, learning_rate=2e-3, schedule="cosine", gradient_clip=10.0, precision="32-true"
+    )
+
+
+class FitSettings(Settings):
+    """Everything that determines an aggregate, given a model."""
+
+    aggregate: AggregateSettings = Field(default_factory=AggregateSettings)
+    training: TrainingSettings = Field(default_factory=_fit_training)
+    data: DataSettings = Field(default_factory=DataSettings)
+    """Of the model; filled in."""
+
+    def build_family(self) -> Family:
+        """The family that the settings name."""
+        family: Family = build_member(mmgen.aggregates, self.aggregate.family, "aggregate.family")
+        return family
+
+
+def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> FitSettings:
+    """Validate user-given values over the defaults and fill in what the model determines."""
+    settings = validate(FitSettings, values)
+    if settings.aggregate.given == "attributes" and model.data.attributes is None:
+        raise UsageError("--given got attributes, but the model's dataset has none; use --given nothing")
+    family = {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())}
+    aggregate = settings.aggregate.model_copy(update={"family": family})
+    return settings.model_copy(update={"aggregate": aggregate, "data": model.data})
+
+
+def _build(settings: FitSettings, latent_size: int) -> Aggregate:
+    described = settings.data.attributes if settings.aggregate.given == "attributes" else None
+    return Aggregate(latent_size, describe_attributes(described) if described else None, settings.build_family())
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What an aggregate is fitted from."""
+
+    model_path: Path
+    dataset_path: Path
+    latents_path: Path
+    model: MultimodalVAE
+
+
+def fit_aggregate(
+    model_path: Path,
+    dataset_path: Path,
+    settings: FitSettings,
+    out: Path,
+    latents_path: Path,
+    command: str = "",
+    resume: Resume = "auto",
+) -> tuple[Work[Latents], Work[TrainingResult]]:
+    """Two pieces of work, to be run in order: encoding the examples (cached), and fitting to them.
+
+    Args:
+        model_path: Model checkpoint.
+        dataset_path: The dataset that it was trained on.
+        settings: Completed settings.
+        out: Checkpoint to write, kind "aggregate".
+        latents_path: Where encodings are cached.
+        command: The command to record.
+        resume: See :func:`mmgen.training.loop.train`.
+    """
+    fabric = make_fabric(settings.training)
+    _, trained, model = load_model(model_path, fabric.device)
+    source = _Source(model_path, dataset_path, latents_path, model)
+    encoding = encode(
+        model_path,
+        model,
+        posterior_to_aggregate(trained.build_objective()),
+        dataset_path,
+        trained.data.split,
+        settings.aggregate.examples,
+        latents_path,
+        fabric.device,
+        settings.training.seed,
+        command=command,
+    )
+
+    def work() -> Generator[Progress, None, TrainingResult]:
+        latents = encoding.result
+        with Dataset.open(dataset_path) as dataset:
+            is_validation = np.isin(latents.rows, dataset.split(trained.data.split, "val"))
+        name = trained.data.attributes.name if trained.data.attributes else "attributes"
+        rows = LatentRows(latents, np.flatnonzero(~is_validation), name, fabric.device)
+        validation = LatentRows(latents, np.flatnonzero(is_validation), name, fabric.device)
+        if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
+            raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
+        torch.manual_seed(stream_key(settings.training.seed, "initial weights"))
+        aggregate = _build(settings, model.latent_size).to(fabric.device)
+        if settings.aggregate.target == "aggregate":
+            aggregate.standardise(rows.mean, rows.log_sd)
+        task = FitTask(aggregate, settings.aggregate.target, model, settings.aggregate.keep_all)
+        described = settings.model_dump(mode="json") | {"latents": latents.header.content_id}
+
+        def save(path: Path, facts: dict[str, Any]) -> None:
+            _save(path, facts, task, settings, source, command)
+
+        fitting = train(
+            task, rows, validation, settings.training, out, save, described, "fitting", resume, fabric
+        )
+        yield from fitting
+        return fitting.result
+
+    kind = f"fitting q_{'agg' if settings.aggregate.target == 'aggregate' else 'true'}"
+    return encoding, Work(kind, settings.training.steps, "step", work)
+
+
+def _save(
+    path: Path, facts: dict[str, Any], task: FitTask, settings: FitSettings, source: _Source, command: str
+) -> None:
+    write_checkpoint(
+        path,
+        kind="aggregate",
+        tensors=task.saved_tensors(),
+        settings=settings.model_dump(mode="json"),
+        seed=settings.training.seed,
+        parents=(
+            reference(source.model_path, "model", path),
+            reference(source.latents_path, "latents", path),
+            reference(source.dataset_path, "dataset", path),
+        ),
+        facts={**facts, "latent_size": source.model.latent_size},
+        command=command,
+    )
+
+
+def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Header, FitSettings, Aggregate]:
+    """A fitted aggregate in evaluation mode, with its header and settings.
+
+    Raises:
+        ArtifactError: The file is no aggregate checkpoint, or its tensors do not fit its settings.
+    """
+    header, tensors = read_checkpoint(path, "aggregate")
+    try:
+        settings = validate(FitSettings, header.settings)
+        aggregate = _build(settings, len(tensors["shift"]))
+        aggregate.load_state_dict(tensors)
+    except (MmgenError, RuntimeError, KeyError) as error:
+        reason = str(error).splitlines()[0]
+        raise ArtifactError(f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}") from None
+    return header, settings, aggregate.eval().requires_grad_(False).to(device)

@@ -1,0 +1,98 @@
+"""Flows from zuko, wrapped as densities. The one place that imports zuko.
+
+zuko switches off argument validation of all of torch.distributions when it is imported; nothing else here relies on it.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import zuko
+from torch import Tensor
+from zuko.transforms import MonotonicRQSTransform
+
+from mmgen.aggregates._base import Density
+from mmgen.errors import SettingsError
+
+__all__ = ["CouplingFlow", "affine_couplings", "spline_couplings"]
+
+
+class CouplingFlow(Density):
+    """A standard Gaussian pushed through coupling layers; both directions take one pass."""
+
+    def __init__(self, latent_size: int, transforms: list[Any]) -> None:
+        super().__init__()
+        base = zuko.lazy.UnconditionalDistribution(
+            zuko.distributions.DiagNormal, torch.zeros(latent_size), torch.ones(latent_size), buffer=True
+        )
+        self.latent_size = latent_size
+        self.flow = zuko.lazy.Flow(transforms, base)
+
+    def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
+        result: Tensor = self.flow(context).log_prob(u)
+        return result
+
+    def sample(self, context: Tensor | None, n: int, batch: int, generator: torch.Generator | None) -> Tensor:
+        distribution = self.flow(context)
+        example = next(self.parameters())
+        # Noise of our own, because zuko draws from the global generator.
+        noise = torch.randn(
+            n, batch, self.latent_size, generator=generator, device=example.device, dtype=example.dtype
+        )
+        result: Tensor = distribution.transform.inv(noise)
+        return result
+
+    def reparameterised(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor]:
+        u = self.sample(context, 1, batch, None)
+        return u, u.new_ones(1, batch)
+
+
+def _alternate(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> list[Any]:
+    """``steps`` pairs of couplings: a step updates one half given the other, then the other given the one (CK Eq. 7-8).
+
+    CK split first half against second half; here the split alternates between that and even against odd positions, so
+    that any two latents come to depend on each other.
+    """
+    if latent_size < 2:
+        raise SettingsError("a coupling flow needs at least 2 latent dimensions, got 1; use --family gaussian or mixture")
+    positions = torch.arange(latent_size)
+    masks = [positions < latent_size // 2, positions % 2 == 1]
+    layers = []
+    for step in range(steps):
+        mask = masks[step % 2]
+        layers += [make(mask), make(~mask)]
+    return layers
+
+
+def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...]) -> list[Any]:
+    """Affine couplings (Real NVP)."""
+    return _alternate(
+        latent_size,
+        steps,
+        lambda mask: zuko.flows.GeneralCouplingTransform(
+            latent_size, context_size, mask=mask, hidden_features=hidden, activation=torch.nn.SiLU
+        ),
+    )
+
+
+def spline_couplings(
+    latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...], bins: int
+) -> list[Any]:
+    """Rational-quadratic spline couplings on [-8, 8], the identity beyond."""
+
+    def univariate(*parameters: Tensor) -> MonotonicRQSTransform:
+        return MonotonicRQSTransform(*parameters, bound=8.0)
+
+    return _alternate(
+        latent_size,
+        steps,
+        lambda mask: zuko.flows.GeneralCouplingTransform(
+            latent_size,
+            context_size,
+            mask=mask,
+            univariate=univariate,
+            shapes=[(bins,), (bins,), (bins - 1,)],
+            hidden_features=hidden,
+            activation=torch.nn.SiLU,
+        ),
+    )

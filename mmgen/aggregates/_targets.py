@@ -1,0 +1,84 @@
+"""What an aggregate is fitted to: CK Eq. 5 (aggregate of image posteriors) or CK Eq. 3 (true posterior of the text)."""
+
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from mmgen.aggregates._base import Aggregate
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.objectives._base import Bound
+from mmgen.training.task import Task
+
+__all__ = ["FitTask", "Target", "drop_attributes"]
+
+Target = Literal["aggregate", "true"]
+
+
+def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
+    """Hide attributes at random, so that one aggregate answers any partial description.
+
+    A description stays whole with probability ``keep_all``; otherwise the number of attributes kept is uniform on
+    0 .. A, and which ones are kept is uniform too. What is unknown in the data stays unknown.
+    """
+    present = batch.present[name]
+    examples, count = present.shape
+    kept = torch.randint(0, count + 1, (examples, 1), device=present.device)
+    whole = torch.rand(examples, 1, device=present.device) < keep_all
+    rank = torch.rand(examples, count, device=present.device).argsort(1)
+    mask = present & (whole | (rank < kept))
+    values = batch.values[name].masked_fill(~mask, 0)
+    return Batch({**batch.values, name: values}, {**batch.present, name: mask})
+
+
+class FitTask(Task):
+    """Fits an aggregate to cached encodings, or to the frozen model's own p(z | text).
+
+    Args:
+        aggregate: What is fitted.
+        target: "aggregate" or "true".
+        model: The frozen model; only "true" uses it.
+        keep_all: Probability that a description stays whole.
+    """
+
+    def __init__(self, aggregate: Aggregate, target: Target, model: MultimodalVAE, keep_all: float) -> None:
+        super().__init__()
+        self.aggregate = aggregate
+        self.target = target
+        self.keep_all = keep_all
+        # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.
+        self._model = [model]
+
+    def forward(self, batch: Batch, step: int | None) -> Bound:
+        attributes = self.aggregate.attributes
+        described = drop_attributes(batch, attributes.name, self.keep_all) if attributes else batch
+        return self._to_encodings(described) if self.target == "aggregate" else self._to_true_posterior(described)
+
+    def _to_encodings(self, batch: Batch) -> Bound:
+        r"""CK Eq. 5: minus KL(q(z|x) || q(z|y)), with fresh noise at every step; for q(z), E log q(z) (CK Section 3)."""
+        encoding = DiagonalGaussian(batch.values["mean"], batch.values["log_sd"])
+        log_q = self.aggregate.log_prob(encoding.sample(), batch)
+        entropy = encoding.entropy()
+        return Bound(log_q + entropy, {"log q(z|y)": log_q, "entropy of q(z|x)": entropy})
+
+    def _to_true_posterior(self, batch: Batch) -> Bound:
+        r"""CK Eq. 3: E_q(z|y)[log p(y|z) + log p(z) - log q(z|y)] <= log p(y); the model is frozen."""
+        model = self._model[0]
+        z, weights = self.aggregate.reparameterised(batch, batch.size)
+        log_q = self.aggregate.log_prob(z, batch)
+        log_prior = model.log_prior(z)
+        attributes = self.aggregate.attributes
+        log_likelihood = torch.zeros_like(log_q)
+        if attributes and attributes.name in model.modalities:
+            log_likelihood = model.log_likelihood(attributes.name, z, batch)
+
+        def mean(values: Tensor) -> Tensor:
+            return (weights * values).sum(0)
+
+        terms = {"log p(y|z)": mean(log_likelihood), "log p(z)": mean(log_prior), "log q(z|y)": mean(log_q)}
+        return Bound(mean(log_likelihood + log_prior - log_q), terms, is_bound=True)
+
+    def saved_tensors(self) -> dict[str, Tensor]:
+        return dict(self.aggregate.state_dict())

@@ -1,0 +1,90 @@
+"""Classifiers on disk."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import Header, Parent, read_checkpoint, write_checkpoint
+from mmgen.classifier._classifier import Classifier
+from mmgen.errors import ArtifactError, UsageError
+
+__all__ = ["build_classifier", "load_classifier", "save_classifier"]
+
+
+def build_classifier(
+    network: str, image_shape: tuple[int, int, int], names: tuple[str, ...], values: tuple[tuple[str, ...], ...]
+) -> Classifier:
+    """An untrained classifier.
+
+    Args:
+        network: Name of a network of this room.
+        image_shape: (C, H, W).
+        names: Attribute names.
+        values: The words of every attribute.
+
+    Raises:
+        UsageError: There is no such network.
+    """
+    from mmgen.classifier import get
+
+    sizes = tuple(len(words) for words in values)
+    return Classifier(get(network)(image_shape, sizes), names, values, network)
+
+
+def save_classifier(
+    path: Path,
+    classifier: Classifier,
+    tensors: dict[str, Tensor],
+    *,
+    settings: dict[str, Any],
+    seed: int,
+    parents: tuple[Parent, ...],
+    facts: dict[str, Any],
+    command: str,
+) -> Header:
+    """Write a classifier artifact: weights, what it was trained on (``settings``) and how good it is (``facts``)."""
+    described = {
+        "network": classifier.network_name,
+        "image_shape": list(classifier.image_shape),
+        "names": list(classifier.names),
+        "values": [list(words) for words in classifier.values],
+    }
+    return write_checkpoint(
+        path,
+        kind="classifier",
+        tensors=tensors,
+        settings={**settings, "classifier": described},
+        seed=seed,
+        parents=parents,
+        facts=facts,
+        command=command,
+    )
+
+
+def load_classifier(path: Path | str, device: str | torch.device = "cpu") -> Classifier:
+    """A trained classifier in evaluation mode, with its held-out accuracy.
+
+    Raises:
+        ArtifactError: The file is no classifier, or does not fit the network that it names.
+    """
+    path = Path(path)
+    header, tensors = read_checkpoint(path, "classifier")
+    try:
+        described = header.settings["classifier"]
+        channels, height, width = (int(side) for side in described["image_shape"])
+        names = tuple(str(name) for name in described["names"])
+        values = tuple(tuple(str(word) for word in words) for words in described["values"])
+        classifier = build_classifier(str(described["network"]), (channels, height, width), names, values)
+        classifier.network.load_state_dict(tensors)
+    except (KeyError, TypeError, ValueError, RuntimeError, UsageError) as error:
+        reason = str(error).split("\n")[0]
+        raise ArtifactError(
+            f"classifier {path} does not describe a network that this version knows ({reason}): "
+            "make it again with mmgen train-classifier"
+        ) from None
+    accuracy = header.facts.get("held_out_accuracy", {})
+    classifier.accuracy = {str(name): float(value) for name, value in accuracy.items()}
+    classifier.content_id = header.content_id
+    return classifier.to(device).eval()

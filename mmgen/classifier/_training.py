@@ -1,0 +1,151 @@
+"""From a dataset file to a judge with a known held-out accuracy."""
+
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import Field
+
+from mmgen.artifacts import Dataset, read_header, reference
+from mmgen.classifier._accuracy import Accuracy, measure
+from mmgen.classifier._files import build_classifier, load_classifier, save_classifier
+from mmgen.classifier._task import ClassifierTask
+from mmgen.config import Settings
+from mmgen.errors import DataError
+from mmgen.progress import Progress, Work
+from mmgen.seeding import numpy_generator, stream_key
+from mmgen.training.batches import DatasetRows
+from mmgen.training.loop import Resume, make_fabric, train
+from mmgen.training.precision import resolve_device
+from mmgen.training.settings import TrainingSettings
+from mmgen.training.state import state_path
+
+__all__ = ["ClassifierSettings", "default_training", "resolve_network", "train_classifier"]
+
+
+class ClassifierSettings(Settings):
+    """What a judge is and how it is trained."""
+
+    network: str
+    """Network of the judge: vedantam (VE's) or small."""
+    split: str = ""
+    """Split scheme whose training part it learns from; the dataset's default if empty."""
+    held_out: Annotated[int, Field(ge=1)] = 10_000
+    """Test images that its accuracy is measured on, at most."""
+    training: TrainingSettings
+
+
+def resolve_network(name: str, device: str) -> str:
+    """What ``auto`` means: VE's network on a GPU, the small one on a CPU, where VE's takes hours."""
+    if name != "auto":
+        return name
+    return "vedantam" if resolve_device(device).type == "cuda" else "small"
+
+
+def default_training(network: Literal["vedantam", "small"] | str) -> dict[str, Any]:
+    """Training settings that suit a network."""
+    if network == "vedantam":
+        return {"steps": 20_000, "batch": 256, "learning_rate": 3e-4, "schedule": "cosine", "warmup_steps": 100}
+    return {"steps": 6_000, "batch": 256, "learning_rate": 2e-3, "schedule": "cosine", "warmup_steps": 100}
+
+
+def train_classifier(
+    data: Path, out: Path, settings: ClassifierSettings, command: str = "", resume: Resume = "auto"
+) -> Work[Accuracy]:
+    """Train a judge on the training part of a dataset and measure it on images that it has not seen.
+
+    The file at ``out`` says which dataset, split, part and how many rows it has learnt from, and how many test images
+    its accuracy was measured on.
+
+    Args:
+        data: Dataset file.
+        out: The classifier artifact to make.
+        settings: What to train.
+        command: The command that makes the file again.
+        resume: As for :func:`mmgen.training.loop.train`.
+
+    Raises:
+        DataError: The dataset has no images or no attributes.
+        TrainingError, Interrupted: As for the training loop.
+    """
+
+    def run() -> Generator[Progress, None, Accuracy]:
+        return (yield from _train(data, out, settings, command, resume))
+
+    return Work(f"training judge ({settings.network})", settings.training.steps, "step", run)
+
+
+def _train(
+    data: Path, out: Path, settings: ClassifierSettings, command: str, resume: Resume
+) -> Generator[Progress, None, Accuracy]:
+    import torch
+
+    began = time.monotonic()
+    header = read_header(data)
+    with Dataset.open(data) as dataset:
+        if not dataset.images or not dataset.attributes:
+            raise DataError(f"dataset {data} has no images with attributes: there is nothing for a judge to learn")
+        image, info = next(iter(dataset.images.values())), next(iter(dataset.attributes.values()))
+        scheme = settings.split or dataset.default_scheme
+        fabric = make_fabric(settings.training)
+        torch.manual_seed(stream_key(settings.training.seed, "classifier weights"))
+        classifier = build_classifier(settings.network, image.shape, info.names, info.values)
+        task = ClassifierTask(classifier, image.name, info.name)
+        rows = DatasetRows.of_split(dataset, scheme, "train", fabric.device)
+        validation = DatasetRows.of_split(dataset, scheme, "val", fabric.device)
+        described = {**settings.model_dump(mode="json"), "split": scheme}
+        learnt_from = {"dataset": header.content_id, "split": scheme, "part": "train", "rows": len(rows)}
+        parents = (reference(data, "dataset", out),)
+
+        def save(path: Path, facts: dict[str, Any]) -> None:
+            save_classifier(
+                path,
+                classifier,
+                task.saved_tensors(),
+                settings={**described, "learnt_from": learnt_from},
+                seed=settings.training.seed,
+                parents=parents,
+                facts=facts,
+                command=command,
+            )
+
+        # What the state of an interrupted run is compared with: the same settings on other data are another run.
+        identity = {**described, "learnt_from": learnt_from}
+        work = train(
+            task, rows, validation, settings.training, out, save, identity, work_description(settings), resume, fabric
+        )
+        yield from work
+        del rows, validation
+        accuracy, facts = _measure(dataset, out, scheme, settings, str(fabric.device))
+        best = load_classifier(out)
+        facts = {**read_header(out).facts, **facts, "total_seconds": round(time.monotonic() - began, 1)}
+        classifier.network.load_state_dict(best.network.state_dict())
+        save(out, facts)
+        # A judge is never continued once it is done, and its optimiser's moments take twice its own size.
+        state_path(out).unlink(missing_ok=True)
+        return accuracy
+
+
+def work_description(settings: ClassifierSettings) -> str:
+    """What is being done, for progress bars."""
+    return f"training judge ({settings.network})"
+
+
+def _measure(
+    dataset: Dataset, out: Path, scheme: str, settings: ClassifierSettings, device: str
+) -> tuple[Accuracy, dict[str, Any]]:
+    """Accuracy of the best weights, as they are in the file, on test images; and the facts that the file tells."""
+    test = dataset.split(scheme, "test")
+    chosen = numpy_generator(settings.training.seed, "held out").permutation(len(test))[: settings.held_out]
+    classifier = load_classifier(out, device)
+    held_out = DatasetRows(dataset, test[np.sort(chosen)], classifier.device)
+    image, attributes = next(iter(dataset.images)), next(iter(dataset.attributes))
+    accuracy = measure(classifier, held_out, image, attributes)
+    return accuracy, {
+        "held_out_accuracy": accuracy.percent,
+        "held_out_correct": accuracy.correct,
+        "held_out_images": accuracy.images,
+        "held_out_data": {"split": scheme, "part": "test", "rows": len(held_out)},
+    }

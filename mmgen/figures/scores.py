@@ -1,0 +1,258 @@
+"""Tables of scores, the papers' numbers beside one's own."""
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from mmgen.errors import ArtifactError
+from mmgen.metrics._base import Score
+
+__all__ = [
+    "Cell",
+    "Published",
+    "Row",
+    "ScoreTable",
+    "published_judges",
+    "published_papers",
+    "read_scores",
+    "score_tables",
+]
+
+_REQUIRED = ("metric", "value")
+_DEFAULTS: dict[str, Any] = {
+    "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
+    "protocol": "", "judge_accuracy": None, "ids": {}, "extra": {},
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table.
+
+    Attributes:
+        text: As it is printed, with its error: "82.1 ± 0.6".
+        detail: What the reader may want to know beyond it: number of samples, kind of error.
+        best: Whether it is the best of one's own in its column.
+    """
+
+    text: str
+    detail: str = ""
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model and posterior, or one published method.
+
+    Attributes:
+        label: Name of the file or method.
+        posterior: Where z came from; the source of a published number.
+        cells: One for each column; None where nothing was measured.
+        published: Whether it comes from a paper.
+    """
+
+    label: str
+    posterior: str
+    cells: list[Cell | None]
+    published: bool = False
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """All scores of one metric by one protocol.
+
+    Attributes:
+        metric: "correctness".
+        protocol: "exact", "paper", ...; "" where there is only one.
+        unit: "%", "nats", ...
+        better: "higher" or "lower".
+        columns: What each column is: "4 given", "log p(x)".
+        rows: One's own first, then the papers'.
+        footnotes: Datasets of the published numbers, meaning of their errors.
+    """
+
+    metric: str
+    protocol: str
+    unit: str
+    better: str
+    columns: list[str]
+    rows: list[Row]
+    footnotes: list[str]
+
+
+@dataclass(frozen=True)
+class Published:
+    """One published table; see published.toml for the fields."""
+
+    source: str
+    dataset: str
+    recipe: str
+    columns: tuple[str, ...]
+    row: tuple[dict[str, Any], ...]
+    spread_means: str = ""
+
+
+@cache
+def _file() -> dict[str, Any]:
+    return tomllib.loads((resources.files("mmgen.figures") / "published.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def published_tables() -> tuple[Published, ...]:
+    """Every published table."""
+    return tuple(
+        Published(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
+        for table in _file()["table"]
+    )
+
+
+def published_judges(recipe: str) -> list[tuple[str, dict[str, float]]]:
+    """Sources and accuracies in percent by attribute of published judges on this recipe's dataset."""
+    return [(judge["source"], judge["accuracy"]) for judge in _file()["judge"] if judge["recipe"] == recipe]
+
+
+def published_papers() -> dict[str, str]:
+    """Short names of the papers and their full titles."""
+    return dict(_file()["papers"])
+
+
+def read_scores(path: Path) -> list[Score]:
+    """The scores that ``mmgen eval`` wrote: one JSON object a line.
+
+    Raises:
+        ArtifactError: It cannot be read, or a line is no score.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise ArtifactError(f"cannot read the scores {path}: {error.strerror}; check the path") from None
+    except UnicodeDecodeError:
+        raise ArtifactError(f"{path} holds no scores (JSON lines): it is no text; check the path") from None
+    return [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _score(path: Path, number: int, line: str) -> Score:
+    expected = "expected scores as mmgen eval --json prints them"
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError:
+        raise ArtifactError(f"{path}: line {number} is no JSON, {expected}") from None
+    if not isinstance(record, dict) or any(key not in record for key in _REQUIRED):
+        raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")
+    known = {field.name for field in fields(Score)}
+    values = {**_DEFAULTS, **{key: value for key, value in record.items() if key in known}}
+    if not isinstance(values["ids"], dict) or not isinstance(values["extra"], dict):
+        raise ArtifactError(f"{path}: line {number} has ids or extra that are no tables, {expected}")
+    for key in ("value", "stderr"):
+        if not isinstance(values[key], int | float | None):
+            raise ArtifactError(f"{path}: line {number} has a {key} that is no number, {expected}")
+    return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})
+
+
+def _digits(value: float, error: float | None) -> str:
+    """A number with the decimals that its error leaves meaning to: one digit of the error beyond its leading one."""
+    if value != value:
+        return "not finite"
+    places = 2
+    if error is not None and error > 0:
+        places = 0 if error >= 10 else 1 if error >= 0.3 else 2
+    return f"{value:,.{places}f}" + (f" ± {error:,.{places}f}" if error is not None else "")
+
+
+def _column(score: Score | Mapping[str, Any]) -> tuple[int, str]:
+    """Which column a score belongs to, with its place: many attributes given first, then quantities by name."""
+    values = score if isinstance(score, Mapping) else {"given": score.given, "quantity": score.quantity}
+    given, quantity = values.get("given"), str(values.get("quantity") or "")
+    if given is not None:
+        return -int(given), f"{given} given"
+    return 1, quantity or "value"
+
+
+def _own_cell(score: Score, best: float | None) -> Cell:
+    detail = [f"{score.n:,} samples"] if score.n else []
+    if score.stderr is not None:
+        detail.append("± is the standard error")
+    splits = score.extra.get("splits_sd")
+    if isinstance(splits, int | float):
+        detail.append(f"sd over 5 splits of the queries {splits:.2f}")
+    if score.ids.get("dataset"):
+        detail.append(f"dataset {str(score.ids['dataset'])[:12]}")
+    return Cell(_digits(score.value, score.stderr), ", ".join(detail), best is not None and score.value == best)
+
+
+def _published_rows(table: Published, metric: str, protocol: str, columns: Sequence[str]) -> list[Row]:
+    rows = [
+        row
+        for row in table.row
+        if row["metric"] == metric and row.get("protocol", protocol) == protocol and _column(row)[1] in columns
+    ]
+    found = []
+    for position, method in enumerate(table.columns):
+        cells: list[Cell | None] = [None] * len(columns)
+        for row in rows:
+            value = row["values"][position]
+            if value != "":
+                spread = row.get("spread", [None] * len(table.columns))[position]
+                text = f"{value:,.2f}" + (f" ± {spread:.2f}" if spread is not None else "")
+                cells[columns.index(_column(row)[1])] = Cell(text, table.spread_means if spread is not None else "")
+        if any(cells):
+            found.append(Row(method, table.source, cells, published=True))
+    return found
+
+
+def score_tables(
+    scores: Sequence[Score], names: Mapping[str, str], recipe: str = "", posteriors: Mapping[str, str] | None = None
+) -> list[ScoreTable]:
+    """Scores as tables, one for each metric and protocol, with the papers' numbers for the same dataset below.
+
+    Args:
+        scores: From :func:`read_scores`.
+        names: What to call the files, by content id; others are called by the start of their id.
+        recipe: Recipe of the dataset ("mnist-a"), for the published numbers.
+        posteriors: What to call the posteriors.
+    """
+    groups: dict[tuple[str, str, str], list[Score]] = {}
+    for score in scores:
+        groups.setdefault((score.metric, score.protocol, score.unit), []).append(score)
+    return [_table(key, group, names, recipe, posteriors or {}) for key, group in groups.items()]
+
+
+def _table(
+    key: tuple[str, str, str],
+    group: Sequence[Score],
+    names: Mapping[str, str],
+    recipe: str,
+    posteriors: Mapping[str, str],
+) -> ScoreTable:
+    metric, protocol, unit = key
+    columns = [name for _, name in sorted({_column(score) for score in group})]
+    better = group[0].better
+    best: dict[str, float] = {}
+    for score in group:
+        column = _column(score)[1]
+        pick = max if better == "higher" else min
+        if score.value == score.value:
+            best[column] = pick(best.get(column, score.value), score.value)
+    rows: dict[tuple[str, str], Row] = {}
+    for score in group:
+        identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
+        label = names.get(identity) or identity[:12] or "?"
+        row = rows.setdefault(
+            (identity, score.posterior),
+            Row(label, posteriors.get(score.posterior, score.posterior), [None] * len(columns)),
+        )
+        column = _column(score)[1]
+        row.cells[columns.index(column)] = _own_cell(score, best.get(column) if len(group) > len(columns) else None)
+    footnotes, papers = [], []
+    for table in published_tables():
+        found = _published_rows(table, metric, protocol, columns) if table.recipe == recipe else []
+        if found:
+            papers += found
+            spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
+            footnotes.append(f"{table.source}: {table.dataset}{spread}.")
+    return ScoreTable(metric, protocol, unit, better, columns, [*rows.values(), *papers], footnotes)

@@ -1,0 +1,83 @@
+"""What every metric is: a score with its error, its unit and which way is better, and how to compute it."""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["Better", "Metric", "Score"]
+
+Better = Literal["higher", "lower"]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number, and what is needed to read it.
+
+    Attributes:
+        metric: Name of the metric ("log-likelihood").
+        quantity: What exactly was measured ("log p(x|y)").
+        value: In ``unit``.
+        stderr: Standard error of ``value``, in ``unit``; None where there is none.
+        unit: "%", "nats" or "units".
+        better: Which way is better.
+        n: Samples behind the value: images judged, or data points.
+        posterior: Where z came from: prior, text, true, aggregate, image.
+        given: Number of attributes that were given; None where the question makes no sense.
+        protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
+        judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
+        ids: Content ids of the files behind the value, by role.
+        extra: Further numbers: counts, biases, effective sample sizes, standard deviation over splits of the queries.
+    """
+
+    metric: str
+    quantity: str
+    value: float
+    stderr: float | None
+    unit: str
+    better: Better
+    n: int
+    posterior: str
+    given: int | None = None
+    protocol: str = ""
+    judge_accuracy: dict[str, float] | None = None
+    ids: dict[str, str] = field(default_factory=dict)
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""
+        return {key: _plain(value) for key, value in asdict(self).items()}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+class Metric(ABC):
+    """Base of all metrics. Members have no state; what they measure comes in an :class:`Evaluation`."""
+
+    unit: ClassVar[str]
+    better: ClassVar[Better]
+    judged: ClassVar[bool] = False
+    """Whether it needs a judge."""
+    per_posterior: ClassVar[bool] = True
+    """Whether it is asked once per posterior, or once per model."""
+    rank: ClassVar[int] = 1
+    """Order of evaluation: what asks for more samples comes first, so that the others share all of them."""
+
+    def check(self, evaluation: "Evaluation") -> None:  # noqa: B027  # most metrics accept every model
+        """Raise a UsageError where the metric cannot be asked of this model; called before any work."""
+
+    @abstractmethod
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        """Measure: yields the fraction done, from 0 to 1, and returns the scores."""

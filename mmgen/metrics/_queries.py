@@ -1,0 +1,137 @@
+"""The descriptions that a model is asked to draw: every concept of a split, and every concept with attributes dropped.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Sections 1 (abstract concepts) and 5.1 (standard deviation over 5 splits of the queries)
+"""
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.errors import UsageError
+from mmgen.notation import UNKNOWN
+from mmgen.seeding import numpy_generator
+
+__all__ = ["Frequencies", "Mean", "Queries", "queries", "weighted_mean"]
+
+_SPLITS = 5
+
+
+@dataclass(frozen=True)
+class Queries:
+    """Distinct descriptions with the same number of attributes dropped.
+
+    Attributes:
+        codes: uint8 [Q, A], ``UNKNOWN`` where dropped.
+        weights: float64 [Q]: how many pairs of a concept and a choice of dropped attributes lead to the description.
+            "Anything big, upright, top-left" stands for all its digits, so that every choice of dropped attributes
+            counts the same however many values those attributes have.
+        dropped: How many attributes are unknown.
+    """
+
+    codes: NDArray[np.uint8]
+    weights: NDArray[np.float64]
+    dropped: int
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def given(self) -> int:
+        """How many attributes are given."""
+        return self.codes.shape[1] - self.dropped
+
+    def take(self, rows: NDArray[np.int64]) -> "Queries":
+        """The queries at ``rows``."""
+        return Queries(self.codes[rows], self.weights[rows], self.dropped)
+
+
+def queries(attributes: NDArray[np.uint8], dropped: int) -> Queries:
+    """Every distinct fully known concept of ``attributes``, with every choice of ``dropped`` attributes left out.
+
+    Args:
+        attributes: uint8 [N, A] of one part of a split; examples with unknown attributes are no concepts.
+        dropped: 0 to A.
+
+    Raises:
+        UsageError: More attributes are to be dropped than there are, or there is no fully known concept.
+    """
+    count = attributes.shape[1]
+    if not 0 <= dropped <= count:
+        raise UsageError(f"dropped attributes got {dropped}, expected 0 to {count}")
+    concepts = np.unique(attributes[(attributes != UNKNOWN).all(1)], axis=0)
+    if not len(concepts):
+        raise UsageError("no example of this part of the split has all attributes known: there is nothing to ask for")
+    parts = []
+    for choice in combinations(range(count), dropped):
+        partial = concepts.copy()
+        partial[:, list(choice)] = UNKNOWN
+        parts.append(partial)
+    codes, counts = np.unique(np.concatenate(parts), axis=0, return_counts=True)
+    return Queries(codes, counts.astype(np.float64), dropped)
+
+
+class Frequencies:
+    """How often every concept occurs in training: p(y_k | y_O), the distribution that coverage compares with.
+
+    Args:
+        attributes: uint8 [N, A] of the training part.
+        sizes: Number of values V of every attribute.
+    """
+
+    def __init__(self, attributes: NDArray[np.uint8], sizes: tuple[int, ...]) -> None:
+        self._concepts, self._counts = np.unique(attributes, axis=0, return_counts=True)
+        self.sizes = sizes
+
+    def of(self, attribute: int, given: NDArray[np.uint8]) -> tuple[NDArray[np.float64], bool]:
+        """p(y_attribute | given) [V], and whether any training example matches (if none does, it is p(y_attribute))."""
+        known = given != UNKNOWN
+        matching = (self._concepts[:, known] == given[known]).all(1)
+        counted = self._histogram(attribute, matching)
+        if counted.sum() > 0:
+            return counted / counted.sum(), True
+        counted = self._histogram(attribute, np.ones(len(self._concepts), bool))
+        if counted.sum() == 0:
+            return np.full(self.sizes[attribute], 1.0 / self.sizes[attribute]), False
+        return counted / counted.sum(), False
+
+    def _histogram(self, attribute: int, rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        values = self._concepts[rows, attribute]
+        seen = values != UNKNOWN
+        counts = self._counts[rows][seen]
+        return np.bincount(values[seen], counts, self.sizes[attribute]).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A weighted mean over queries with its errors.
+
+    Attributes:
+        value: The mean.
+        stderr: Standard error with queries as the independent units; None for a single query.
+        splits: Means of the 5 splits of the queries (VE Fig. 4a).
+        splits_sd: Their standard deviation, which is what VE prints; None with fewer than two queries.
+    """
+
+    value: float
+    stderr: float | None
+    splits: list[float]
+    splits_sd: float | None
+
+
+def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], seed: int) -> Mean:
+    """Mean of per-query ``values`` [Q]; images of one query share their text and are not independent."""
+    count = len(values)
+    value = float(np.average(values, weights=weights))
+    if count < 2:
+        return Mean(value, None, [value], None)
+    # The usual ratio-estimator variance of a weighted mean; with equal weights this is s / sqrt(Q).
+    spread = float((weights**2 * (values - value) ** 2).sum()) * count / (count - 1)
+    order = numpy_generator(seed, "query splits").permutation(count)
+    splits = [
+        float(np.average(values[part], weights=weights[part])) for part in np.array_split(order, min(_SPLITS, count))
+    ]
+    return Mean(value, float(np.sqrt(spread) / weights.sum()), splits, float(np.std(splits, ddof=1)))

@@ -1,0 +1,162 @@
+"""Examples in memory as stored bytes, gathered and unpacked in batches on the device; nothing per item in Python."""
+
+import math
+import os
+from abc import ABC, abstractmethod
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import Dataset
+from mmgen.batch import Batch
+from mmgen.errors import DataError
+from mmgen.notation import UNKNOWN
+
+__all__ = ["DatasetRows", "Order", "Rows", "to_batch", "unpack_bits"]
+
+_READ_ROWS = 65536  # rows per read: large enough that decompression dominates, small enough to stay far below the data
+
+
+class Rows(ABC):
+    """Examples that a training task can be given by number."""
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def batch(self, indices: Tensor) -> Batch:
+        """The examples at ``indices`` (int64 [B], any device)."""
+
+
+class Order:
+    """An endless stream of shuffled epochs; any position can be asked for, so resuming needs only the step.
+
+    Args:
+        size: Number of examples N.
+        batch: Examples per step B.
+        seed: Key of the stream.
+    """
+
+    def __init__(self, size: int, batch: int, seed: int) -> None:
+        if size == 0:
+            raise DataError("the training split holds no examples; check --split and the dataset")
+        self.size = size
+        self.batch = batch
+        self.seed = seed
+        self._epoch = -1
+        self._permutation = torch.empty(0, dtype=torch.int64)
+
+    def _permuted(self, epoch: int) -> Tensor:
+        from mmgen.seeding import torch_generator
+
+        if epoch != self._epoch:
+            self._permutation = torch.randperm(self.size, generator=torch_generator(self.seed, "order", epoch))
+            self._epoch = epoch
+        return self._permutation
+
+    def __getitem__(self, step: int) -> Tensor:
+        """Indices [B] of step ``step``; a batch may span two epochs."""
+        start, wanted, parts = step * self.batch, self.batch, []
+        while wanted:
+            epoch, offset = divmod(start, self.size)
+            part = self._permuted(epoch)[offset : offset + wanted]
+            parts.append(part)
+            start, wanted = start + len(part), wanted - len(part)
+        return torch.cat(parts)
+
+
+def unpack_bits(packed: Tensor, shape: tuple[int, int, int]) -> Tensor:
+    """uint8 [B, ceil(C H W / 8)], first pixel in the highest bit -> float32 [B, C, H, W] of 0 and 1."""
+    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=packed.device)
+    bits = packed.unsqueeze(-1).bitwise_right_shift(shifts).bitwise_and_(1)
+    return bits.flatten(1)[:, : math.prod(shape)].reshape(-1, *shape).float()
+
+
+def to_batch(images: dict[str, Tensor], attributes: dict[str, Tensor]) -> Batch:
+    """Float images [B, C, H, W] and stored attribute codes uint8 [B, A] (255 unknown) as a batch."""
+    values, present = {}, {}
+    for name, pixels in images.items():
+        values[name] = pixels
+        present[name] = torch.ones(len(pixels), dtype=torch.bool, device=pixels.device)
+    for name, codes in attributes.items():
+        known = codes != UNKNOWN
+        values[name] = codes.long().masked_fill(~known, 0)
+        present[name] = known
+    return Batch(values, present)
+
+
+class DatasetRows(Rows):
+    """Rows of a dataset file.
+
+    They are held on ``device`` as they are stored (bits or bytes) if they fit in half of its memory, and are read from
+    the file batch by batch if they do not.
+
+    Args:
+        dataset: An open dataset file.
+        rows: Which rows, int64.
+        device: Where batches are wanted.
+        resident: Whether to hold all rows in memory; None decides by size.
+    """
+
+    def __init__(
+        self, dataset: Dataset, rows: np.ndarray, device: torch.device, resident: bool | None = None
+    ) -> None:
+        self.dataset = dataset
+        self.rows = np.sort(rows)
+        self.device = device
+        stored = sum(
+            math.ceil(math.prod(image.shape) / 8) if image.layout == "bits" else math.prod(image.shape)
+            for image in dataset.images.values()
+        )
+        self.resident = _fits(len(rows) * stored, device) if resident is None else resident
+        self.attributes = {
+            name: torch.from_numpy(self._gather(lambda part, n=name: dataset.read_attributes(n, part))).to(device)
+            for name in dataset.attributes
+        }
+        self._images: dict[str, Tensor] = {}
+        if self.resident:
+            for name in dataset.images:
+                stored_rows = self._gather(lambda part, n=name: dataset.read_packed(n, part))
+                self._images[name] = torch.from_numpy(stored_rows).to(device)
+
+    @classmethod
+    def of_split(cls, dataset: Dataset, scheme: str, part: str, device: torch.device) -> "DatasetRows":
+        """The rows of one part (train, val, test) of a split scheme."""
+        return cls(dataset, dataset.split(scheme, part), device)
+
+    def _gather(self, read) -> np.ndarray:  # type: ignore[no-untyped-def]  # a reader of slices
+        """Rows in order, read in slices: one pass over the compressed chunks."""
+        parts = []
+        for start in range(0, self.dataset.size, _READ_ROWS):
+            inside = self.rows[np.searchsorted(self.rows, start) : np.searchsorted(self.rows, start + _READ_ROWS)]
+            if len(inside):
+                low, high = int(inside[0]), int(inside[-1]) + 1
+                parts.append(read(slice(low, high))[inside - low])
+        return np.concatenate(parts) if parts else read(slice(0, 0))
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def batch(self, indices: Tensor) -> Batch:
+        images = {}
+        for name, info in self.dataset.images.items():
+            if self.resident:
+                stored = self._images[name].index_select(0, indices.to(self.device))
+            else:
+                stored = self._read(name, indices.cpu().numpy()).to(self.device)
+            images[name] = unpack_bits(stored, info.shape) if info.layout == "bits" else stored.float() / 255.0
+        attributes = {name: codes.index_select(0, indices.to(self.device)) for name, codes in self.attributes.items()}
+        return to_batch(images, attributes)
+
+    def _read(self, name: str, indices: np.ndarray) -> Tensor:
+        # HDF5 wants increasing, distinct rows; put them back in the order asked for.
+        unique, back = np.unique(self.rows[indices], return_inverse=True)
+        return torch.from_numpy(self.dataset.read_packed(name, unique)[back])
+
+
+def _fits(size: int, device: torch.device) -> bool:
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return size < free // 2
+    return size < os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2

@@ -1,0 +1,66 @@
+"""Watching the figures of every step: a NaN is caught where it arises and called by its name."""
+
+import torch
+from torch import Tensor
+
+from mmgen.errors import TrainingError
+
+__all__ = ["Guard"]
+
+
+class Guard:
+    """Collects each step's term means and gradient norm on the device and checks them in batches.
+
+    Args:
+        every: Steps between checks. 1 on a CPU, where looking is free; more on a GPU, where looking waits for it.
+    """
+
+    def __init__(self, every: int) -> None:
+        self.every = every
+        self.names: list[str] = []
+        self._rows: list[Tensor] = []
+        self._first_step = 0
+        self._sums: Tensor | None = None
+        self._count = 0
+
+    def add(self, step: int, figures: dict[str, Tensor]) -> None:
+        """Note scalar figures of ``step``; raises once a check falls due and finds one that is not finite."""
+        if not self._rows:
+            self._first_step = step
+        self.names = list(figures)
+        self._rows.append(torch.stack([value.detach().float() for value in figures.values()]))
+        if len(self._rows) >= self.every:
+            self.check()
+
+    def check(self) -> None:
+        """Look at what has been noted since the last check.
+
+        Raises:
+            TrainingError: Names the step and the terms that are not finite.
+        """
+        if not self._rows:
+            return
+        rows = torch.stack(self._rows).cpu().double()
+        bad = ~rows.isfinite()
+        if bad.any():
+            row = int(bad.any(1).nonzero()[0])
+            # The value and the gradient follow from the terms: name those only if every term is finite.
+            wrong = [name for name, is_bad in zip(self.names, bad[row].tolist(), strict=True) if is_bad]
+            terms = [name for name in wrong if name not in ("bound", "gradient norm")] or wrong
+            raise TrainingError(
+                f"training met a value that is not finite at step {self._first_step + row + 1}, in {', '.join(terms)}; "
+                "the last good state is kept: lower the learning rate, set training.gradient_clip, or use "
+                "--precision 32-true"
+            )
+        total = rows.sum(0)
+        self._sums = total if self._sums is None else self._sums + total
+        self._count += len(rows)
+        self._rows = []
+
+    def means(self) -> dict[str, float]:
+        """Means of all figures since the last call, after checking what is still unchecked."""
+        self.check()
+        assert self._sums is not None, "no step has been taken"
+        result = dict(zip(self.names, (self._sums / self._count).tolist(), strict=True))
+        self._sums, self._count = None, 0
+        return result

@@ -1,0 +1,129 @@
+"""Training a model from a dataset file: settings in, work out; and a model back from its checkpoint."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from pydantic import Field
+
+import mmgen.objectives
+from mmgen.artifacts import Dataset, Header, read_checkpoint, reference, write_checkpoint
+from mmgen.config import Settings, build_member, plain, validate
+from mmgen.errors import ArtifactError, MmgenError
+from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, ModelSettings
+from mmgen.models.build import build_model
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.objectives._base import Objective
+from mmgen.progress import Work
+from mmgen.seeding import stream_key
+from mmgen.training.batches import DatasetRows
+from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
+from mmgen.training.settings import TrainingSettings
+from mmgen.training.task import ModelTask
+
+__all__ = ["ExperimentSettings", "complete_settings", "describe_data", "load_model", "train_model"]
+
+
+class ExperimentSettings(Settings):
+    """Everything that determines a trained model, nested by room."""
+
+    model: ModelSettings = Field(default_factory=ModelSettings)
+    objective: dict[str, Any] = Field(default_factory=lambda: {"name": "elbo"})
+    """The objective by name, and its own settings."""
+    data: DataSettings = Field(default_factory=DataSettings)
+    training: TrainingSettings = Field(default_factory=TrainingSettings)
+
+    def build_objective(self) -> Objective:
+        """The objective that the settings name."""
+        objective: Objective = build_member(mmgen.objectives, self.objective, "objective")
+        return objective
+
+
+def describe_data(dataset: Dataset) -> dict[str, Any]:
+    """What a model must know of its data, as plain settings: shapes, attribute names and values."""
+    described: dict[str, Any] = {}
+    for image in dataset.images.values():
+        described["image"] = {"name": image.name, "shape": list(image.shape), "layout": image.layout}
+    for attributes in dataset.attributes.values():
+        described["attributes"] = {
+            "name": attributes.name,
+            "names": list(attributes.names),
+            "values": [list(values) for values in attributes.values],
+        }
+    return described
+
+
+def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSettings:
+    """Validate user-given values and fill in what the dataset and the objective determine.
+
+    Raises:
+        SettingsError: Names all wrong keys and values.
+    """
+    settings = validate(ExperimentSettings, values)
+    objective = settings.build_objective()
+    name = settings.objective["name"]
+    model = settings.model.model_copy(update={"inference": settings.model.inference or objective.default_inference})
+    data = DataSettings(
+        split=settings.data.split,
+        image=_optional(ImageDescription, describe_data(dataset).get("image")),
+        attributes=_optional(AttributesDescription, describe_data(dataset).get("attributes")),
+    )
+    return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
+
+
+def _optional(kind: Any, values: dict[str, Any] | None) -> Any:
+    return None if values is None else kind(**values)
+
+
+def train_model(
+    dataset_path: Path, settings: ExperimentSettings, out: Path, command: str = "", resume: Resume = "auto"
+) -> Work[TrainingResult]:
+    """Train a model on the training part of a split; validate on its validation part; write the best as ``out``.
+
+    Args:
+        dataset_path: Dataset file.
+        settings: Completed settings (see :func:`complete_settings`).
+        out: Checkpoint to write, kind "model".
+        command: The command to record.
+        resume: See :func:`mmgen.training.loop.train`.
+    """
+    fabric = make_fabric(settings.training)
+    with Dataset.open(dataset_path) as dataset:
+        # Initial weights from their own stream, whatever was drawn before.
+        torch.manual_seed(stream_key(settings.training.seed, "initial weights"))
+        task = ModelTask(build_model(settings.model, settings.build_objective(), settings.data), settings.build_objective())
+        rows = DatasetRows.of_split(dataset, settings.data.split, "train", fabric.device)
+        validation = DatasetRows.of_split(dataset, settings.data.split, "val", fabric.device)
+        described = settings.model_dump(mode="json") | {"dataset": dataset.header.content_id}
+
+    def save(path: Path, facts: dict[str, Any]) -> None:
+        write_checkpoint(
+            path,
+            kind="model",
+            tensors=task.saved_tensors(),
+            settings=settings.model_dump(mode="json"),
+            seed=settings.training.seed,
+            parents=(reference(dataset_path, "dataset", path),),
+            facts=facts,
+            command=command,
+        )
+
+    description = f"training {settings.objective['name']}"
+    return train(task, rows, validation, settings.training, out, save, described, description, resume, fabric)
+
+
+def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, ExperimentSettings, MultimodalVAE]:
+    """A trained model in evaluation mode, with its header and settings.
+
+    Raises:
+        ArtifactError: The file is no model checkpoint, or its tensors do not fit its settings.
+    """
+    header, tensors = read_checkpoint(path, "model")
+    try:
+        settings = validate(ExperimentSettings, header.settings)
+        model = build_model(settings.model, settings.build_objective(), settings.data)
+        model.load_state_dict(tensors)
+    except (MmgenError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ArtifactError(f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}") from None
+    return header, settings, model.eval().requires_grad_(False).to(device)

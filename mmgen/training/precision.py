@@ -1,0 +1,63 @@
+"""Which arithmetic a device is fast at. Densities, divergences and flows stay in fp32 whatever is chosen here."""
+
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+import torch
+
+from mmgen.errors import UsageError
+
+__all__ = ["Precision", "autocast", "resolve_device", "resolve_precision"]
+
+Precision = Literal["auto", "32-true", "bf16-mixed"]
+
+
+@cache
+def _cpu_flags() -> frozenset[str]:
+    """Instruction sets of this processor, as Linux names them; empty where that cannot be read."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("flags"):
+                return frozenset(line.split(":", 1)[1].split())
+    except OSError:
+        pass
+    return frozenset()
+
+
+def resolve_device(name: str) -> torch.device:
+    """The device meant by ``auto``, ``cpu``, ``cuda`` or ``cuda:1``.
+
+    Raises:
+        UsageError: There is no such device here.
+    """
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+    except RuntimeError:
+        raise UsageError(f"device got '{name}', expected auto, cpu, cuda or cuda:N") from None
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise UsageError(f"device got '{name}', but no CUDA device is usable here; use --device cpu or auto")
+    if device.type not in ("cpu", "cuda"):
+        raise UsageError(f"device got '{name}', expected auto, cpu, cuda or cuda:N")
+    return device
+
+
+def resolve_precision(precision: str, device: torch.device) -> Literal["32-true", "bf16-mixed"]:
+    """What ``auto`` means on a device: bf16 autocast where the hardware multiplies bf16, else fp32."""
+    if precision == "bf16-mixed" or precision == "32-true":
+        return precision
+    if precision != "auto":
+        raise UsageError(f"precision got '{precision}', expected auto, 32-true or bf16-mixed")
+    if device.type == "cuda":
+        return "bf16-mixed" if torch.cuda.is_bf16_supported(including_emulation=False) else "32-true"
+    return "bf16-mixed" if _cpu_flags() & {"amx_bf16", "avx512_bf16"} else "32-true"
+
+
+def autocast(device: torch.device, precision: str = "auto") -> AbstractContextManager[object]:
+    """A context in which networks run in the resolved precision."""
+    if resolve_precision(precision, device) == "bf16-mixed":
+        return torch.autocast(device.type, torch.bfloat16)
+    return nullcontext()

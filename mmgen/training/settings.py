@@ -1,0 +1,50 @@
+"""Settings of the training loop."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from mmgen.config import Settings
+from mmgen.training.precision import Precision
+
+__all__ = ["TrainingSettings"]
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class TrainingSettings(Settings):
+    """How long, how fast, where."""
+
+    steps: Annotated[int, Field(ge=0)] = 10_000
+    """Optimiser steps."""
+    minutes: Annotated[float, Field(gt=0)] | None = None
+    """Stop after this much training time even if steps are left; the learning-rate schedule then follows the clock, so
+    a resumed run is not identical to an uninterrupted one."""
+    batch: Count = 128
+    """Examples per step, over all devices."""
+    learning_rate: Annotated[float, Field(gt=0)] = 1e-3
+    """Step size of Adam."""
+    schedule: Literal["constant", "cosine"] = "constant"
+    """Learning rate over time; cosine falls to 1 % of its value."""
+    warmup_steps: Annotated[int, Field(ge=0)] = 0
+    """Steps over which the learning rate rises from 0."""
+    l2_attributes_decoder: Annotated[float, Field(ge=0)] = 0.0
+    """Weight decay (l2) of p(y|z) alone (VE Appendix A.4)."""
+    gradient_clip: Annotated[float, Field(gt=0)] | None = None
+    """Largest norm of the gradient; longer ones are scaled down to it."""
+    validate_every: Count = 1_000
+    """Steps between validations; each also saves the state that --resume continues from."""
+    validation_examples: Count = 2_048
+    """Validation examples that the validation bound is averaged over."""
+    log_every: Count = 50
+    """Steps between lines of the log."""
+    device: str = "auto"
+    """auto, cpu, cuda or cuda:N."""
+    devices: Count = 1
+    """Devices (GPUs, or processes on a CPU) to train on."""
+    precision: Precision = "auto"
+    """Arithmetic of the networks: bf16-mixed, 32-true, or auto for what the hardware is fast at."""
+    seed: int = 0
+    """Seed of initial weights, order and noise."""
+    tensorboard: bool = False
+    """Also write TensorBoard events beside the checkpoint (needs the extra mmgen[tensorboard])."""
