@@ -21,9 +21,12 @@ _ADVICE = {
     errno.EACCES: "choose a folder that you may write to",
     errno.EPERM: "choose a folder that you may write to",
     errno.EROFS: "choose a folder that you may write to",
-    errno.ENOENT: "make the folder first",
+    errno.ENOENT: "choose another folder",
     errno.ENOTDIR: "choose a path in a folder",
     errno.EISDIR: "choose the name of a file",
+    errno.ELOOP: "choose another folder",
+    errno.EBUSY: "choose another name",
+    errno.EINVAL: "choose another folder",
     errno.ENAMETOOLONG: "choose a shorter name",
 }
 
@@ -33,11 +36,9 @@ _STALE_SECONDS = 24 * 3600
 
 def _cannot_write(final: Path, error: OSError) -> ArtifactError:
     code = error.errno or errno.EIO
-    if code in (errno.ENOENT, errno.ENOTDIR) and not final.parent.is_dir():
-        reason = f"{final.parent} is no folder"
-    else:
-        reason = os.strerror(code)
-    return ArtifactError(f"cannot write {final}: {reason}; {_ADVICE[code]}")
+    if code == errno.ENOENT and not final.parent.exists():
+        return ArtifactError(f"cannot write {final}: there is no folder {final.parent}; make it first")
+    return ArtifactError(f"cannot write {final}: {os.strerror(code).lower()}; {_ADVICE[code]}")
 
 
 def _sync(path: Path, flags: int) -> None:
