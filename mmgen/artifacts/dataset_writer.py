@@ -102,7 +102,7 @@ class DatasetWriter:
         return None
 
     def _column(self, where: str, shape: tuple[int, ...], dtype: Any, texts: Mapping[str, str]) -> None:
-        folder, name = where.split("/")
+        folder, name = where.split("/", 1)
         _need(bool(NAME.match(name)), f"'{name}' is no name: letters, digits, '_', '-' and '.', first a letter")
         _need(where not in self._columns, f"'{where}' is added twice")
         _need(self._next == 0, f"'{where}' is added after the first rows")

@@ -120,7 +120,7 @@ def regular_file(path: Path) -> int:
     try:
         status = os.stat(path)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = (getattr(error, "strerror", None) or str(error)).lower()
         raise ArtifactError(f"cannot read {path}: {reason}; check the path") from None
     if not stat.S_ISREG(status.st_mode):
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
