@@ -1,5 +1,8 @@
 """``mmgen make-data``: a recipe becomes a dataset file."""
 
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -81,5 +84,21 @@ def make_data_command(
     fetching = chosen.fetch()
     if fetching is not None:
         follow(fetching)
-    follow(chosen.make(path, seed=seed, workers=workers, command=command_line()))
+    with _tidy_when_terminated():
+        follow(chosen.make(path, seed=seed, workers=workers, command=command_line()))
     result(path)
+
+
+@contextmanager
+def _tidy_when_terminated() -> Iterator[None]:
+    """Let SIGTERM end the work as an error does, so that processes and temporary files go away."""
+    from mmgen.errors import Interrupted
+
+    def stop(number: int, frame: object) -> None:
+        raise Interrupted("terminated before the dataset was complete; nothing was written", number)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

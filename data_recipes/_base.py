@@ -1,7 +1,12 @@
 """What a recipe is, and how it fills a file with all cores."""
 
+import os
+import signal
+import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,21 +63,35 @@ def in_order(render: Callable[..., Rows], calls: Iterable[tuple[Any, ...]], work
     import joblib
 
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.
-    parallel = joblib.Parallel(
-        n_jobs=workers or joblib.cpu_count(),
-        return_as="generator",
-        batch_size=1,
-        pre_dispatch="2 * n_jobs",
-        max_nbytes=None,
-    )
-    yield from parallel(joblib.delayed(_quietly)(render, call) for call in calls)
+    with joblib.parallel_config("loky", initializer=_end_with, initargs=(os.getpid(),), max_nbytes=None):
+        parallel = joblib.Parallel(n_jobs=workers or joblib.cpu_count(), return_as="generator", batch_size=1)
+        with _no_interrupt():
+            results = parallel(joblib.delayed(render)(*call) for call in calls)
+    yield from results
 
 
-def _quietly(render: Callable[..., Rows], call: tuple[Any, ...]) -> Rows:
-    """In a worker: leave Ctrl-C, which reaches the whole process group, to the process that started the work."""
-    import multiprocessing
-    import signal
+@contextmanager
+def _no_interrupt() -> Iterator[None]:
+    """Processes started in this block ignore Ctrl-C, which reaches the whole group: their owner gets it and ends them.
 
-    if multiprocessing.parent_process() is not None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    return render(*call)
+    For these few milliseconds the owner ignores it too, for that is what processes inherit.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _end_with(owner: int) -> None:
+    """In a worker: end when its owner has been killed, and so could not stop it."""
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
