@@ -68,6 +68,7 @@ def train_command(
         "training.seed": seed,
         "data.split": split,
     }
+    preset = _full_preset_name(preset, path, device or "auto") if preset else None
     values = _values(preset, config, assignments or [], objective, options)
 
     from mmgen.artifacts import Dataset
@@ -87,6 +88,19 @@ def train_command(
         say(f"best validation value {trained.best:,.2f} nats per example after {trained.steps:,} steps")
     if is_first_process():
         result(out)
+
+
+def _full_preset_name(name: str, dataset: Path, device: str) -> str:
+    """``vedantam/telbo`` means the variant for this dataset and this hardware; says which one that is."""
+    from mmgen.artifacts import read_header
+    from mmgen.config import find_preset
+    from mmgen.training.precision import resolve_device
+
+    on_cpu = resolve_device(device).type == "cpu"
+    full = find_preset(name, str(read_header(dataset).settings.get("recipe", "")), on_cpu)
+    if full != name:
+        say(f"preset {name}: {full}" + (" (there is no GPU here)" if full.endswith("-cpu") else ""))
+    return full
 
 
 def _values(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from mmgen.errors import SettingsError, UsageError
 from mmgen.registry import unknown_name
 
-__all__ = ["Settings", "build_member", "merge", "plain", "parse_assignments", "preset", "preset_names", "read_toml", "validate"]
+__all__ = ["Settings", "build_member", "find_preset", "merge", "plain", "parse_assignments", "preset", "preset_names", "read_toml", "validate"]
 
 T = TypeVar("T")
 
@@ -144,13 +144,30 @@ def preset_names() -> list[str]:
     )
 
 
-def preset(name: str) -> dict[str, Any]:
-    """The values of a preset, one per published experiment.
+def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
+    """The full name of a preset; a name without its dataset, such as ``vedantam/telbo``, finds the fitting variant.
+
+    Args:
+        name: As the user gave it.
+        recipe: Recipe of the dataset at hand ("mnist-a").
+        on_cpu: Prefer the variant for CPUs.
 
     Raises:
         UsageError: There is no such preset.
     """
-    if name not in preset_names():
-        raise UsageError(unknown_name("preset", name, preset_names()))
+    variants = [f"{name}-{recipe}-cpu", f"{name}-{recipe}"] if on_cpu else [f"{name}-{recipe}", f"{name}-{recipe}-cpu"]
+    for candidate in [name, *variants]:
+        if candidate in preset_names():
+            return candidate
+    raise UsageError(unknown_name("preset", name, preset_names()))
+
+
+def preset(name: str) -> dict[str, Any]:
+    """The values of a preset, one per published experiment, by its full name.
+
+    Raises:
+        UsageError: There is no such preset.
+    """
+    name = find_preset(name)
     folder, file = name.split("/")
     return tomllib.loads((resources.files("mmgen") / "presets" / folder / f"{file}.toml").read_text(encoding="utf-8"))

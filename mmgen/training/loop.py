@@ -4,6 +4,7 @@ Randomness is keyed by the step (noise, dropout) and by the epoch (order), so th
 what an uninterrupted run would have drawn: on one device the results are identical, bit for bit.
 """
 
+import logging
 import math
 import time
 from collections.abc import Callable, Generator
@@ -67,6 +68,7 @@ def make_fabric(settings: TrainingSettings) -> Fabric:
     chosen: list[int] | int = settings.devices
     if device.type == "cuda" and settings.devices == 1:
         chosen = [device.index or 0]
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces the precision on every start
     fabric = Fabric(
         accelerator=device.type,
         devices=chosen,

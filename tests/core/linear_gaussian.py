@@ -1,0 +1,103 @@
+"""A model whose every density has a closed form: p(z) = N(0, I), x_m = W_m z + noise.
+
+The columns of each W are orthogonal, so that all posteriors are diagonal Gaussians and a Gaussian inference network can be
+exactly right.
+"""
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import Inference
+from mmgen.modalities._base import Modality
+from mmgen.models.multimodal_vae import MultimodalVAE
+
+NOISE = 0.7  # standard deviation of the observation noise of both modalities
+WEIGHTS = {
+    "image": torch.tensor([[1.0, 0.5], [1.0, -0.5], [0.3, 1.0], [-0.3, 1.0]], dtype=torch.float64),
+    "attributes": torch.tensor([[0.8, 0.0], [0.0, -1.2], [0.0, 0.4]], dtype=torch.float64),
+}
+
+
+class Normal(Modality):
+    """N(x | parameters, NOISE^2 I)."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
+        standardised = (value - parameters) / NOISE
+        constant = math.log(NOISE) + 0.5 * math.log(2 * math.pi)
+        return (-0.5 * standardised.square() - constant).sum(-1)
+
+    def mean(self, parameters: Tensor) -> Tensor:
+        return parameters
+
+    def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return parameters + NOISE * torch.randn(parameters.shape, generator=generator, dtype=parameters.dtype)
+
+
+def exact_posterior(batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+    """p(z | given) by conjugacy: precision I + sum W'W / s^2, mean C sum W'x / s^2."""
+    precision = torch.ones(2, dtype=torch.float64)
+    weighted = torch.zeros(batch.size, 2, dtype=torch.float64)
+    for name in given:
+        gram = WEIGHTS[name].T @ WEIGHTS[name]
+        assert torch.allclose(gram, torch.diag(gram.diagonal()))
+        precision = precision + gram.diagonal() / NOISE**2
+        weighted = weighted + batch.values[name] @ WEIGHTS[name] / NOISE**2
+    mean = weighted / precision
+    return DiagonalGaussian(mean, (-0.5 * precision.log()).expand_as(mean))
+
+
+def exact_log_marginal(batch: Batch, names: tuple[str, ...]) -> Tensor:
+    """log p(x_names): Gaussian with covariance W W' + s^2 I."""
+    weights = torch.cat([WEIGHTS[name] for name in names])
+    observed = torch.cat([batch.values[name] for name in names], -1)
+    covariance = weights @ weights.T + NOISE**2 * torch.eye(len(weights), dtype=torch.float64)
+    zero = torch.zeros(len(weights), dtype=torch.float64)
+    return torch.distributions.MultivariateNormal(zero, covariance).log_prob(observed)
+
+
+class OffsetInference(Inference):
+    """The exact posteriors, moved by trainable offsets (0: exact), one pair per set of given modalities."""
+
+    def __init__(self, mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> None:
+        super().__init__()
+        keys = ("image", "attributes", "attributes_image")
+        self.mean = nn.ParameterDict({k: nn.Parameter(torch.full((2,), mean_offset, dtype=torch.float64)) for k in keys})
+        self.log_sd = nn.ParameterDict(
+            {k: nn.Parameter(torch.full((2,), log_sd_offset, dtype=torch.float64)) for k in keys}
+        )
+
+    def answers(self, given: tuple[str, ...]) -> bool:
+        return "_".join(sorted(given)) in self.mean
+
+    def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        exact = exact_posterior(batch, given)
+        key = "_".join(sorted(given))
+        return DiagonalGaussian(exact.mean + self.mean[key], exact.log_sd + self.log_sd[key])
+
+
+def linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:
+    """The model in float64."""
+    decoders: dict[str, nn.Module] = {}
+    for name, weights in WEIGHTS.items():
+        decoders[name] = nn.Linear(2, len(weights), bias=False, dtype=torch.float64)
+        decoders[name].weight.data.copy_(weights)
+    modalities: dict[str, Modality] = {name: Normal(name) for name in WEIGHTS}
+    return MultimodalVAE(2, modalities, decoders, OffsetInference(mean_offset, log_sd_offset))
+
+
+def observations(size: int, seed: int = 0) -> Batch:
+    """Draws from the model itself."""
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.randn(size, 2, generator=generator, dtype=torch.float64)
+    values = {}
+    for name, weights in WEIGHTS.items():
+        noise = torch.randn(size, len(weights), generator=generator, dtype=torch.float64)
+        values[name] = z @ weights.T + NOISE * noise
+    return Batch(values, {name: torch.ones(size, dtype=torch.bool) for name in WEIGHTS})

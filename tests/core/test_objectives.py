@@ -1,0 +1,239 @@
+"""Every objective against a model with closed-form densities, and against gradients derived by hand."""
+
+import itertools
+
+import pytest
+import torch
+
+import mmgen.objectives
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.models._settings import DataSettings, ModelSettings
+from mmgen.models.build import build_model
+from tests.core.linear_gaussian import NOISE, WEIGHTS, exact_log_marginal, exact_posterior, linear_gaussian, observations
+
+UNWEIGHTED = {
+    "elbo": {"given": ("image", "attributes")},
+    "jmvae": {"attributes_weight": 1.0},
+    "bivcca": {"attributes_weight": 1.0},
+    "telbo": {"attributes_weight": 1.0, "private_attributes_weight": 1.0},
+    "mvae": {"attributes_weight": 1.0},
+    "cvae": {},
+}
+SMALL_DATA = DataSettings(
+    image={"shape": (1, 16, 16), "layout": "bits"},
+    attributes={"names": ("digit", "size"), "values": (("0", "1", "2"), ("big", "small"))},
+)
+SMALL_MODEL = ModelSettings(
+    latent_size=3,
+    hidden=16,
+    image_network={"name": "mlp", "hidden": (16,)},
+    attribute_network={"embedding": 4, "hidden": 8, "decoder_hidden": 8},
+)
+
+
+def small_batch(size: int = 5) -> Batch:
+    generator = torch.Generator().manual_seed(1)
+    return Batch(
+        {
+            "image": (torch.rand(size, 1, 16, 16, generator=generator) < 0.3).float(),
+            "attributes": torch.stack([torch.arange(size) % 3, torch.arange(size) % 2], 1),
+        },
+        {"image": torch.ones(size, dtype=torch.bool), "attributes": torch.ones(size, 2, dtype=torch.bool)},
+    )
+
+
+@pytest.fixture
+def sigma_points(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Replace noise by the points +-1 in every dimension: exact expectations of quadratics over 4 copies of an example."""
+    points = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=2)), dtype=torch.float64)
+
+    def sample(self: DiagonalGaussian, generator: object = None, shape: tuple[int, ...] = ()) -> torch.Tensor:
+        return self.mean + self.sd * points.repeat(len(self.mean) // 4, 1)
+
+    monkeypatch.setattr(DiagonalGaussian, "sample", sample)
+    return len(points)
+
+
+@pytest.mark.parametrize("name", mmgen.objectives.names())
+def test_contract(name: str) -> None:
+    """Shape, finiteness, named terms, gradients to every parameter of the model that was built for it."""
+    objective = mmgen.objectives.get(name)()
+    torch.manual_seed(0)
+    model = build_model(SMALL_MODEL, objective, SMALL_DATA)
+    batch = small_batch()
+    bound = objective(model, batch)
+    assert bound.value.shape == (5,)
+    assert bound.value.isfinite().all()
+    assert bound.terms and all(term.shape == (5,) for term in bound.terms.values())
+    bound.value.mean().backward()
+    lost = [key for key, p in model.named_parameters() if p.grad is None]
+    assert lost == []
+    assert name in UNWEIGHTED, "a new objective needs its unweighted settings in this test"
+
+
+@pytest.mark.parametrize("name", [n for n in mmgen.objectives.names() if n != "cvae"])
+def test_bounds_lie_below_the_exact_log_likelihood(name: str, sigma_points: int) -> None:
+    objective = mmgen.objectives.get(name)(**UNWEIGHTED[name])
+    batch = observations(20).repeat(sigma_points)
+    bound = objective(linear_gaussian(0.3, -0.2), batch)
+    value = bound.value.reshape(20, -1).mean(1)
+    exact = exact_log_marginal(observations(20), ("image", "attributes"))
+    if bound.is_bound:
+        assert (value < exact).all()
+    else:
+        assert name in ("telbo", "mvae"), "only sums of several bounds may not be a bound themselves"
+
+
+@pytest.mark.parametrize("given", [("image", "attributes")])
+def test_elbo_is_tight_at_the_true_posterior(given: tuple[str, ...], sigma_points: int) -> None:
+    objective = mmgen.objectives.get("elbo")(given=given)
+    bound = objective(linear_gaussian(), observations(20).repeat(sigma_points))
+    assert bound.is_bound
+    exact = exact_log_marginal(observations(20), ("image", "attributes"))
+    torch.testing.assert_close(bound.value.reshape(20, -1).mean(1), exact)
+
+
+@pytest.mark.parametrize("name", ["image", "attributes"])
+def test_elbo_of_one_modality_is_tight_too(name: str, sigma_points: int) -> None:
+    objective = mmgen.objectives.get("elbo")(modalities=(name,), given=(name,))
+    value = objective(linear_gaussian(), observations(20).repeat(sigma_points)).value
+    torch.testing.assert_close(value.reshape(20, -1).mean(1), exact_log_marginal(observations(20), (name,)))
+
+
+def test_telbo_at_the_true_posteriors_is_the_sum_of_three_log_likelihoods(sigma_points: int) -> None:
+    objective = mmgen.objectives.get("telbo")(**UNWEIGHTED["telbo"])
+    value = objective(linear_gaussian(), observations(20).repeat(sigma_points)).value.reshape(20, -1).mean(1)
+    parts = [("image", "attributes"), ("image",), ("attributes",)]
+    torch.testing.assert_close(value, sum(exact_log_marginal(observations(20), part) for part in parts))
+
+
+def test_weighted_or_annealed_objectives_do_not_claim_to_be_bounds() -> None:
+    model, batch = linear_gaussian(), observations(4)
+    assert not mmgen.objectives.get("elbo")(attributes_weight=50.0)(model, batch).is_bound
+    assert not mmgen.objectives.get("elbo")(kl_warmup_steps=10)(model, batch, step=3).is_bound
+    assert mmgen.objectives.get("elbo")(kl_warmup_steps=10)(model, batch, step=10).is_bound
+    assert not mmgen.objectives.get("jmvae")()(model, batch).is_bound
+
+
+def test_beta_and_warmup_scale_the_divergence_alone(sigma_points: int) -> None:
+    model, batch = linear_gaussian(), observations(4).repeat(sigma_points)
+    plain = mmgen.objectives.get("elbo")()(model, batch)
+    beta = mmgen.objectives.get("elbo")(beta=3.0)(model, batch)
+    half = mmgen.objectives.get("elbo")(kl_warmup_steps=10)(model, batch, step=5)
+    torch.testing.assert_close(beta.value, plain.value - 2 * plain.terms["kl"])
+    torch.testing.assert_close(half.value, plain.value + 0.5 * plain.terms["kl"])
+
+
+def _likelihood_gradient(name: str, x: torch.Tensor, q: DiagonalGaussian) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of E_q[log N(x | W z, s^2)] with respect to mean and log sd.
+
+    E[log p] = const - (|x - W m|^2 + sum_d sd_d^2 |W_d|^2) / (2 s^2), so
+    d/dm = W'(x - W m) / s^2 and d/dlog sd_d = - sd_d^2 |W_d|^2 / s^2.
+    """
+    weights = WEIGHTS[name]
+    to_mean = (x - q.mean @ weights.T) @ weights / NOISE**2
+    return to_mean, -q.variance * weights.square().sum(0) / NOISE**2
+
+
+def _prior_gradient(q: DiagonalGaussian) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of -KL(q || N(0, I)) = -sum (m^2 + sd^2 - 1) / 2 + log sd: -m and 1 - sd^2."""
+    return -q.mean, 1 - q.variance
+
+
+OFFSETS = (0.25, -0.3)
+
+
+def _setting(copies: int):  # type: ignore[no-untyped-def]
+    model = linear_gaussian(*OFFSETS)
+    batch = observations(6)
+    exact = {g: exact_posterior(batch, g) for g in (("image",), ("attributes",), ("image", "attributes"))}
+    moved = {g: DiagonalGaussian(q.mean + OFFSETS[0], q.log_sd + OFFSETS[1]) for g, q in exact.items()}
+    return model, batch, batch.repeat(copies), moved
+
+
+def _check(model, given: str, mean: torch.Tensor, log_sd: torch.Tensor) -> None:  # type: ignore[no-untyped-def]
+    torch.testing.assert_close(model.inference.mean[given].grad, mean.mean(0))
+    torch.testing.assert_close(model.inference.log_sd[given].grad, log_sd.mean(0))
+
+
+def test_telbo_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
+    model, batch, copies, q = _setting(sigma_points)
+    objective = mmgen.objectives.get("telbo")(attributes_weight=50.0, private_attributes_weight=7.0)
+    objective(model, copies).value.mean().backward()
+    text = q["attributes",]
+    likelihood = _likelihood_gradient("attributes", batch.values["attributes"], text)
+    prior = _prior_gradient(text)
+    _check(model, "attributes", 7 * likelihood[0] + prior[0], 7 * likelihood[1] + prior[1])
+    image = q["image",]
+    likelihood, prior = _likelihood_gradient("image", batch.values["image"], image), _prior_gradient(image)
+    _check(model, "image", likelihood[0] + prior[0], likelihood[1] + prior[1])
+    joint = q["image", "attributes"]
+    from_image = _likelihood_gradient("image", batch.values["image"], joint)
+    from_text = _likelihood_gradient("attributes", batch.values["attributes"], joint)
+    prior = _prior_gradient(joint)
+    _check(
+        model,
+        "attributes_image",
+        from_image[0] + 50 * from_text[0] + prior[0],
+        from_image[1] + 50 * from_text[1] + prior[1],
+    )
+
+
+def test_telbo_decoders_learn_from_the_joint_term_alone(sigma_points: int) -> None:
+    """d/dW E[log p(x|z)] = E[(x - W z) z'] / s^2 = ((x - W m) m' - W diag(sd^2)) / s^2, under q(z|x,y) only."""
+    model, batch, copies, q = _setting(sigma_points)
+    mmgen.objectives.get("telbo")(attributes_weight=50.0, private_attributes_weight=7.0)(model, copies).value.mean().backward()
+    joint = q["image", "attributes"]
+    for name, weight in (("image", 1.0), ("attributes", 50.0)):
+        weights = WEIGHTS[name]
+        residual = batch.values[name] - joint.mean @ weights.T
+        outer = residual.unsqueeze(-1) * joint.mean.unsqueeze(-2) - weights * joint.variance.unsqueeze(-2)
+        torch.testing.assert_close(model.decoders[name].weight.grad, weight * outer.mean(0) / NOISE**2)
+
+
+def test_jmvae_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
+    """-KL(p || q) has gradients (m_p - m_q) / sd_q^2 and (sd_p^2 + (m_p - m_q)^2) / sd_q^2 - 1 for q."""
+    model, _, copies, q = _setting(sigma_points)
+    mmgen.objectives.get("jmvae")(alpha=0.6)(model, copies).value.mean().backward()
+    joint = q["image", "attributes"]
+    for given in ("image", "attributes"):
+        side = q[(given,)]
+        difference = joint.mean - side.mean
+        to_mean = difference / side.variance
+        to_log_sd = (joint.variance + difference.square()) / side.variance - 1
+        _check(model, given, 0.6 * to_mean, 0.6 * to_log_sd)
+
+
+def test_bivcca_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
+    model, batch, copies, q = _setting(sigma_points)
+    mmgen.objectives.get("bivcca")(mu=0.7, attributes_weight=5.0)(model, copies).value.mean().backward()
+    for given, share in (("image", 0.7), ("attributes", 0.3)):
+        side = q[(given,)]
+        image = _likelihood_gradient("image", batch.values["image"], side)
+        text = _likelihood_gradient("attributes", batch.values["attributes"], side)
+        prior = _prior_gradient(side)
+        _check(
+            model,
+            given,
+            share * (image[0] + 5 * text[0] + prior[0]),
+            share * (image[1] + 5 * text[1] + prior[1]),
+        )
+
+
+def test_an_unknown_attribute_contributes_nothing() -> None:
+    """The bound with an attribute hidden equals the bound of a description that never had it."""
+    objective = mmgen.objectives.get("elbo")()
+    torch.manual_seed(0)
+    model = build_model(SMALL_MODEL, objective, SMALL_DATA)
+    batch = small_batch()
+    hidden = batch.present["attributes"].clone()
+    hidden[:, 1] = False
+    values = []
+    for code in (0, 1):
+        changed = batch.values["attributes"].clone()
+        changed[:, 1] = code
+        torch.manual_seed(3)
+        changed_batch = Batch({**batch.values, "attributes": changed}, {**batch.present, "attributes": hidden})
+        values.append(objective(model, changed_batch).value)
+    torch.testing.assert_close(values[0], values[1], rtol=0, atol=0)
