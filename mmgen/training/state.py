@@ -67,11 +67,15 @@ def load_state(
     header, tensors = read_checkpoint(path, "training-state")
     _check_same(path, header, settings)
     task.load_state_dict({n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")})
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
     moments: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         if name.startswith("optimizer."):
             _, number, key = name.split(".", 2)
-            moments.setdefault(int(number), {})[key] = value
+            parameter = parameters[int(number)]
+            # Fused Adam walks parameters and moments side by side in memory: they must have the same strides.
+            laid_out = torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value
+            moments.setdefault(int(number), {})[key] = laid_out
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
     facts = header.facts
     return RunState(int(facts["step"]), facts["best"], float(facts["seconds"]), bool(facts["finished"]))

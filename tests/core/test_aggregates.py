@@ -1,0 +1,229 @@
+"""Fitted densities: they integrate to one, they sample what they score, and they recover what they are fitted to."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import mmgen.aggregates
+from mmgen.aggregates._base import Aggregate
+from mmgen.aggregates._flow import CouplingFlow
+from mmgen.aggregates._targets import FitTask, Target, drop_attributes
+from mmgen.batch import Batch
+from mmgen.errors import SettingsError
+from mmgen.modalities.attributes import Attributes
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.training.batches import Rows
+from mmgen.training.loop import train
+from mmgen.training.settings import TrainingSettings
+from tests.core.linear_gaussian import linear_gaussian
+
+ATTRIBUTES = Attributes("attributes", ("colour", "size"), (("red", "blue"), ("big", "small", "tiny")))
+CONDITION = Batch(
+    {"attributes": torch.tensor([[0, 1], [1, 2], [0, 0]])},
+    {"attributes": torch.tensor([[True, True], [False, True], [False, False]])},
+)
+FAMILIES = mmgen.aggregates.names()
+
+
+def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
+    """An aggregate far from its initial state, in float64."""
+    torch.manual_seed(3)
+    aggregate = Aggregate(latent_size, attributes, mmgen.aggregates.get(name)()).double()
+    with torch.no_grad():
+        for parameter in aggregate.parameters():
+            parameter += 0.05 * torch.randn_like(parameter)
+        aggregate.shift.copy_(torch.linspace(-0.5, 0.5, latent_size))
+        aggregate.scale.copy_(torch.linspace(0.7, 1.4, latent_size))
+    return aggregate
+
+
+@pytest.mark.parametrize("attributes", [ATTRIBUTES, None], ids=["given attributes", "given nothing"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_density_integrates_to_one_in_two_dimensions(name: str, attributes: Attributes | None) -> None:
+    aggregate = randomised(name, 2, attributes)
+    axis = torch.linspace(-12, 12, 481, dtype=torch.float64)
+    grid = torch.cartesian_prod(axis, axis).unsqueeze(1)
+    with torch.no_grad():
+        for row in range(3 if attributes else 1):
+            condition = CONDITION[row : row + 1] if attributes else None
+            density = aggregate.log_prob(grid, condition).exp().sum() * (axis[1] - axis[0]) ** 2
+            assert density.item() == pytest.approx(1.0, abs=2e-3)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_samples_follow_the_density(name: str) -> None:
+    """Moments of draws equal moments of the density on a grid, for each description of a batch."""
+    aggregate = randomised(name, 2, ATTRIBUTES)
+    axis = torch.linspace(-12, 12, 481, dtype=torch.float64)
+    grid = torch.cartesian_prod(axis, axis).unsqueeze(1)
+    with torch.no_grad():
+        drawn = aggregate.sample(CONDITION, 20_000, torch.Generator().manual_seed(0))
+        assert drawn.shape == (20_000, 3, 2)
+        for row in range(3):
+            weight = aggregate.log_prob(grid, CONDITION[row : row + 1]).exp()
+            weight = weight / weight.sum()
+            mean = (weight * grid.squeeze(1)).sum(0)
+            sd = ((weight * (grid.squeeze(1) - mean).square()).sum(0)).sqrt()
+            torch.testing.assert_close(drawn[:, row].mean(0), mean, atol=5 * sd.max().item() / math.sqrt(20_000), rtol=0)
+            torch.testing.assert_close(drawn[:, row].std(0), sd, atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_contract(name: str) -> None:
+    aggregate = randomised(name, 4, ATTRIBUTES)
+    z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
+    again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
+    torch.testing.assert_close(z, again, rtol=0, atol=0)
+    assert aggregate.log_prob(z, CONDITION).shape == (5, 3)
+    draws, weights = aggregate.reparameterised(CONDITION, 3)
+    assert draws.shape[1:] == (3, 4)
+    torch.testing.assert_close(weights.sum(0), torch.ones(3, dtype=torch.float64))
+    (weights.unsqueeze(-1) * draws).sum().backward()
+    assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in aggregate.parameters())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_densities_stay_in_full_precision_under_autocast(name: str) -> None:
+    torch.manual_seed(0)
+    aggregate = Aggregate(4, ATTRIBUTES, mmgen.aggregates.get(name)())
+    z = torch.randn(3, 4)
+    plain = aggregate.log_prob(z, CONDITION)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = aggregate.log_prob(z, CONDITION)
+    assert inside.dtype == torch.float32
+    torch.testing.assert_close(inside, plain)
+
+
+@pytest.mark.parametrize("name", ["realnvp", "nsf"])
+def test_flows_invert(name: str) -> None:
+    aggregate = randomised(name, 5, ATTRIBUTES)
+    assert isinstance(aggregate.density, CouplingFlow)
+    transform = aggregate.density.flow(ATTRIBUTES.describe(*(d["attributes"] for d in (CONDITION.values, CONDITION.present))).double()).transform
+    u = torch.randn(100, 3, 5, dtype=torch.float64)
+    torch.testing.assert_close(transform.inv(transform(u)), u, atol=1e-8, rtol=0)
+
+
+def test_coupling_flows_refuse_one_dimension() -> None:
+    with pytest.raises(SettingsError, match="gaussian or mixture"):
+        Aggregate(1, None, mmgen.aggregates.get("realnvp")())
+
+
+def test_dropping_keeps_the_right_shares() -> None:
+    count = 60_000
+    batch = Batch(
+        {"attributes": torch.ones(count, 2, dtype=torch.int64)},
+        {"attributes": torch.tensor([[True, True], [False, True]]).repeat(count // 2, 1)},
+    )
+    torch.manual_seed(0)
+    dropped = drop_attributes(batch, "attributes", keep_all=0.4)
+    present = dropped.present["attributes"]
+    assert not present[1::2, 0].any(), "what is unknown stays unknown"
+    kept = present[0::2].sum(1)
+    # whole: 0.4 + 0.6 / 3; one left, none left: 0.6 / 3 each
+    for number, share in ((2, 0.6), (1, 0.2), (0, 0.2)):
+        assert (kept == number).double().mean().item() == pytest.approx(share, abs=0.01)
+    one = present[0::2][kept == 1]
+    assert one[:, 0].double().mean().item() == pytest.approx(0.5, abs=0.02)
+    assert (dropped.values["attributes"][~present] == 0).all()
+
+
+class Encodings(Rows):
+    """Encodings of a mixture that depends on an attribute: red at (-2, 0), blue at (+2, 0) and (+2, 3)."""
+
+    means = {0: [(-2.0, 0.0)], 1: [(2.0, 0.0), (2.0, 3.0)]}
+    spread, noise = 0.4, 0.3
+
+    def __init__(self, size: int, seed: int) -> None:
+        generator = np.random.default_rng(seed)
+        self.code = generator.integers(0, 2, size)
+        centres = np.array([self.means[c][generator.integers(len(self.means[c]))] for c in self.code])
+        self.mean = torch.from_numpy(centres + self.spread * generator.normal(size=(size, 2))).float()
+
+    def __len__(self) -> int:
+        return len(self.code)
+
+    def batch(self, indices: torch.Tensor) -> Batch:
+        codes = torch.from_numpy(self.code)[indices]
+        values = {
+            "mean": self.mean[indices],
+            "log_sd": torch.full((len(indices), 2), math.log(self.noise)),
+            "attributes": torch.stack([codes, torch.zeros_like(codes)], 1),
+        }
+        present = {"attributes": torch.tensor([[True, False]]).expand(len(indices), 2)}
+        return Batch(values, present)
+
+    def log_density(self, z: np.ndarray, code: int) -> np.ndarray:
+        sd = math.hypot(self.spread, self.noise)
+        parts = [stats.norm(m, sd).logpdf(z).sum(-1) for m in self.means[code]]
+        return np.logaddexp.reduce(parts, axis=0) - math.log(len(parts))
+
+
+def fit(tmp_path: Path, family: str, target: Target, model: MultimodalVAE, steps: int, **settings: Any) -> Aggregate:
+    rows = Encodings(20_000, 0)
+    torch.manual_seed(0)
+    attributes = settings.pop("attributes", ATTRIBUTES)
+    aggregate = Aggregate(2, attributes, mmgen.aggregates.get(family)(**settings))
+    if target == "aggregate":
+        aggregate.standardise(rows.mean, rows.batch(torch.arange(len(rows))).values["log_sd"])
+    task = FitTask(aggregate, target, model, keep_all=0.5)
+    training = TrainingSettings(
+        steps=steps, batch=256, learning_rate=5e-3, schedule="cosine", precision="32-true", device="cpu"
+    )
+    train(task, rows, Encodings(1_000, 1), training, tmp_path / "a.safetensors", lambda path, facts: None, {}).run()
+    return aggregate.eval()
+
+
+@pytest.mark.parametrize("family", ["mixture", "realnvp"])
+def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Path) -> None:
+    """Mean difference of log densities under draws from the truth is KL(truth || fit), estimated: close to zero."""
+    aggregate = fit(tmp_path, family, "aggregate", linear_gaussian(), steps=700)
+    rows = Encodings(4_000, 2)
+    z = rows.mean + rows.noise * torch.randn(rows.mean.shape, generator=torch.Generator().manual_seed(1))
+    batch = rows.batch(torch.arange(len(rows)))
+    with torch.no_grad():
+        fitted = aggregate.log_prob(z, batch).numpy()
+    truth = np.array([rows.log_density(z[i].numpy(), rows.code[i]) for i in range(len(rows))])
+    assert np.mean(truth - fitted) < 0.06
+    # Unknown colour: the mixture over both.
+    nothing = Batch(batch.values, {"attributes": torch.zeros_like(batch.present["attributes"])})
+    with torch.no_grad():
+        marginal = aggregate.log_prob(z, nothing).numpy()
+    both = np.logaddexp(rows.log_density(z.numpy(), 0), rows.log_density(z.numpy(), 1)) - math.log(2)
+    assert np.mean(both - marginal) < 0.06
+
+
+def test_target_true_finds_the_posterior_of_the_text(tmp_path: Path) -> None:
+    """With p(y|z) not generated by the model, the true posterior is the prior: a fitted Gaussian must become N(0, I)."""
+    aggregate = fit(tmp_path, "gaussian", "true", linear_gaussian(), steps=400, attributes=None)
+    z = aggregate.sample(None, 20_000, torch.Generator().manual_seed(0)).squeeze(1)
+    torch.testing.assert_close(z.mean(0), torch.zeros(2), atol=0.06, rtol=0)
+    torch.testing.assert_close(z.std(0), torch.ones(2), atol=0.06, rtol=0)
+
+
+def test_the_bound_of_target_true_is_tight_at_the_true_posterior() -> None:
+    """One latent-dependent attribute: E_q[log p(y|z) + log p(z) - log q] <= log p(y), by quadrature over z."""
+
+    class Logits(torch.nn.Module):
+        def forward(self, z: torch.Tensor) -> torch.Tensor:
+            zero = torch.zeros_like(z[:, :1])
+            return torch.cat([2 * z[:, :1], zero, zero, zero, zero], -1)
+
+    model = linear_gaussian()
+    model.decoders["attributes"] = Logits()
+    model.modalities["attributes"] = ATTRIBUTES
+    torch.manual_seed(0)
+    aggregate = Aggregate(2, ATTRIBUTES, mmgen.aggregates.get("gaussian")()).double()
+    batch = Batch(
+        {"attributes": torch.tensor([[0, 0]]).expand(4_000, 2)},
+        {"attributes": torch.tensor([[True, False]]).expand(4_000, 2)},
+    )
+    bound = FitTask(aggregate, "true", model, keep_all=1.0)(batch, None)
+    assert bound.is_bound
+    # p(colour = red) = E_N(0,1)[sigmoid(2 z)] = 1/2 by symmetry.
+    error = bound.value.std().item() / math.sqrt(4_000)
+    assert bound.value.mean().item() < math.log(0.5) + 3 * error

@@ -1,0 +1,234 @@
+"""The loop: order, unpacking, resuming bit for bit, stopping on signals, catching NaN by its name."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import mmgen.objectives
+from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
+from mmgen.batch import Batch
+from mmgen.config import preset, preset_names
+from mmgen.errors import Interrupted, SettingsError, TrainingError, UsageError
+from mmgen.models.build import build_model
+from mmgen.objectives._base import Bound
+from mmgen.training.batches import DatasetRows, Order, unpack_bits
+from mmgen.training.guard import Guard
+from mmgen.training.model_run import complete_settings, load_model, train_model
+from mmgen.training.state import state_path
+
+SIZE = 96
+TINY: dict[str, Any] = {
+    "model": {
+        "latent_size": 3,
+        "hidden": 16,
+        "image_network": {"name": "strided", "channels": [8, 8], "features": 16, "patch": 4},
+        "attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8},
+    },
+    "objective": {"name": "telbo"},
+    "training": {
+        "steps": 12,
+        "batch": 16,
+        "validate_every": 4,
+        "validation_examples": 8,
+        "log_every": 2,
+        "device": "cpu",
+        "schedule": "cosine",
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dataset of random binary 16x16 images with two attributes, one value unknown."""
+    path = tmp_path_factory.mktemp("data") / "tiny.h5"
+    generator = np.random.default_rng(0)
+    with DatasetWriter(path, size=SIZE, settings={"recipe": "tiny"}, seed=0, command="mmgen make-data tiny") as writer:
+        writer.add_image("image", shape=(1, 16, 16), layout="bits")
+        writer.add_attributes("attributes", {"digit": ["0", "1", "2"], "size": ["big", "small"]})
+        codes = np.stack([generator.integers(0, 3, SIZE), generator.integers(0, 2, SIZE)], 1).astype(np.uint8)
+        codes[5, 0] = 255
+        images = (generator.random((SIZE, 256)) < 0.3).astype(np.uint8)
+        writer.write(0, images={"image": np.packbits(images, axis=1)}, attributes={"attributes": codes}, factors={})
+        rows = np.arange(SIZE)
+        writer.add_splits("iid", train=rows[:64], val=rows[64:80], test=rows[80:])
+    return path
+
+
+def run(dataset_path: Path, out: Path, stop_at: int | None = None, resume: str = "auto", **training: Any) -> None:
+    values = {**TINY, "training": {**TINY["training"], **training}}
+    with Dataset.open(dataset_path) as dataset:
+        settings = complete_settings(values, dataset)
+    work = train_model(dataset_path, settings, out, "mmgen train", resume)
+    for progress in work:
+        if stop_at is not None and progress.done >= stop_at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def tensors_of(path: Path, kind: str) -> dict[str, Tensor]:
+    return read_checkpoint(path, kind)[1]
+
+
+def test_order_visits_every_example_once_an_epoch_and_can_start_anywhere() -> None:
+    order = Order(10, 4, seed=1)
+    stream = torch.cat([order[step] for step in range(5)])
+    assert sorted(stream[:10].tolist()) == list(range(10))
+    assert sorted(stream[10:20].tolist()) == list(range(10))
+    assert stream[:10].tolist() != stream[10:20].tolist()
+    assert torch.equal(Order(10, 4, seed=1)[3], order[3])
+    assert not torch.equal(Order(10, 4, seed=2)[0], order[0])
+
+
+def test_unpack_bits_is_the_inverse_of_packbits() -> None:
+    pixels = np.random.default_rng(0).integers(0, 2, (5, 3 * 6 * 5)).astype(np.uint8)
+    packed = torch.from_numpy(np.packbits(pixels, axis=1))
+    assert np.array_equal(unpack_bits(packed, (3, 6, 5)).numpy(), pixels.reshape(5, 3, 6, 5))
+
+
+def test_rows_streamed_from_the_file_equal_rows_in_memory(dataset_path: Path) -> None:
+    with Dataset.open(dataset_path) as dataset:
+        chosen = np.array([70, 3, 5, 90])
+        resident = DatasetRows(dataset, chosen, torch.device("cpu"), resident=True)
+        streamed = DatasetRows(dataset, chosen, torch.device("cpu"), resident=False)
+        indices = torch.tensor([3, 0, 0, 1])
+        one, two = resident.batch(indices), streamed.batch(indices)
+        assert torch.equal(one.values["image"], two.values["image"])
+        assert torch.equal(one.values["attributes"], two.values["attributes"])
+        expected = dataset.read_image("image", np.array([90]))
+        assert np.array_equal(one.values["image"][:1].numpy(), expected.astype(np.float32))
+        # Row 5 is the second of the sorted rows; its digit is unknown.
+        assert one.present["attributes"].tolist() == [[True, True], [True, True], [True, True], [False, True]]
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+def test_an_interrupted_run_resumes_to_identical_weights(dataset_path: Path, tmp_path: Path, precision: str) -> None:
+    whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
+    run(dataset_path, whole, precision=precision)
+    with pytest.raises(Interrupted) as caught:
+        run(dataset_path, broken, stop_at=6, precision=precision)
+    assert caught.value.exit_code == 130
+    run(dataset_path, broken, resume="require", precision=precision)
+    for path_of, kind in ((lambda p: p, "model"), (state_path, "training-state")):
+        one, two = tensors_of(path_of(whole), kind), tensors_of(path_of(broken), kind)
+        assert one.keys() == two.keys()
+        assert all(torch.equal(one[key], two[key]) for key in one)
+    logs = [[json.loads(line) for line in (tmp_path / f"{n}.log.jsonl").read_text().splitlines()] for n in ("whole", "broken")]
+    assert [line["step"] for line in logs[0]] == [line["step"] for line in logs[1]]
+    assert [line.get("bound") for line in logs[0]] == [line.get("bound") for line in logs[1]]
+
+
+def test_a_finished_run_is_not_run_again(dataset_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    run(dataset_path, out)
+    before = out.stat().st_mtime_ns
+    run(dataset_path, out)
+    assert out.stat().st_mtime_ns == before
+    out.unlink()
+    with pytest.raises(UsageError, match="--overwrite"):
+        run(dataset_path, out)
+
+
+def test_a_state_of_other_settings_is_refused(dataset_path: Path, tmp_path: Path) -> None:
+    run(dataset_path, tmp_path / "m.safetensors")
+    with pytest.raises(UsageError, match=r"training\.learning_rate \(0\.001 there, 0\.5 now\)"):
+        run(dataset_path, tmp_path / "m.safetensors", learning_rate=0.5)
+    run(dataset_path, tmp_path / "m.safetensors", learning_rate=0.5, resume="never")
+
+
+def test_resume_requires_a_state(dataset_path: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="found no state"):
+        run(dataset_path, tmp_path / "m.safetensors", resume="require")
+
+
+def test_checkpoint_loads_to_the_same_model(dataset_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    run(dataset_path, out)
+    header, settings, model = load_model(out)
+    assert header.facts["validation_bound"] < 0
+    assert header.parents[0].role == "dataset"
+    assert settings.objective["name"] == "telbo"
+    assert all(torch.equal(value, tensors_of(out, "model")[key]) for key, value in model.state_dict().items())
+    assert not model.training
+
+
+def test_guard_names_step_and_term() -> None:
+    guard = Guard(every=3)
+    good = {"bound": torch.tensor(1.0), "kl": torch.tensor(2.0), "gradient norm": torch.tensor(1.0)}
+    guard.add(6, good)
+    guard.add(7, {**good, "kl": torch.tensor(torch.nan), "bound": torch.tensor(torch.nan)})
+    with pytest.raises(TrainingError, match=r"at step 8, in kl;"):
+        guard.add(8, {name: torch.tensor(torch.nan) for name in good})
+
+
+def test_nan_in_training_leaves_the_last_good_state(dataset_path: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    objective = mmgen.objectives.get("telbo")
+    original = objective.__call__
+
+    def poisoned(self: Any, model: Any, batch: Batch, step: int | None = None) -> Bound:
+        bound: Bound = original(self, model, batch, step)
+        if step == 6:
+            return Bound(bound.value * torch.nan, {**bound.terms, "kl": bound.terms["kl"] * torch.nan})
+        return bound
+
+    monkeypatch.setattr(objective, "__call__", poisoned)
+    out = tmp_path / "m.safetensors"
+    with pytest.raises(TrainingError, match=r"step 7, in kl;"):
+        run(dataset_path, out)
+    assert all(tensor.isfinite().all() for tensor in tensors_of(out, "model").values())
+    assert read_checkpoint(state_path(out), "training-state")[0].facts["step"] == 4
+
+
+def test_all_wrong_settings_are_named_at_once(dataset_path: Path) -> None:
+    values = {"training": {"stepps": 3, "batch": 0}, "modell": {}}
+    with Dataset.open(dataset_path) as dataset, pytest.raises(SettingsError) as caught:
+        complete_settings(values, dataset)
+    message = str(caught.value)
+    assert "did you mean 'training.steps'" in message
+    assert "training.batch" in message
+    assert "did you mean 'model'" in message
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_validates_and_builds(name: str) -> None:
+    with_data = {
+        **preset(name),
+        "data": {
+            "image": {"shape": (1, 64, 64), "layout": "bits"},
+            "attributes": {"names": ("digit",), "values": (("0", "1"),)},
+        },
+    }
+    from mmgen.config import validate
+    from mmgen.training.model_run import ExperimentSettings
+
+    settings = validate(ExperimentSettings, with_data)
+    with torch.device("meta"):
+        model = build_model(settings.model, settings.build_objective(), settings.data)
+    assert sum(p.numel() for p in model.parameters()) > 100_000
+
+
+def test_minutes_end_a_run(dataset_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    run(dataset_path, out, steps=100_000, minutes=0.01)
+    facts = read_checkpoint(state_path(out), "training-state")[0].facts
+    assert facts["finished"] and facts["step"] < 100_000
+
+
+def test_the_regulariser_reaches_the_attribute_decoder_alone(dataset_path: Path) -> None:
+    from mmgen.training.task import ModelTask
+
+    with Dataset.open(dataset_path) as dataset:
+        settings = complete_settings(TINY, dataset)
+    model = build_model(settings.model, settings.build_objective(), settings.data)
+    task = ModelTask(model, settings.build_objective())
+    rest, decoder = task.parameter_groups(0.5)
+    assert rest["weight_decay"] == 0 and decoder["weight_decay"] == 0.5
+    assert {id(p) for p in decoder["params"]} == {id(p) for p in model.decoders["attributes"].parameters()}
+    assert len(rest["params"]) + len(decoder["params"]) == len(list(task.parameters()))
+
+
