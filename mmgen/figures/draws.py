@@ -1,10 +1,13 @@
 """Images drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mmgen.artifacts import find_relatives, parent_of
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.queries import Vocabulary, batch_of_queries
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.loading import Loaded
 
-__all__ = ["Draws", "differences", "draw", "judged_wrong"]
+__all__ = ["Draws", "check_judge", "differences", "draw", "find_judge", "judged_wrong"]
 
 _CHUNK = 256
 """Images decoded at a time."""
@@ -83,6 +86,8 @@ def _decode(
     loaded: "Loaded", z: "torch.Tensor", codes: np.ndarray, pixels: "torch.Generator"
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sampled images of z [n, D], all for the description ``codes`` [A]."""
+    if loaded.image is None:
+        raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
     model, name = loaded.model, loaded.image.name
     means, sampled = [], []
     for start in range(0, len(z), _CHUNK):
@@ -103,7 +108,7 @@ def check_judge(loaded: "Loaded", judge: "Classifier") -> None:
         UsageError: Its attributes or their values differ.
     """
     info = loaded.attributes
-    if info is not None and (tuple(judge.names), tuple(judge.values)) != (info.names, info.values):
+    if info is not None and (list(judge.names), list(judge.values)) != (list(info.names), list(info.values)):
         raise UsageError(
             f"the judge knows the attributes {', '.join(judge.names)}, expected {', '.join(info.names)} with the same "
             "values: train a judge on this model's dataset with mmgen train-classifier"
@@ -159,3 +164,19 @@ def draw(
                 judged.append(judge.predict(torch.from_numpy(sampled)).cpu().numpy())
     means, sampled, latent = (np.stack(arrays) for arrays in zip(*parts, strict=True))
     return Draws(posterior, seed, codes, means, sampled, latent, np.stack(judged) if judged else None)
+
+
+def find_judge(model: Path, near: Sequence[Path] = ()) -> Path | None:
+    """The newest judge that was trained on the same dataset as a model; None where there is none.
+
+    Args:
+        model: The model's checkpoint.
+        near: Files in whose folders to look besides those of the model and the current one.
+
+    Raises:
+        ArtifactError: ``model`` is no model made from a dataset.
+    """
+    dataset = parent_of(model, "dataset")
+    folders = [model.parent, *(path.parent for path in near), (model.parent / dataset.path).parent, Path.cwd()]
+    found = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset.content_id)
+    return found[0] if found else None

@@ -7,8 +7,9 @@ References:
     Fig. 1 and Section 5.5
 """
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -196,14 +197,13 @@ class Concept:
     Attributes:
         name: The description.
         true: p(z|y), normalised on the grid.
-        aggregate: Mixture of the image posteriors with this description; None where no image has it.
-        fitted: The fitted q(z|y); None where nothing was fitted.
+        filled: Other densities by the title of the panel that shows them: the aggregate of the image posteriors, what
+            was fitted to it.
     """
 
     name: str
     true: np.ndarray
-    aggregate: np.ndarray | None = None
-    fitted: np.ndarray | None = None
+    filled: dict[str, np.ndarray] = field(default_factory=dict)
 
 
 def _contours(axes: Axes, plane: Plane, density: np.ndarray, colour: str, *, filled: bool) -> None:
@@ -231,32 +231,30 @@ def _caption_of_lines(figure: Figure, concepts: Sequence[Concept], palette: Sequ
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
 
 
-def posterior_contours(concepts: Sequence[Concept], plane: Plane, fitted_name: str = "fitted q(z | y)") -> Figure:
-    """Where the posteriors of some descriptions lie (CK Fig. 1).
+def posterior_contours(concepts: Sequence[Concept], plane: Plane) -> Figure:
+    """Where the posteriors of some descriptions lie (CK Fig. 1), a panel for each filled density.
 
-    Dashed lines: the true posterior. Filled, left: the aggregate of the image posteriors; right: what was fitted. Dark
-    and pale regions hold 50 % and 90 % of the probability. Holes in the left panel inside the dashed lines are places
-    that the true posterior draws from and no image maps to.
+    Dashed lines: the true posterior. Filled: the density in the panel's title, dark and pale regions holding 50 % and
+    90 % of it. Where the aggregate of the image posteriors is shown, white places inside the dashed lines are what the
+    true posterior draws from and no image maps to.
 
     Args:
-        concepts: One or more.
+        concepts: One or more, with the same panels.
         plane: Where their densities are.
-        fitted_name: Title of the panel of the fitted densities, which is left out where no concept has one.
     """
     palette = category_colours(len(concepts))
-    with_fit = any(concept.fitted is not None for concept in concepts)
-    figure = new_figure(9.6 if with_fit else 5.2, 5.6)
-    panels = [("aggregate of the image posteriors", [concept.aggregate for concept in concepts])]
-    if with_fit:
-        panels.append((fitted_name, [concept.fitted for concept in concepts]))
-    for position, (title, densities) in enumerate(panels):
-        axes = tidy(figure.add_subplot(1, len(panels), position + 1), f"Filled: {title}", "$z_1$", "$z_2$")
+    titles = list(dict.fromkeys(title for concept in concepts for title in concept.filled)) or [""]
+    columns = 2 if len(titles) > 1 else 1
+    rows = math.ceil(len(titles) / columns)
+    figure = new_figure(4.9 * columns, 4.9 * rows + 0.6)
+    for position, title in enumerate(titles):
+        axes = tidy(figure.add_subplot(rows, columns, position + 1), title, "$z_1$", "$z_2$")
         axes.set_aspect("equal")
         axes.set_xlim(-plane.reach, plane.reach)
         axes.set_ylim(-plane.reach, plane.reach)
-        for concept, density, colour in zip(concepts, densities, palette, strict=True):
-            if density is not None:
-                _contours(axes, plane, density, colour, filled=True)
+        for concept, colour in zip(concepts, palette, strict=True):
+            if title in concept.filled:
+                _contours(axes, plane, concept.filled[title], colour, filled=True)
             _contours(axes, plane, concept.true, colour, filled=False)
     _caption_of_lines(figure, concepts, palette)
     return figure

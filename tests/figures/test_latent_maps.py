@@ -113,7 +113,9 @@ def test_contours_draw_every_case() -> None:
     smooth = normalise(-(plane.points**2).sum(-1), plane)
     spike = np.zeros_like(smooth)
     spike[3, 3] = 1.0
-    with_fit = posterior_contours([Concept("big", smooth, spike, smooth), Concept("small", smooth)], plane)
-    assert len(with_fit.axes) == 2
-    assert len(posterior_contours([Concept("big", smooth, smooth)], plane).axes) == 1
+    filled = {"images": spike, "true": smooth, "aggregate": smooth}
+    with_fit = posterior_contours([Concept("big", smooth, filled), Concept("small", smooth)], plane)
+    assert len(with_fit.axes) == 3
+    assert len(posterior_contours([Concept("big", smooth, {"images": smooth})], plane).axes) == 1
+    assert len(posterior_contours([Concept("big", smooth)], plane).axes) == 1
     figure_image(with_fit, 50)

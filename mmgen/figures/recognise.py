@@ -1,0 +1,145 @@
+"""From images to attributes: p(y | x) through the latent space.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Section 1: p(y|x) = integral of p(y|z) q(z|x) dz
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mmgen.artifacts import Dataset, require_kind
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.queries import Vocabulary
+
+if TYPE_CHECKING:
+    from mmgen.loading import Loaded
+
+__all__ = ["attribute_probabilities", "images_of_dataset", "images_of_file", "reading"]
+
+_CHUNK = 64
+_FILE_SUFFIXES = (".h5", ".hdf5")
+
+
+def images_of_dataset(path: Path, rows: Sequence[int]) -> tuple[np.ndarray, list[str]]:
+    """Images float32 [n, C, H, W] in [0, 1] of rows of a dataset, and what to call them.
+
+    Raises:
+        UsageError: A row that the dataset does not have, or a dataset without images.
+    """
+    with Dataset.open(path) as data:
+        if not data.images:
+            raise UsageError(f"{path} holds no images; choose a dataset that does")
+        info = next(iter(data.images.values()))
+        images = data.read_image(info.name, np.asarray(rows, np.int64)).astype(np.float32) / info.scale
+    return images, [f"{path.name} row {row}" for row in rows]
+
+
+def images_of_file(path: Path, shape: Sequence[int], rows: Sequence[int] = ()) -> tuple[np.ndarray, list[str]]:
+    """Images to look at, from a picture, a samples file or rows of a dataset file.
+
+    Args:
+        path: .png, .jpg and the like, or .h5.
+        shape: (C, H, W) that the model expects.
+        rows: Rows of a dataset or of samples; without any all samples, or the first 16 of a dataset.
+
+    Returns:
+        float32 [n, C, H, W] in [0, 1], and what to call each.
+
+    Raises:
+        ArtifactError: It cannot be read as any of these.
+        UsageError: Images of another size.
+    """
+    if path.suffix.lower() in _FILE_SUFFIXES:
+        if require_kind(path, "samples", "dataset").kind == "dataset":
+            images, names = images_of_dataset(path, list(rows) or list(range(16)))
+        else:
+            images, names = _images_of_samples(path, rows)
+    else:
+        images, names = _picture(path, int(shape[0]))[None], [path.name]
+    if tuple(images.shape[1:]) != tuple(shape):
+        got, expected = ("x".join(map(str, s)) for s in (images.shape[1:], shape))
+        raise UsageError(f"{path} has images of {got} (channels x height x width), expected {expected}; resize them")
+    return images, names
+
+
+def _images_of_samples(path: Path, rows: Sequence[int]) -> tuple[np.ndarray, list[str]]:
+    from mmgen.artifacts.samples import read_samples
+
+    samples = read_samples(path)
+    # A sampled image is what the decoder's distribution means by an image; the mean is a blur between several.
+    sampled = samples.images_sampled
+    images = samples.images if sampled is None else sampled.astype(np.float32) / 255
+    chosen = list(rows) or list(range(len(images)))
+    if min(chosen) < 0 or max(chosen) >= len(images):
+        raise UsageError(f"{path} has samples 0 to {len(images) - 1}, got {max(chosen)}; choose one that it has")
+    return images[chosen], [f"{path.name} sample {row}" for row in chosen]
+
+
+def _picture(path: Path, channels: int) -> np.ndarray:
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        with Image.open(path) as picture:
+            pixels = np.asarray(picture.convert("RGB" if channels == 3 else "L"), np.float32) / 255
+    except UnidentifiedImageError:
+        raise ArtifactError(f"{path} is neither a picture nor an HDF5 file of images; check the path") from None
+    except (OSError, Image.DecompressionBombError) as error:
+        raise ArtifactError(f"cannot read the picture {path}: {str(error).splitlines()[0]}; check the path") from None
+    return pixels.transpose(2, 0, 1) if channels == 3 else pixels[None]
+
+
+def attribute_probabilities(loaded: "Loaded", images: np.ndarray, draws: int = 100, seed: int = 0) -> np.ndarray:
+    """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z | x).
+
+    Args:
+        loaded: A model with a decoder of attributes.
+        images: float32 [B, C, H, W] in [0, 1].
+        draws: Draws of z for each image.
+        seed: Seed of the draws.
+
+    Returns:
+        float32 [B, A, V]; 0 beyond an attribute's own number of values.
+
+    Raises:
+        UsageError: The model cannot read attributes off images.
+    """
+    import torch
+
+    from mmgen.seeding import torch_generator
+
+    info = loaded.attributes
+    if info is None or info.name not in loaded.model.decoders:
+        raise UsageError(
+            f"{loaded.path} generates no attributes, so it cannot read them off images; "
+            "use a joint model (elbo, telbo, jmvae, bivcca) or a judge"
+        )
+    generator = torch_generator(seed, "recognise", device=str(loaded.device))
+    parts = []
+    with torch.inference_mode():
+        for start in range(0, len(images), _CHUNK):
+            posterior = loaded.encode(images[start : start + _CHUNK])
+            z = posterior.sample(generator, (draws,))
+            parts.append(loaded.model.mean(info.name, z).float().mean(0).cpu().numpy())
+    return np.concatenate(parts)
+
+
+def reading(probabilities: np.ndarray, info: Vocabulary) -> dict[str, dict[str, Any]]:
+    """One image's attributes as plain values: the most probable one, its probability, and all of them.
+
+    Args:
+        probabilities: [A, V].
+        info: The attributes' words.
+    """
+    read = {}
+    for name, words, row in zip(info.names, info.values, probabilities, strict=True):
+        best = int(np.argmax(row[: len(words)]))
+        read[name] = {
+            "value": words[best],
+            "probability": round(float(row[best]), 6),
+            "probabilities": {word: round(float(p), 6) for word, p in zip(words, row, strict=False)},
+        }
+    return read

@@ -1,0 +1,205 @@
+"""What a file is, in words and as a sheet of its images."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgen.artifacts import Dataset, find_parent, read_header
+from mmgen.artifacts.header import KINDS
+from mmgen.errors import UsageError
+from mmgen.figures.comparison import POSTERIORS, choose_concepts, judge_note
+from mmgen.figures.draws import differences, draw, judged_wrong
+from mmgen.figures.grids import Grid, image_grid
+from mmgen.figures.lineage import lineage
+from mmgen.queries import format_values
+from mmgen.seeding import numpy_generator
+
+__all__ = ["best_posterior", "contact_sheet", "contents", "describe"]
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Everything that a file says about itself, as plain values.
+
+    Returns:
+        kind, path, content_id, format_version, program_version, seed, command, settings, facts, contents and lineage
+        (a tree of parents, each with ``found``).
+
+    Raises:
+        ArtifactError: It is no artifact.
+    """
+    node = lineage(path)
+    header = node.header
+    assert header is not None
+    return {
+        "path": str(path),
+        "kind": header.kind,
+        "content_id": header.content_id,
+        "format_version": header.format_version,
+        "program_version": header.program_version,
+        "seed": header.seed,
+        "command": header.command,
+        "bytes": path.stat().st_size,
+        "contents": contents(path),
+        "facts": header.facts,
+        "settings": header.settings,
+        "parents": [parent.to_json() for parent in node.parents],
+    }
+
+
+def contents(path: Path) -> dict[str, Any]:
+    """What is inside, without loading it all: modalities, factors and splits; or arrays; or weights."""
+    header = read_header(path)
+    if header.kind == "dataset":
+        with Dataset.open(path) as data:
+            return {
+                "examples": data.size,
+                "images": {i.name: {"shape": list(i.shape), "layout": i.layout} for i in data.images.values()},
+                "attributes": {
+                    a.name: dict(zip(a.names, map(list, a.values), strict=True)) for a in data.attributes.values()
+                },
+                "factors": {f.name: f"{f.meaning} [{f.unit}]" if f.unit else f.meaning for f in data.factors.values()},
+                "splits": {
+                    scheme: {part: len(data.split(scheme, part)) for part in ("train", "val", "test")}
+                    for scheme in data.schemes
+                },
+            }
+    if header.kind in ("latents", "samples"):
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            return {name: list(array.shape) for name, array in file.items() if isinstance(array, h5py.Dataset)}
+    from safetensors import safe_open
+
+    with safe_open(str(path), "np") as tensors:
+        sizes = {name: int(np.prod(tensors.get_slice(name).get_shape(), dtype=np.int64)) for name in tensors.keys()}  # noqa: SIM118
+    return {"tensors": len(sizes), "numbers": sum(sizes.values())}
+
+
+def _dataset_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
+    """float32 [n, C, H, W] in [0, 1] of the first image modality."""
+    info = next(iter(data.images.values()))
+    return data.read_image(info.name, rows).astype(np.float32) / info.scale
+
+
+def _some_rows(data: Dataset, part: str | None, count: int, seed: int) -> np.ndarray:
+    rows = data.split(data.default_scheme, part) if part and data.schemes else np.arange(data.size)
+    chosen = numpy_generator(seed, "contact sheet").choice(len(rows), min(count, len(rows)), replace=False)
+    return np.sort(rows[chosen])
+
+
+def _dataset_sheet(path: Path, count: int, seed: int) -> Grid:
+    with Dataset.open(path) as data:
+        if not data.images:
+            raise UsageError(f"{path} holds no images; a contact sheet needs some")
+        rows = _some_rows(data, None, count, seed)
+        captions = None
+        if data.attributes:
+            info = next(iter(data.attributes.values()))
+            captions = [format_values(codes, info) for codes in data.read_attributes(info.name, rows)]
+        return image_grid(
+            _dataset_images(data, rows),
+            captions=captions,
+            title=path.name,
+            note=f"{len(rows)} of {data.size:,} examples, drawn at random with seed {seed}.",
+        )
+
+
+def _samples_sheet(path: Path, count: int) -> Grid:
+    from mmgen.artifacts.samples import read_samples
+
+    samples = read_samples(path)
+    shown = slice(0, count)
+    asked, judged = samples.attributes[shown], samples.attributes_judged
+    wrong = None if judged is None else judged_wrong(asked, judged[shown])
+    captions = None if samples.info is None else [format_values(codes, samples.info) for codes in asked]
+    return image_grid(
+        samples.images[shown],
+        captions=captions,
+        wrong=wrong,
+        title=path.name,
+        note=f"{len(asked)} of {len(samples.images):,} samples, seed {samples.header.seed}. "
+        + judge_note(None if judged is None else {}),
+    )
+
+
+def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
+    """Held-out images, framed red where the judge misreads them."""
+    import torch
+
+    from mmgen.classifier import load_classifier
+
+    judge = load_classifier(path)
+    with Dataset.open(find_parent(path, "dataset")) as data:
+        rows = _some_rows(data, "test", count, seed)
+        images = _dataset_images(data, rows)
+        info = next(iter(data.attributes.values()))
+        codes = data.read_attributes(info.name, rows)
+    seen = judge.predict(torch.from_numpy(images)).cpu().numpy()
+    wrong = judged_wrong(codes, seen)
+    captions = [
+        differences(a, b, info) if bad else format_values(a, info) for a, b, bad in zip(codes, seen, wrong, strict=True)
+    ]
+    accuracy = ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items())
+    return image_grid(
+        images,
+        captions=captions,
+        wrong=wrong,
+        title=path.name,
+        note=f"{len(rows)} test images, seed {seed}. Red frame: the judge misreads at least one attribute. "
+        f"Held-out accuracy: {accuracy or 'not measured'}.",
+    )
+
+
+def best_posterior(posteriors: list[str]) -> str:
+    """The posterior to draw from unless told otherwise: what was fitted, else the model's own, else the prior."""
+    for name in ("aggregate", "true", "text"):
+        if name in posteriors:
+            return name
+    return posteriors[0]
+
+
+def _model_sheet(path: Path, count: int, seed: int) -> Grid:
+    from mmgen.loading import load
+
+    loaded = load(path)
+    posterior = best_posterior(list(loaded.posteriors))
+    info = loaded.attributes
+    if info is None:
+        raise UsageError(f"{path} knows no attributes to draw by; draw from it with mmgen sample")
+    with Dataset.open(loaded.dataset_path()) as data:
+        codes = choose_concepts(data.read_attributes(info.name), count, seed)
+    drawn = draw(loaded, codes, 1, posterior=posterior, seed=seed)
+    return image_grid(
+        drawn.means[:, 0],
+        captions=[format_values(row, info) for row in codes],
+        title=f"{path.name}: {POSTERIORS.get(posterior, posterior)}",
+        note=f"One image for each of {len(codes)} descriptions, seed {seed}. " + judge_note(None),
+    )
+
+
+def contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
+    """The images of any file that has some or can draw some.
+
+    Args:
+        path: A dataset (random examples), samples (the first), a model or an aggregate (one image for each of various
+            descriptions), a classifier (test images, framed red where it misreads them).
+        count: How many images at most.
+        seed: Which ones.
+
+    Raises:
+        UsageError: This kind of file has no images.
+    """
+    kind = read_header(path).kind
+    if kind == "dataset":
+        return _dataset_sheet(path, count, seed)
+    if kind == "samples":
+        return _samples_sheet(path, count)
+    if kind == "classifier":
+        return _judge_sheet(path, count, seed)
+    if kind in ("model", "aggregate"):
+        return _model_sheet(path, count, seed)
+    raise UsageError(
+        f"{path} is of kind {kind} and has no images, expected one of: "
+        f"{', '.join(k for k in KINDS if k not in ('latents', 'training-state'))}"
+    )
