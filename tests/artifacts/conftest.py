@@ -27,7 +27,9 @@ INFO = AttributesInfo("attributes", ("digit", "scale"), (("0", "1", "2"), ("big"
 N = 30
 
 
-def make_dataset(path: Path, *, step: int = 7, settings: dict[str, Any] | None = None, **options: Any) -> dict[str, np.ndarray]:
+def make_dataset(
+    path: Path, *, step: int = 7, settings: dict[str, Any] | None = None, **options: Any
+) -> dict[str, np.ndarray]:
     """A dataset with one modality of each layout, written ``step`` rows at a time; returns what went in."""
     random = np.random.default_rng(0)
     bits = random.integers(0, 2, (N, 1, 3, 5), dtype=np.uint8)
@@ -56,7 +58,9 @@ def make_dataset(path: Path, *, step: int = 7, settings: dict[str, Any] | None =
     return {"image": bits, "grey": grey, "attributes": codes, "angle": angle, "source": source}
 
 
-def make_checkpoint(path: Path, kind: str = "model", dataset: Path | None = None, **options: Any) -> dict[str, torch.Tensor]:
+def make_checkpoint(
+    path: Path, kind: str = "model", dataset: Path | None = None, **options: Any
+) -> dict[str, torch.Tensor]:
     """A checkpoint with tensors of several types; returns them."""
     generator = torch.Generator().manual_seed(1)
     weight = torch.randn(3, 4, generator=generator)
@@ -69,7 +73,12 @@ def make_checkpoint(path: Path, kind: str = "model", dataset: Path | None = None
         "empty": torch.zeros(0, 3),
     }
     parents = [reference(dataset, "dataset", path)] if dataset else []
-    values = {"settings": {"training": {"steps": 10}}, "seed": 2, "facts": {"bound": -1.5}, "command": "mmgen train tiny.h5"}
+    values = {
+        "settings": {"training": {"steps": 10}},
+        "seed": 2,
+        "facts": {"bound": -1.5},
+        "command": "mmgen train tiny.h5",
+    }
     write_checkpoint(path, kind=kind, tensors=tensors, parents=parents, **(values | options))
     return tensors
 

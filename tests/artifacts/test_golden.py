@@ -1,0 +1,95 @@
+"""One small file of every kind per format version, kept for ever: what was once written stays readable.
+
+Never write these files again. For a new format version add new ones beside them, made by the ``make_...`` functions of
+``conftest.py``, and their content ids here.
+"""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmgen.artifacts import (
+    PARTS,
+    Dataset,
+    DatasetWriter,
+    find_parent,
+    read_checkpoint,
+    read_header,
+    read_latents,
+    read_samples,
+    write_checkpoint,
+    write_latents,
+    write_samples,
+)
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+CONTENT_IDS = {
+    "dataset-v1.h5": "02b328675960333a3f2a06063d9b060e9ce4295021001905fd14d19211293b27",
+    "latents-v1.h5": "1dc511062568691cabec4d8c0651b330f4ffc9a5670705b3e28b3a52cd962c82",
+    "samples-v1.h5": "7045eea8e7304005b3561be6a6ed8e9af621664cf066b047733f8399beb4fa22",
+    "model-v1.safetensors": "452cf098773d9319fc62f9fdb566c80b5e5c9b5751b32bd3078284f0a4fd60ae",
+}
+
+
+@pytest.mark.parametrize("name", CONTENT_IDS)
+def test_golden_files_stay_readable(name, read_all):
+    header = read_header(GOLDEN / name)
+    assert header.content_id == CONTENT_IDS[name]
+    assert f"-v{header.format_version}." in name
+    read_all(header.kind, GOLDEN / name)
+
+
+def test_every_golden_file_is_listed():
+    assert {path.name for path in GOLDEN.iterdir()} == set(CONTENT_IDS)
+
+
+def test_parent_of_the_golden_model(tmp_path):
+    for name in ("dataset-v1.h5", "model-v1.safetensors"):
+        shutil.copy(GOLDEN / name, tmp_path)
+    assert find_parent(tmp_path / "model-v1.safetensors", "dataset") == tmp_path / "dataset-v1.h5"
+
+
+def _again(header):
+    return {"settings": header.settings, "seed": header.seed}
+
+
+def test_dataset_written_again_has_the_same_content_id(tmp_path):
+    with Dataset.open(GOLDEN / "dataset-v1.h5") as old:
+        assert old.read_image("image", slice(1)).tolist() == [[[[0, 1, 1, 1, 1], [1, 0, 1, 0, 1], [1, 1, 1, 1, 0]]]]
+        assert old.read_attributes("attributes", slice(3)).tolist() == [[0, 1], [2, 0], [255, 1]]
+        assert old.split("iid", "test").tolist() == [25, 26, 27, 28, 29]
+        with DatasetWriter(tmp_path / "new.h5", old.size, **_again(old.header)) as new:
+            for image in old.images.values():
+                new.add_image(image.name, image.shape, image.layout)
+            for info in old.attributes.values():
+                new.add_attributes(info.name, dict(zip(info.names, info.values, strict=True)))
+            for factor in old.factors.values():
+                new.add_factor(factor.name, factor.dtype, factor.unit, factor.meaning)
+            new.write(
+                0,
+                images={name: old.read_packed(name) for name in old.images},
+                attributes={name: old.read_attributes(name) for name in old.attributes},
+                factors={name: old.factor(name) for name in old.factors},
+            )
+            for scheme in old.schemes:
+                new.add_splits(scheme, **{part: old.split(scheme, part) for part in PARTS})
+    assert read_header(tmp_path / "new.h5").content_id == old.header.content_id
+
+
+def test_the_others_written_again_have_the_same_content_id(tmp_path):
+    header, tensors = read_checkpoint(GOLDEN / "model-v1.safetensors", "model")
+    assert tensors["step"].item() == 17
+    new = write_checkpoint(tmp_path / "m", kind="model", tensors=tensors, parents=header.parents, **_again(header))
+    assert new.content_id == header.content_id
+
+    latents = read_latents(GOLDEN / "latents-v1.h5")
+    arrays = {name: getattr(latents, name) for name in ("mean", "log_sd", "rows", "attributes", "split")}
+    assert write_latents(tmp_path / "l", **arrays, **_again(latents.header)).content_id == latents.header.content_id
+    np.testing.assert_array_equal(latents.rows, [0, 2, 4, 6, 8, 10])
+
+    samples = read_samples(GOLDEN / "samples-v1.h5")
+    names = ("images", "images_sampled", "attributes", "attributes_judged", "z", "info")
+    arrays = {name: getattr(samples, name) for name in names}
+    assert write_samples(tmp_path / "s", **arrays, **_again(samples.header)).content_id == samples.header.content_id
