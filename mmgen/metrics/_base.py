@@ -4,13 +4,14 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
 
-__all__ = ["Better", "Metric", "Score"]
+__all__ = ["Better", "Metric", "Score", "relay"]
 
+T = TypeVar("T")
 Better = Literal["higher", "lower"]
 
 
@@ -81,3 +82,13 @@ class Metric(ABC):
     @abstractmethod
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         """Measure: yields the fraction done, from 0 to 1, and returns the scores."""
+
+
+def relay(work: Generator[float, None, T], start: float, share: float) -> Generator[float, None, T]:
+    """``work`` with its fractions mapped from [0, 1] to [start, start + share]; returns what it returns."""
+    while True:
+        try:
+            yield start + share * next(work)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value

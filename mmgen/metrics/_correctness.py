@@ -1,0 +1,71 @@
+"""Agreement of pictures with descriptions, shared by correctness and compositionality."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.metrics._base import Score
+from mmgen.metrics._queries import Queries, weighted_mean
+from mmgen.notation import UNKNOWN
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["agreement", "correctness_score"]
+
+
+def agreement(asked: NDArray[np.uint8], judged: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Correctness of each query [Q] (VE Section 3): the mean over its images and given attributes of [judge = asked].
+
+    Args:
+        asked: [Q, A], ``UNKNOWN`` where nothing was asked; each query gives at least one attribute.
+        judged: [Q, n, A].
+
+    Example:
+        >>> import numpy as np
+        >>> asked = np.array([[3, 255]], np.uint8)
+        >>> agreement(asked, np.array([[[3, 0], [3, 1], [3, 0], [5, 1]]], np.uint8))
+        array([0.75])
+    """
+    given = asked != UNKNOWN
+    right = (judged == asked[:, None]) & given[:, None]
+    fraction: NDArray[np.float64] = right.sum((1, 2)) / (judged.shape[1] * given.sum(1))
+    return fraction
+
+
+def correctness_score(
+    metric: str, evaluation: "Evaluation", posterior: str, queries: Queries, judged: NDArray[np.uint8]
+) -> Score:
+    """The score of judged pictures [Q, n, A] of ``queries``, in percent; its standard error is clustered by query."""
+    seed = evaluation.settings.seed
+    mean = weighted_mean(100 * agreement(queries.codes, judged), queries.weights, seed)
+    by_attribute = {}
+    for index, name in enumerate(evaluation.info.names):
+        asked = queries.codes[:, index] != UNKNOWN
+        if asked.any():
+            right = (judged[asked, :, index] == queries.codes[asked, None, index]).mean(1)
+            by_attribute[name] = 100 * float(np.average(right, weights=queries.weights[asked]))
+    return Score(
+        metric=metric,
+        quantity="correctness",
+        value=mean.value,
+        stderr=mean.stderr,
+        unit="%",
+        better="higher",
+        n=judged.shape[0] * judged.shape[1],
+        posterior=posterior,
+        given=queries.given,
+        protocol="sampled pixels" if evaluation.draws.sampled else "mean pixels",
+        judge_accuracy=evaluation.judge.accuracy or None,
+        ids=evaluation.ids,
+        extra={
+            "queries": len(queries),
+            "images_per_query": judged.shape[1],
+            "sd_over_splits": mean.splits_sd,
+            "splits": mean.splits,
+            "by_attribute": by_attribute,
+            "split": evaluation.split,
+            "part": evaluation.settings.part,
+        },
+    )

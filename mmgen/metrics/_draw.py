@@ -1,0 +1,124 @@
+"""Pictures for descriptions, judged; drawn once and shared by all metrics that look at them."""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.metrics._queries import Queries
+from mmgen.queries import batch_of_queries
+from mmgen.seeding import torch_generator
+from mmgen.training.precision import autocast
+
+if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
+    from mmgen.loading import Loaded
+
+__all__ = ["Draws"]
+
+_IMAGES = 512
+"""Images per pass through decoder and judge."""
+
+
+class Draws:
+    """What the judge sees on pictures that a model draws.
+
+    Pixels are sampled where the dataset's images are binary, since the judge learnt from binary images (VE Fig. 3);
+    elsewhere the judge is shown the mean, since grey levels of the data are no draws of a Bernoulli variable.
+
+    Args:
+        loaded: The model.
+        judge: Trained on the same kind of images.
+        seed: Of all draws. Each posterior and each number of dropped attributes has its own stream.
+    """
+
+    def __init__(self, loaded: "Loaded", judge: "Classifier", seed: int) -> None:
+        self.loaded = loaded
+        self.judge = judge
+        self.seed = seed
+        self._judged: dict[tuple[str, int], NDArray[np.uint8]] = {}
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the judge is fed sampled pixels (else means)."""
+        return self.loaded.image is not None and self.loaded.image.layout == "bits"
+
+    @torch.inference_mode()
+    def judged(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:
+        """What the judge says about ``n`` or more pictures of each query.
+
+        Pictures drawn for an earlier question are used again, and only the missing ones are drawn.
+
+        Args:
+            queries: What to draw; the same queries each time for the same number of dropped attributes.
+            posterior: Where z comes from.
+            n: Pictures of each query, at least.
+
+        Yields:
+            Fraction done.
+
+        Returns:
+            Codes uint8 [Q, n', A] with n' >= n.
+        """
+        key = (posterior, queries.dropped)
+        known = self._judged.get(key)
+        have = 0 if known is None else known.shape[1]
+        if have < n:
+            device = str(self.loaded.device)
+            generator = torch_generator(self.seed, "draws", posterior, queries.dropped, have, device=device)
+            parts = []
+            for start in range(0, len(queries), _IMAGES):
+                rows = np.arange(start, min(start + _IMAGES, len(queries)))
+                codes = yield from self._draw(queries.take(rows), posterior, n - have, generator)
+                parts.append(codes)
+            new = np.concatenate(parts)
+            known = new if known is None else np.concatenate([known, new], axis=1)
+            self._judged[key] = known
+        assert known is not None
+        return known
+
+    def _draw(
+        self, queries: Queries, posterior: str, n: int, generator: torch.Generator
+    ) -> Generator[float, None, NDArray[np.uint8]]:
+        """Codes uint8 [Q, n, A] of new pictures."""
+        loaded = self.loaded
+        assert loaded.attributes is not None
+        condition = batch_of_queries(queries.codes, loaded.attributes.name).to(loaded.device)
+        latents = loaded.latent_sampler(posterior)(condition, n, generator)  # [n, Q, D]
+        verdicts = []
+        for part in latents.split(max(1, _IMAGES // len(queries))):
+            images = self.pictures(part, condition, generator)
+            codes = self.judge.predict(images.flatten(0, 1)).reshape(*part.shape[:2], -1)
+            verdicts.append(codes.transpose(0, 1).cpu())
+            yield sum(codes.shape[1] for codes in verdicts) / n
+        return torch.cat(verdicts, 1).numpy()
+
+    def pictures(self, z: Tensor, condition: Batch, generator: torch.Generator) -> Tensor:
+        """Images [n, Q, C, H, W] as the judge is to see them, from latents [n, Q, D]."""
+        loaded = self.loaded
+        assert loaded.image is not None
+        seen = condition if loaded.model.conditional_on else None
+        with autocast(loaded.device):
+            if self.sampled:
+                return loaded.model.sample(loaded.image.name, z, generator, seen)
+            return loaded.model.mean(loaded.image.name, z, seen)
+
+    @torch.inference_mode()
+    def generated(self, posterior: str, n: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """Pictures and words of the same z: what the judge sees, and the words, both uint8 [n, A] (CK Table 2)."""
+        loaded = self.loaded
+        assert loaded.attributes is not None
+        unknown = np.full((1, len(loaded.attributes.names)), 255, np.uint8)
+        nothing = batch_of_queries(unknown, loaded.attributes.name).to(loaded.device)
+        generator = torch_generator(self.seed, "generated", posterior, device=str(loaded.device))
+        latents = loaded.latent_sampler(posterior)(nothing, n, generator)  # [n, 1, D]
+        seen, said = [], []
+        for part in latents.split(_IMAGES):
+            seen.append(self.judge.predict(self.pictures(part, nothing, generator).flatten(0, 1)).cpu())
+            with autocast(loaded.device):
+                said.append(loaded.model.sample(loaded.attributes.name, part, generator).flatten(0, 1).cpu())
+        return torch.cat(seen).numpy(), torch.cat(said).to(torch.uint8).numpy()

@@ -1,0 +1,223 @@
+"""What metrics are asked of: a model, a dataset, a judge and the settings of the questions."""
+
+from collections.abc import Generator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from mmgen.artifacts import AttributesInfo, Dataset, find_relatives
+from mmgen.batch import Batch
+from mmgen.config import Settings
+from mmgen.errors import MissingParentError, UsageError
+from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._draw import Draws
+from mmgen.metrics._queries import Frequencies, Queries, queries
+from mmgen.progress import Progress, Work
+from mmgen.seeding import numpy_generator
+
+if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
+    from mmgen.loading import Loaded
+
+__all__ = ["Evaluation", "EvaluationSettings", "evaluate", "find_judge"]
+
+_UNITS = 1000
+"""Units of progress per metric and posterior."""
+
+Count = Annotated[int, Field(ge=1)]
+
+
+class EvaluationSettings(Settings):
+    """How scores are measured."""
+
+    protocol: Literal["exact", "paper"] = "exact"
+    """Of coverage: exact (base 2, training frequencies, bias below the standard error) or paper (as VE)."""
+    dropped: tuple[Annotated[int, Field(ge=0)], ...] | None = None
+    """Numbers of attributes to leave out of queries; None for 0, 1, 2, 3 as far as there are attributes."""
+    draws: Count = 24
+    """Pictures of each query, at least."""
+    samples: Count = 100
+    """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100)."""
+    text_samples: Count = 5000
+    """Importance samples of log p(y), the denominator of log p(x|y), per distinct description (WG: 5000)."""
+    number: Count = 1000
+    """Data points of log-likelihoods and active units."""
+    split: str = ""
+    """Split scheme that queries and points come from; the one that the model was trained on if empty."""
+    part: Literal["train", "val", "test"] = "test"
+    """Part of the split that queries and points come from."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    """Of all draws."""
+    precision: Literal["auto", "32-true", "bf16-mixed"] = "auto"
+    """Arithmetic of networks; densities are always fp32 or better."""
+
+
+class Evaluation:
+    """A model with everything that metrics need to judge it.
+
+    Args:
+        loaded: The model or aggregate.
+        dataset: The dataset that queries and points come from, open.
+        judge: Needed by some metrics only.
+        posteriors: Where z is to come from, each one of ``loaded.posteriors``.
+        settings: How to measure.
+    """
+
+    def __init__(
+        self,
+        loaded: "Loaded",
+        dataset: Dataset,
+        judge: "Classifier | None",
+        posteriors: Sequence[str],
+        settings: EvaluationSettings,
+    ) -> None:
+        self.loaded = loaded
+        self.dataset = dataset
+        self._judge = judge
+        self.posteriors = tuple(posteriors)
+        self.settings = settings
+
+    @property
+    def split(self) -> str:
+        """The split scheme that queries and points come from."""
+        return self.settings.split or self.loaded.settings.data.split
+
+    @property
+    def judge(self) -> "Classifier":
+        """The judge.
+
+        Raises:
+            UsageError: There is none, or it was trained on other attributes.
+        """
+        if self._judge is None:
+            raise UsageError("this metric needs a judge: make one with mmgen train-classifier on the model's dataset")
+        if self._judge.names != self.info.names or self._judge.values != self.info.values:
+            raise UsageError(
+                f"the judge knows the attributes {', '.join(self._judge.names)}, the model "
+                f"{', '.join(self.info.names)}, or their values differ: train a judge on the model's dataset with mmgen train-classifier"
+            )
+        return self._judge
+
+    @property
+    def info(self) -> AttributesInfo:
+        """Attributes of the model.
+
+        Raises:
+            UsageError: It has none.
+        """
+        described = self.loaded.attributes
+        if described is None:
+            raise UsageError("this model knows no attributes, so it cannot be asked to draw a description")
+        return AttributesInfo(described.name, described.names, described.values)
+
+    @property
+    def dropped(self) -> tuple[int, ...]:
+        """Numbers of attributes to leave out."""
+        if self.settings.dropped is not None:
+            return self.settings.dropped
+        return tuple(range(min(4, len(self.info.names))))
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """Content ids of the files behind a score."""
+        ids = {self.loaded.header.kind: self.loaded.header.content_id, "dataset": self.dataset.header.content_id}
+        return ids | ({"judge": self._judge.content_id} if self._judge is not None else {})
+
+    def attributes_of(self, part: str) -> NDArray[np.uint8]:
+        """Codes uint8 [N, A] of one part of the split."""
+        return self.dataset.read_attributes(self.info.name, self.dataset.split(self.split, part))
+
+    def queries(self, dropped: int) -> Queries:
+        """The concepts of the chosen part with ``dropped`` attributes left out."""
+        return queries(self._codes, dropped)
+
+    @cached_property
+    def _codes(self) -> NDArray[np.uint8]:
+        return self.attributes_of(self.settings.part)
+
+    @cached_property
+    def frequencies(self) -> Frequencies:
+        """How often concepts occur in the training part."""
+        return Frequencies(self.attributes_of("train"), self.info.sizes)
+
+    @cached_property
+    def draws(self) -> Draws:
+        """Pictures, shared by the metrics that look at them."""
+        return Draws(self.loaded, self.judge, self.settings.seed)
+
+    @cached_property
+    def points(self) -> Batch:
+        """Data points for likelihoods and active units: a random choice of the part, on the model's device."""
+        import torch
+
+        from mmgen.training.batches import DatasetRows
+
+        rows = self.dataset.split(self.split, self.settings.part)
+        chosen = numpy_generator(self.settings.seed, "points").permutation(len(rows))[: self.settings.number]
+        source = DatasetRows(self.dataset, rows[np.sort(chosen)], self.loaded.device)
+        return source.batch(torch.arange(len(source)))
+
+    def ignores_text(self, posterior: str) -> bool:
+        """Whether z comes from a density that no description changes: p(z), or a learned q(z)."""
+        aggregate = self.loaded.aggregate
+        fitted = posterior == self.loaded.target and aggregate is not None and aggregate.attributes is None
+        return posterior == "prior" or fitted
+
+
+def find_judge(dataset: Dataset, folders: Sequence[Path]) -> Path:
+    """The newest judge that was trained on a dataset, among the artifacts in ``folders``.
+
+    Raises:
+        MissingParentError: There is none; names the command that makes one.
+    """
+    found = find_relatives(
+        dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset.header.content_id
+    )
+    if not found:
+        raise MissingParentError(
+            f"no judge that was trained on {dataset.path} is in {', '.join(dict.fromkeys(map(str, folders)))}; "
+            f"make one with: mmgen train-classifier {dataset.path}, or name one with --judge"
+        )
+    return found[0]
+
+
+def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:
+    """Measure ``metrics`` (names) for every posterior of ``evaluation``.
+
+    Raises:
+        UsageError: There is no such metric, or it cannot be asked of this model; before any work is done.
+    """
+    from mmgen.metrics import get
+
+    members: list[Metric] = [get(name)() for name in dict.fromkeys(metrics)]
+    for member in members:
+        if member.judged:
+            evaluation.judge  # noqa: B018  # says what is wrong with it
+        member.check(evaluation)
+    # What needs the most pictures comes first, so that the others use all of them.
+    order = sorted(members, key=lambda member: member.rank)
+    questions = [
+        (member, posterior)
+        for member in order
+        for posterior in (evaluation.posteriors if member.per_posterior else evaluation.posteriors[:1])
+    ]
+
+    def run() -> Generator[Progress, None, list[Score]]:
+        scores: dict[Metric, list[Score]] = {member: [] for member in members}
+        for number, (member, posterior) in enumerate(questions):
+            asked = member(evaluation, posterior)
+            while True:
+                try:
+                    fraction = next(asked)
+                except StopIteration as stop:
+                    scores[member] += stop.value
+                    break
+                yield Progress(int((number + min(1.0, fraction)) * _UNITS))
+            yield Progress((number + 1) * _UNITS)
+        return [score for member in members for score in scores[member]]
+
+    return Work("measuring", len(questions) * _UNITS, "unit", run)

@@ -1,0 +1,177 @@
+"""Importance-weighted likelihoods, over points and samples at once.
+
+Networks may run in bf16; densities come out in fp32 or better, and weights are added up in float64.
+
+References:
+    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Eq. 8
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
+    Section 5
+"""
+
+import math
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+
+__all__ = [
+    "Density",
+    "Estimate",
+    "diagnostics",
+    "estimate",
+    "join",
+    "log_terms",
+    "mixture_samples",
+    "passes",
+    "summarise",
+]
+
+Density = Callable[[Tensor, Batch], Tensor]
+"""(z [K, B, D], batch of B) -> log density [K, B], nats."""
+
+_BYTES_PER_PASS = 64 * 2**20
+_ACTIVATIONS = 16
+"""A decoder's widest layer holds about this many times the numbers of its image."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Per point, from K log weights: everything [N], float64, nats.
+
+    Attributes:
+        value: log of the mean weight; below the truth in expectation, by about half of ``variance_of_mean``.
+        bound: Mean log weight: the one-sample bound (ELBO), averaged over the samples.
+        ess: Effective sample size, 1 to K.
+        log_variance: Variance of the log weights (WG Table 3).
+        samples: K.
+    """
+
+    value: Tensor
+    bound: Tensor
+    ess: Tensor
+    log_variance: Tensor
+    samples: int
+
+    @property
+    def relative_variance(self) -> Tensor:
+        """Estimated variance of the mean weight over its square [N]: 1/ESS - 1/K, also the variance of ``value``."""
+        return (1 / self.ess - 1 / self.samples).clamp_min(0)
+
+    def __getitem__(self, rows: Tensor) -> "Estimate":
+        parts = (self.value, self.bound, self.ess, self.log_variance)
+        return Estimate(*(part[rows] for part in parts), self.samples)
+
+
+def estimate(log_weights: Tensor) -> Estimate:
+    """Summary of log weights [K, N]."""
+    weights = log_weights.double()
+    count = weights.shape[0]
+    total = weights.logsumexp(0)
+    return Estimate(
+        value=total - math.log(count),
+        bound=weights.mean(0),
+        ess=(2 * total - (2 * weights).logsumexp(0)).exp(),
+        log_variance=weights.var(0) if count > 1 else torch.zeros_like(total),
+        samples=count,
+    )
+
+
+def join(parts: list[Estimate]) -> Estimate:
+    """Estimates of consecutive points as one."""
+    fields = ("value", "bound", "ess", "log_variance")
+    return Estimate(*(torch.cat([getattr(part, field) for part in parts]) for field in fields), parts[0].samples)
+
+
+def passes(numbers_per_decode: int) -> int:
+    """How many latents to decode at once: as many as keep activations within the memory set aside."""
+    return max(16, _BYTES_PER_PASS // (4 * _ACTIVATIONS * max(1, numbers_per_decode)))
+
+
+def log_terms(
+    proposal: DiagonalGaussian,
+    batch: Batch,
+    samples: int,
+    densities: Mapping[str, Density],
+    at_once: int,
+    generator: torch.Generator,
+) -> Generator[float, None, dict[str, Tensor]]:
+    """Every log density at K draws of z for each point, from one pass through the decoders.
+
+    Args:
+        proposal: q(z | point) [N, D].
+        batch: The N points.
+        samples: K.
+        densities: By name; "proposal" is added.
+        at_once: Latents per pass.
+        generator: Of the draws.
+
+    Yields:
+        Fraction done.
+
+    Returns:
+        By name, float64 [K, N].
+    """
+    count = batch.size
+    device = proposal.mean.device
+    names = [*densities, "proposal"]
+    terms = {name: torch.empty(samples, count, dtype=torch.float64, device=device) for name in names}
+    # All samples of few points at a time: the points' own tensors are then shared by as many samples as possible.
+    width = max(1, at_once // samples)
+    height = min(samples, at_once)
+    for start in range(0, count, width):
+        points = slice(start, min(start + width, count))
+        part, q = batch[points], proposal[points]
+        for low in range(0, samples, height):
+            rows = slice(low, min(low + height, samples))
+            z = q.sample(generator, (rows.stop - rows.start,))
+            for name, density in densities.items():
+                terms[name][rows, points] = density(z, part).double()
+            terms["proposal"][rows, points] = q.log_prob(z).double()
+        yield points.stop / count
+    return terms
+
+
+def mixture_samples(
+    draws: list[Callable[[Batch, int, torch.Generator], Tensor]],
+    log_probs: list[Density],
+    batch: Batch,
+    samples: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    """Draws from an even mixture of densities, as many from each, and the mixture's log density at them.
+
+    With the prior as one of M components no weight p(y|z) p(z) / q(z) exceeds M p(y|z): the variance is finite whatever
+    the other components miss (the balance heuristic of Veach and Guibas, 1995).
+
+    Returns:
+        z [K, B, D] and log q [K, B] in float64, K being ``samples`` rounded up to a multiple of M.
+    """
+    each = -(-samples // len(draws))
+    z = torch.cat([draw(batch, each, generator) for draw in draws])
+    parts = torch.stack([log_prob(z, batch).double() for log_prob in log_probs])
+    return z, parts.logsumexp(0) - math.log(len(draws))
+
+
+def summarise(values: Tensor) -> tuple[float, float | None]:
+    """Mean over points [N] and its standard error."""
+    count = len(values)
+    return float(values.mean()), float(values.std() / math.sqrt(count)) if count > 1 else None
+
+
+def diagnostics(result: Estimate) -> dict[str, Any]:
+    """What says how far an estimate can be trusted: effective sample size, variance of log weights, its own noise."""
+    noise = result.relative_variance
+    return {
+        "samples": result.samples,
+        "effective_sample_size": float(result.ess.mean()),
+        "smallest_effective_sample_size": float(result.ess.min()),
+        "log_weight_variance": float(result.log_variance.mean()),
+        "monte_carlo_stderr": float(noise.sum().sqrt() / len(noise)),
+        # E log of a mean is below the log of the expectation by half its relative variance (second order).
+        "estimated_bias": float(-0.5 * noise.mean()),
+    }

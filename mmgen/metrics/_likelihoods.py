@@ -1,0 +1,162 @@
+"""Log-likelihoods of a multimodal model under a prior, and of images given text under a posterior of the text."""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.metrics._base import Score
+from mmgen.metrics._importance import (
+    Density,
+    Estimate,
+    diagnostics,
+    estimate,
+    join,
+    log_terms,
+    mixture_samples,
+    passes,
+    summarise,
+)
+from mmgen.seeding import torch_generator
+from mmgen.training.batches import to_batch
+from mmgen.training.precision import autocast
+
+if TYPE_CHECKING:
+    from mmgen.loading import Loaded
+
+__all__ = ["Quantities", "image_log_likelihood", "image_terms", "proposal_of", "text_estimate", "under_prior"]
+
+_CHUNK = 256
+
+Quantities = dict[str, Estimate]
+
+
+def _decoded(loaded: "Loaded", name: str, precision: str) -> Density:
+    """log p(x_name | z), its network in the chosen arithmetic."""
+
+    def density(z: Tensor, batch: Batch) -> Tensor:
+        with autocast(loaded.device, precision):
+            return loaded.model.log_likelihood(name, z, batch)
+
+    return density
+
+
+def proposal_of(loaded: "Loaded", points: Batch, precision: str = "auto") -> tuple[DiagonalGaussian, tuple[str, ...]]:
+    """q(z | x) of the points [N, D], or the posterior that decoders were trained with where there is no q(z | x).
+
+    One set of draws serves log p(x), log p(x, y) and every bound on log p(x | y) (WG Section 5 does the same).
+    """
+    assert loaded.image is not None
+    given: tuple[str, ...] = (loaded.image.name,)
+    if loaded.model.conditional_on or not loaded.model.answers(given):
+        given = loaded.encoder_given
+    means, log_sds = [], []
+    for start in range(0, points.size, _CHUNK):
+        with autocast(loaded.device, precision):
+            q = loaded.model.posterior(points[slice(start, start + _CHUNK)], given)
+        means.append(q.mean.float() if q.mean.dtype != torch.float64 else q.mean)
+        log_sds.append(q.log_sd.float() if q.log_sd.dtype != torch.float64 else q.log_sd)
+    return DiagonalGaussian(torch.cat(means), torch.cat(log_sds)), given
+
+
+def image_terms(
+    loaded: "Loaded", points: Batch, posteriors: tuple[str, ...], samples: int, seed: int, precision: str = "auto"
+) -> Generator[float, None, dict[str, Tensor]]:
+    """Every log density that likelihoods of images need, [K, N] float64 by name, from one pass through the decoders.
+
+    "image" and "attributes" are the decoders' log-likelihoods, "proposal" is log q, and each of ``posteriors``
+    (which may hold "prior") its log density given the point's text.
+    """
+    model = loaded.model
+    assert loaded.image is not None
+    densities: dict[str, Density] = {"image": _decoded(loaded, loaded.image.name, precision)}
+    if loaded.attributes is not None and loaded.attributes.name in model.modalities and not model.conditional_on:
+        densities["attributes"] = _decoded(loaded, loaded.attributes.name, precision)
+    for posterior in posteriors:
+        densities[posterior] = loaded.latent_log_prob(posterior)
+    proposal, _ = proposal_of(loaded, points, precision)
+    generator = torch_generator(seed, "importance", device=str(loaded.device))
+    at_once = passes(int(np.prod(loaded.image.shape)))
+    return (yield from log_terms(proposal, points, samples, densities, at_once, generator))
+
+
+def under_prior(terms: dict[str, Tensor], prior: str) -> Quantities:
+    """log p(x) and, where the model says words, log p(x, y), and CK's bound on log p(y); ``prior`` names the density.
+
+    The bound on log p(y) is through q(z | x) as well, since that is how a caption is inferred in CK (Table 2).
+    """
+    ratio = terms[prior] - terms["proposal"]
+    quantities = {"log p(x)": estimate(terms["image"] + ratio)}
+    if "attributes" in terms:
+        quantities["log p(x,y)"] = estimate(terms["image"] + terms["attributes"] + ratio)
+        quantities["log p(y) through q(z|x)"] = estimate(terms["attributes"] + ratio)
+    return quantities
+
+
+def text_estimate(
+    loaded: "Loaded", points: Batch, prior: str, samples: int, seed: int, precision: str = "auto"
+) -> Generator[float, None, Estimate]:
+    """log p(y) of the points' descriptions under ``prior``, each distinct description estimated once.
+
+    Proposals are an even mixture of the prior and, where the model has one, its own q(z | y).
+    """
+    assert loaded.attributes is not None
+    name = loaded.attributes.name
+    described = points.select([name])
+    key = torch.where(described.present[name], described.values[name], -1)
+    distinct, back = torch.unique(key, dim=0, return_inverse=True)
+    queries = Batch({name: distinct.clamp_min(0)}, {name: distinct >= 0})
+    components = list(dict.fromkeys([prior, *(["text"] if "text" in loaded.posteriors else [])]))
+    draws = [loaded.latent_sampler(component) for component in components]
+    densities = [loaded.latent_log_prob(component) for component in components]
+    likelihood = _decoded(loaded, name, precision)
+    generator = torch_generator(seed, "importance text", prior, device=str(loaded.device))
+    # 1 KiB covers the hidden layers of an attribute decoder and of a flow, per latent.
+    width = max(1, passes(256) // samples)
+    parts = []
+    for start in range(0, queries.size, width):
+        part = queries[slice(start, start + width)]
+        z, proposal = mixture_samples(draws, densities, part, samples, generator)
+        parts.append(estimate(likelihood(z, part).double() + densities[0](z, part).double() - proposal))
+        yield min(1.0, (start + width) / queries.size)
+    return join(parts)[back]
+
+
+@torch.inference_mode()
+def image_log_likelihood(loaded: "Loaded", images: Tensor | np.ndarray, samples: int, seed: int) -> Score:
+    """Importance-weighted log p(image), nats, averaged over ``images`` [B, C, H, W] in [0, 1].
+
+    ``extra["values"]`` holds the estimate of each image.
+    """
+    assert loaded.image is not None
+    pixels = torch.as_tensor(images, dtype=torch.float32)
+    codes = {}
+    if loaded.attributes is not None:
+        unknown = torch.full((len(pixels), len(loaded.attributes.names)), 255, dtype=torch.uint8)
+        codes[loaded.attributes.name] = unknown
+    points = to_batch({loaded.image.name: pixels}, codes).to(loaded.device)
+    work = image_terms(loaded, points, ("prior",), samples, seed)
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            result = estimate(stop.value["image"] + stop.value["prior"] - stop.value["proposal"])
+            break
+    value, stderr = summarise(result.value)
+    return Score(
+        metric="log-likelihood",
+        quantity="log p(x)",
+        value=value,
+        stderr=stderr,
+        unit="nats",
+        better="higher",
+        n=len(pixels),
+        posterior="prior",
+        protocol="importance",
+        ids={loaded.header.kind: loaded.header.content_id},
+        extra={**diagnostics(result), "values": result.value.tolist()},
+    )

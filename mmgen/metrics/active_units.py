@@ -1,0 +1,75 @@
+"""Active units: how many latent dimensions carry information about the data.
+
+References:
+    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Section 5.2
+"""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from mmgen.errors import UsageError
+from mmgen.metrics._base import Metric, Score
+from mmgen.seeding import torch_generator
+from mmgen.training.precision import autocast
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["ActiveUnits"]
+
+_THRESHOLD = 0.01
+_RESAMPLES = 200
+_CHUNK = 512
+
+
+def activity(means: Tensor) -> Tensor:
+    """A_u = Var_x(E_q[z_u]) [D] of posterior means [N, D], in float64."""
+    return means.double().var(0)
+
+
+class ActiveUnits(Metric):
+    r"""Number of units u with :math:`A_u = Var_x(E_{q(z|x)}[z_u]) > 0.01`; standard error by bootstrap over points."""
+
+    unit = "units"
+    better = "higher"
+    per_posterior = False
+
+    def check(self, evaluation: "Evaluation") -> None:
+        if evaluation.loaded.image is None:
+            raise UsageError("active units are of a model that encodes images; this one does not")
+
+    @torch.inference_mode()
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        loaded, points = evaluation.loaded, evaluation.points
+        assert loaded.image is not None
+        given = (loaded.image.name,) if loaded.model.answers((loaded.image.name,)) else loaded.encoder_given
+        parts = []
+        with autocast(loaded.device, evaluation.settings.precision):
+            for start in range(0, points.size, _CHUNK):
+                parts.append(loaded.model.posterior(points[slice(start, start + _CHUNK)], given).mean.double())
+                yield start / points.size
+        means = torch.cat(parts).cpu()
+        active = activity(means)
+        generator = torch_generator(evaluation.settings.seed, "active units")
+        counts = [
+            (activity(means[torch.randint(len(means), (len(means),), generator=generator)]) > _THRESHOLD).sum()
+            for _ in range(_RESAMPLES)
+        ]
+        return [
+            Score(
+                metric="active-units",
+                quantity="active units",
+                value=float((active > _THRESHOLD).sum()),
+                stderr=float(torch.stack(counts).double().std()),
+                unit=self.unit,
+                better="higher",
+                n=points.size,
+                posterior="+".join(given),
+                protocol=f"variance above {_THRESHOLD}",
+                ids=evaluation.ids,
+                extra={"latent_size": loaded.model.latent_size, "activity": active.tolist()},
+            )
+        ]

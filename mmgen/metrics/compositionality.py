@@ -1,0 +1,49 @@
+"""Compositionality: correctness on combinations of attributes that training never showed.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Sections 3 and 5.1
+"""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.errors import UsageError
+from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._correctness import correctness_score
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["Compositionality"]
+
+
+class Compositionality(Metric):
+    """Correctness with all attributes given, over the held-out combinations of a compositional split."""
+
+    unit = "%"
+    better = "higher"
+    judged = True
+    rank = 3
+
+    def check(self, evaluation: "Evaluation") -> None:
+        trained_on = evaluation.loaded.settings.data.split
+        held_out = evaluation.queries(0).codes
+        seen = np.unique(
+            evaluation.dataset.read_attributes(evaluation.info.name, evaluation.dataset.split(trained_on, "train")),
+            axis=0,
+        )
+        known = (held_out[:, None] == seen[None]).all(2).any(1)
+        if known.any():
+            raise UsageError(
+                f"compositionality got a model trained on split '{trained_on}', which has {int(known.sum())} of the "
+                f"{len(held_out)} combinations that it would be asked for; "
+                "train one with mmgen train --split compositional, and leave --split out here"
+            )
+
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        queries = evaluation.queries(0)
+        codes = yield from evaluation.draws.judged(queries, posterior, evaluation.settings.draws)
+        return [correctness_score("compositionality", evaluation, posterior, queries, codes)]

@@ -1,0 +1,163 @@
+"""Coverage: whether attributes that were left open vary as they do in the data.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Section 3
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.metrics._base import Metric, Score, relay
+from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
+from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
+from mmgen.notation import UNKNOWN
+from mmgen.seeding import numpy_generator
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["Coverage"]
+
+_PAPER_DRAWS = 10
+_LEAST_DRAWS = 48
+"""Below this the estimate of the remaining bias is itself not reliable for a 10-way attribute."""
+_MOST_DRAWS = 768
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """Coverage of every query, in percent: as reported, without correction, and the bias that is left."""
+
+    values: NDArray[np.float64]
+    uncorrected: NDArray[np.float64]
+    bias: NDArray[np.float64]
+    unmatched: int
+
+
+class Coverage(Metric):
+    r"""Mean over unspecified attributes of 1 - JS(p_k, q_k), q_k being what the judge sees on the pictures of a query.
+
+    .. math:: \frac{1}{|M|} \sum_{k \in M} (1 - JS(p_k, q_k))  \qquad \text{(VE Section 3)}
+
+    Protocol ``exact``: JS in base 2, so that 0 to 100 % is really used; p_k from the training part, given the
+    attributes of the query; JS corrected by the jackknife; and as many pictures as it takes (doubling from 48) until the
+    bias that is left is below the standard error. Both are part of the score. Protocol ``paper``: 10 pictures, JS in
+    nats (so that nothing is below 1 - ln 2 = 30.7 %), uniform p_k, no correction, as VE measured.
+    """
+
+    unit = "%"
+    better = "higher"
+    judged = True
+    rank = 1
+
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        dropped = [number for number in evaluation.dropped if number > 0]
+        scores = []
+        for done, number in enumerate(dropped):
+            queries = evaluation.queries(number)
+            measure = self._paper if evaluation.settings.protocol == "paper" else self._exact
+            score = yield from relay(measure(evaluation, posterior, queries), done / len(dropped), 1 / len(dropped))
+            scores.append(score)
+        return scores
+
+    def _paper(self, evaluation: "Evaluation", posterior: str, queries: Queries) -> Generator[float, None, Score]:
+        judged = yield from evaluation.draws.judged(queries, posterior, _PAPER_DRAWS)
+        judged = judged[:, :_PAPER_DRAWS]
+        values = np.zeros(len(queries))
+        for rows, _, counts in open_attributes(queries, judged, evaluation.info.sizes):
+            uniform = np.full(counts.shape[1], 1 / counts.shape[1])
+            values[rows] += 100 * (1 - jensen_shannon(uniform, counts / _PAPER_DRAWS, base=np.e)) / queries.dropped
+        measured = _Measured(values, values, np.zeros(len(queries)), 0)
+        return _score(evaluation, posterior, queries, judged, measured, {})
+
+    def _exact(self, evaluation: "Evaluation", posterior: str, queries: Queries) -> Generator[float, None, Score]:
+        draws = max(_LEAST_DRAWS, evaluation.settings.draws)
+        while True:
+            judged = yield from evaluation.draws.judged(queries, posterior, draws)
+            measured = exact_coverage(queries, judged, evaluation.frequencies, evaluation.settings.seed)
+            mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
+            bias = float(np.average(measured.bias, weights=queries.weights))
+            settled = mean.stderr is None or abs(bias) < mean.stderr
+            if settled or judged.shape[1] >= _MOST_DRAWS:
+                break
+            draws = 2 * judged.shape[1]
+        extra = {
+            "bias": bias,
+            "bias_below_stderr": settled,
+            "uncorrected": float(np.average(measured.uncorrected, weights=queries.weights)),
+            "queries_without_training_examples": measured.unmatched,
+        }
+        return _score(evaluation, posterior, queries, judged, measured, extra)
+
+
+def open_attributes(
+    queries: Queries, judged: NDArray[np.uint8], sizes: tuple[int, ...]
+) -> Generator[tuple[NDArray[np.int64], int, NDArray[np.int64]], None, None]:
+    """For every attribute: the queries [q] that leave it open, its index, and how often each value was seen [q, V]."""
+    for attribute, size in enumerate(sizes):
+        rows = np.flatnonzero(queries.codes[:, attribute] == UNKNOWN)
+        if len(rows):
+            seen = judged[rows, :, attribute]
+            yield rows, attribute, (seen[:, :, None] == np.arange(size)).sum(1)
+
+
+def exact_coverage(queries: Queries, judged: NDArray[np.uint8], frequencies: Frequencies, seed: int) -> _Measured:
+    """Coverage of every query in base 2 against training frequencies, corrected, with the bias that is left.
+
+    Args:
+        queries: Descriptions with at least one attribute dropped.
+        judged: [Q, n, A].
+        frequencies: Of the training part.
+        seed: Of the simulation that estimates the bias.
+    """
+    corrected, uncorrected, bias = (np.zeros(len(queries)) for _ in range(3))
+    unmatched = np.zeros(len(queries), bool)
+    for rows, attribute, counts in open_attributes(queries, judged, frequencies.sizes):
+        known = [frequencies.of(attribute, queries.codes[row]) for row in rows]
+        p = np.stack([distribution for distribution, _ in known])
+        unmatched[rows] |= ~np.array([matched for _, matched in known])
+        share = 100 / queries.dropped
+        corrected[rows] += share * (1 - jackknifed(p, counts))
+        uncorrected[rows] += share * (1 - jensen_shannon(p, counts / judged.shape[1]))
+        generator = numpy_generator(seed, "coverage bias", attribute, judged.shape[1])
+        bias[rows] -= share * remaining_bias(p, counts, generator)  # a divergence too high is a coverage too low
+    return _Measured(corrected, uncorrected, bias, int(unmatched.sum()))
+
+
+def _score(
+    evaluation: "Evaluation",
+    posterior: str,
+    queries: Queries,
+    judged: NDArray[np.uint8],
+    measured: _Measured,
+    extra: dict[str, Any],
+) -> Score:
+    mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
+    return Score(
+        metric="coverage",
+        quantity="coverage",
+        value=mean.value,
+        stderr=mean.stderr,
+        unit="%",
+        better="higher",
+        n=judged.shape[0] * judged.shape[1],
+        posterior=posterior,
+        given=queries.given,
+        protocol=evaluation.settings.protocol,
+        judge_accuracy=evaluation.judge.accuracy or None,
+        ids=evaluation.ids,
+        extra={
+            "queries": len(queries),
+            "images_per_query": judged.shape[1],
+            "sd_over_splits": mean.splits_sd,
+            "splits": mean.splits,
+            **extra,
+            "split": evaluation.split,
+            "part": evaluation.settings.part,
+        },
+    )
