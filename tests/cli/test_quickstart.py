@@ -1,0 +1,75 @@
+"""``mmgen quickstart``: its commands can be typed, its table says what was measured, its failures are honest."""
+
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli import quickstart
+from cli._main import command_names, load_command
+from mmgen.errors import MmgenError
+
+SCORE = {"metric": "correctness", "posterior": "true", "given": 4, "value": 61.25, "stderr": 0.5, "unit": "%", "n": 2400}
+
+
+@pytest.mark.parametrize("size", [quickstart.FULL, quickstart.QUICK])
+def test_every_command_can_be_typed(size: quickstart.Size) -> None:
+    for stage in quickstart.stages(size, seed=3):
+        name, *arguments = shlex.split(stage.command)
+        assert name in command_names()
+        load_command(name).make_context(name, arguments)
+
+
+def test_both_posteriors_are_fitted_alike() -> None:
+    fits = [s.command for s in quickstart.stages(quickstart.FULL, 0) if s.command.startswith("fit-aggregate")]
+    true, aggregate = fits
+    assert true.replace("target true", "target aggregate").replace("true.", "aggregate.") == aggregate
+
+
+def test_table_and_finding() -> None:
+    scores = [
+        {**SCORE, "judge_accuracy": {"mean": 92.3}},
+        {**SCORE, "posterior": "aggregate", "value": 83.5, "judge_accuracy": {"mean": 92.3}},
+        {**SCORE, "posterior": "prior", "value": 30.0, "stderr": None, "judge_accuracy": None},
+        {**SCORE, "metric": "coverage", "given": 3, "value": 90.0, "judge_accuracy": None},
+    ]
+    columns, rows = quickstart.final_table(scores)
+    assert columns[1] == "correctness, 4 words given"
+    assert rows == [
+        ["p(z), the prior", "30.0 %", "", ""],
+        ["q_true(z | words)", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %"],
+        ["q_agg(z | words)", "83.5 ± 0.5 %", "", ""],
+        ["(the judge itself, on real pictures)", "92.3 %", "", ""],
+    ]
+    assert "+22.2 points" in quickstart.finding(scores)
+
+
+def test_a_failing_command_ends_it_with_that_commands_exit_code(tmp_path: Path) -> None:
+    with pytest.raises(MmgenError, match="mmgen list nonsense") as raised:
+        quickstart.run_stage(quickstart.Stage("", "list nonsense"), tmp_path)
+    assert raised.value.exit_code == 2
+
+
+def test_results_are_kept_where_the_printed_command_says(tmp_path: Path) -> None:
+    stage = quickstart.Stage("", "list objective --json", "list.jsonl")
+    assert stage.typed == "mmgen list objective --json >> list.jsonl"
+    quickstart.run_stage(stage, tmp_path)
+    assert '"telbo"' in (tmp_path / "list.jsonl").read_text()
+
+
+@pytest.mark.slow
+def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
+    code = "from cli._main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code, "quickstart", "--quick", "-o", str(tmp_path / "q")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{tmp_path / 'q' / 'report.html'}\n"
+    assert (tmp_path / "q" / "report.html").stat().st_size > 10_000
+    assert (tmp_path / "q" / quickstart.PICTURE).exists()
+    assert "q_agg(z | words)" in done.stderr
+    assert all(f"$ {stage.typed}" in done.stderr for stage in quickstart.stages(quickstart.QUICK, 0))
