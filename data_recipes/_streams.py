@@ -49,8 +49,8 @@ def bits(keys: Bits, slots: NDArray[Any] | int) -> Bits:
 
 
 def uniform(random: Bits) -> NDArray[np.float64]:
-    """Numbers in the open interval (0, 1): the middles of 2^53 equal cells."""
-    return ((random >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+    """Numbers in the open interval (0, 1): the middles of 2^52 equal cells, all of which a float64 holds exactly."""
+    return ((random >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
 
 
 def choice(random: Bits, n: int) -> NDArray[np.uint8]:

@@ -1,0 +1,63 @@
+"""IDX files: good ones are read exactly, malformed ones refused with the reason."""
+
+import gzip
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import array_shapes, arrays
+
+from data_recipes._idx import read_idx
+from mmgen.errors import DataError
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    return struct.pack(f">4B{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes()
+
+
+@given(array=arrays(np.uint8, array_shapes(min_dims=1, max_dims=3, max_side=7)), packed=st.booleans())
+def test_what_was_written_is_read(tmp_path_factory, array, packed):
+    path = tmp_path_factory.mktemp("idx") / "file"
+    data = idx_bytes(array)
+    path.write_bytes(gzip.compress(data) if packed else data)
+    assert np.array_equal(read_idx(path, array.ndim), array)
+
+
+GOOD = idx_bytes(np.arange(24, dtype=np.uint8).reshape(2, 3, 4))
+PACKED = gzip.compress(GOOD)
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        (b"", "no IDX file"),
+        (b"\0\0\x08", "no IDX file"),
+        (b"PK\x03\x04 a zip file", "no IDX file"),
+        (b"<html><body>404</body></html>", "no IDX file"),
+        (GOOD[:10], "ends within its header"),
+        (GOOD[:-1], "truncated"),
+        (GOOD + b"\0", "too long"),
+        (b"\0\0\x0d\x03" + GOOD[4:], "type code 13"),
+        (idx_bytes(np.zeros(5, np.uint8)), "1 dimensions, expected an IDX file of unsigned bytes with 3"),
+        (struct.pack(">4B3I", 0, 0, 8, 3, 2**31, 2**31, 4) + b"\0" * 8, "truncated"),
+        (PACKED[:-9], "damaged or truncated gzip"),
+        (PACKED[:20] + b"\xff" * 8 + PACKED[28:], "damaged or truncated gzip"),
+        (gzip.compress(GOOD[:-1]), "truncated"),
+    ],
+)
+def test_malformed_files_are_refused(tmp_path, data, complaint):
+    path = tmp_path / "train-images-idx3-ubyte.gz"
+    path.write_bytes(data)
+    with pytest.raises(DataError) as caught:
+        read_idx(path, 3)
+    assert complaint in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    for path in (tmp_path / "nothing", tmp_path):
+        with pytest.raises(DataError, match="cannot read"):
+            read_idx(path, 1)
