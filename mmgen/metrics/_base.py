@@ -32,7 +32,7 @@ class Score:
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
         ids: Content ids of the files behind the value, by role.
-        extra: Further numbers: counts, biases, effective sample sizes, standard deviation over splits of the queries.
+        extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries.
     """
 
     metric: str

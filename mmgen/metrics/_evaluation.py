@@ -75,6 +75,14 @@ class Evaluation:
         posteriors: Sequence[str],
         settings: EvaluationSettings,
     ) -> None:
+        described = loaded.attributes
+        if described is not None:
+            offered = dataset.attributes.get(described.name)
+            if offered is None or (offered.names, offered.values) != (described.names, described.values):
+                raise UsageError(
+                    f"dataset {dataset.path} does not have the attributes that {loaded.path} was trained with; "
+                    "give the model's own dataset, or one of the same recipe"
+                )
         self.loaded = loaded
         self.dataset = dataset
         self._judge = judge
@@ -98,7 +106,8 @@ class Evaluation:
         if self._judge.names != self.info.names or self._judge.values != self.info.values:
             raise UsageError(
                 f"the judge knows the attributes {', '.join(self._judge.names)}, the model "
-                f"{', '.join(self.info.names)}, or their values differ: train a judge on the model's dataset with mmgen train-classifier"
+                f"{', '.join(self.info.names)}, or their values differ: train a judge on the model's "
+                "dataset with mmgen train-classifier"
             )
         return self._judge
 

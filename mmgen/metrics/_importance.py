@@ -9,7 +9,7 @@ References:
 """
 
 import math
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,8 +63,9 @@ class Estimate:
         return (1 / self.ess - 1 / self.samples).clamp_min(0)
 
     def __getitem__(self, rows: Tensor) -> "Estimate":
-        parts = (self.value, self.bound, self.ess, self.log_variance)
-        return Estimate(*(part[rows] for part in parts), self.samples)
+        return Estimate(
+            self.value[rows], self.bound[rows], self.ess[rows], self.log_variance[rows], samples=self.samples
+        )
 
 
 def estimate(log_weights: Tensor) -> Estimate:
@@ -81,10 +82,15 @@ def estimate(log_weights: Tensor) -> Estimate:
     )
 
 
-def join(parts: list[Estimate]) -> Estimate:
+def join(parts: Sequence[Estimate]) -> Estimate:
     """Estimates of consecutive points as one."""
-    fields = ("value", "bound", "ess", "log_variance")
-    return Estimate(*(torch.cat([getattr(part, field) for part in parts]) for field in fields), parts[0].samples)
+    return Estimate(
+        value=torch.cat([part.value for part in parts]),
+        bound=torch.cat([part.bound for part in parts]),
+        ess=torch.cat([part.ess for part in parts]),
+        log_variance=torch.cat([part.log_variance for part in parts]),
+        samples=parts[0].samples,
+    )
 
 
 def passes(numbers_per_decode: int) -> int:
@@ -137,8 +143,8 @@ def log_terms(
 
 
 def mixture_samples(
-    draws: list[Callable[[Batch, int, torch.Generator], Tensor]],
-    log_probs: list[Density],
+    draws: Sequence[Callable[[Batch, int, torch.Generator], Tensor]],
+    log_probs: Sequence[Density],
     batch: Batch,
     samples: int,
     generator: torch.Generator,

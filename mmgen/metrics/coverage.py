@@ -45,9 +45,9 @@ class Coverage(Metric):
     .. math:: \frac{1}{|M|} \sum_{k \in M} (1 - JS(p_k, q_k))  \qquad \text{(VE Section 3)}
 
     Protocol ``exact``: JS in base 2, so that 0 to 100 % is really used; p_k from the training part, given the
-    attributes of the query; JS corrected by the jackknife; and as many pictures as it takes (doubling from 48) until the
-    bias that is left is below the standard error. Both are part of the score. Protocol ``paper``: 10 pictures, JS in
-    nats (so that nothing is below 1 - ln 2 = 30.7 %), uniform p_k, no correction, as VE measured.
+    attributes of the query; JS corrected by the jackknife; and as many pictures as it takes (doubling from 48) until
+    the bias that is left is below the standard error. Both are part of the score. Protocol ``paper``: 10 pictures, JS
+    in nats (so that nothing is below 1 - ln 2 = 30.7 %), uniform p_k, no correction, as VE measured.
     """
 
     unit = "%"
@@ -154,7 +154,7 @@ def _score(
         extra={
             "queries": len(queries),
             "images_per_query": judged.shape[1],
-            "sd_over_splits": mean.splits_sd,
+            "splits_sd": mean.splits_sd,
             "splits": mean.splits,
             **extra,
             "split": evaluation.split,

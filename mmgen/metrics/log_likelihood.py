@@ -35,8 +35,8 @@ class LogLikelihood(Metric):
     .. math:: \log p(x|y) \ge E_{q(z|x)}\left[\log \frac{p(x|z) \, q(z|y)}{q(z|x)}\right]
 
     Protocol ``importance`` is the log of the mean of K weights (a better bound, tight as K grows), ``bound`` the mean
-    of log weights. Standard errors are over points; effective sample size, variance of log weights and the noise and bias
-    of the estimate itself are in ``extra``. All posteriors share the draws of one pass through the decoders.
+    of log weights. Standard errors are over points; effective sample size, variance of log weights and the noise and
+    bias of the estimate itself are in ``extra``. All posteriors share the draws of one pass through the decoders.
     """
 
     unit = "nats"
@@ -111,7 +111,6 @@ def _score(
         del extra["estimated_bias"], extra["monte_carlo_stderr"]
     if denominator is not None:
         extra["denominator"] = diagnostics(denominator)
-    known = evaluation.loaded.attributes
     return Score(
         metric="log-likelihood",
         quantity=quantity,
@@ -121,7 +120,6 @@ def _score(
         better="higher",
         n=len(values),
         posterior=posterior,
-        given=len(known.names) if known is not None and quantity.endswith("|y)") else None,
         protocol=protocol,
         ids=evaluation.ids,
         extra={**extra, "split": evaluation.split, "part": evaluation.settings.part},
