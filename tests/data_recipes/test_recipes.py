@@ -1,0 +1,174 @@
+"""Contracts of all recipes, over every member of the room."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import data_recipes
+from data_recipes._base import Recipe
+from mmgen.artifacts import PARTS, Dataset
+from mmgen.config import validate
+from mmgen.errors import DataError, SettingsError, UsageError
+
+DIGIT_RECIPES = ["mnist", "mnist-2bit", "mnist-a"]
+
+
+def make(name: str, path: Path, *, seed: int = 0, workers: int = 1, chunk: int = 2048, **settings) -> Dataset:
+    recipe = validate(data_recipes.get(name), {"number": 80, **settings})
+    assert recipe.make(path, seed=seed, workers=workers, chunk=chunk, command="mmgen make-data x").run() == path
+    return Dataset.open(path)
+
+
+@pytest.mark.parametrize("name", data_recipes.names())
+def test_members_are_recipes_with_a_description(name):
+    assert issubclass(data_recipes.get(name), Recipe)
+    assert data_recipes.describe(name)
+
+
+def test_an_unknown_recipe_is_refused_with_the_nearest():
+    with pytest.raises(UsageError, match="did you mean 'mnist-a'"):
+        data_recipes.get("mnist-aa")
+
+
+@pytest.mark.parametrize("name", DIGIT_RECIPES)
+def test_the_file_holds_what_the_recipe_says(name, small_mnist, tmp_path):
+    with make(name, tmp_path / "d.h5", mnist=small_mnist) as dataset:
+        recipe = data_recipes.get(name)
+        assert dataset.size == 80
+        assert dataset.header.kind == "dataset"
+        assert dataset.header.settings["recipe"] == name
+        assert dataset.header.command == "mmgen make-data x"
+        assert str(small_mnist) not in str(dataset.header.settings)
+        attributes = dataset.attributes["attributes"]
+        assert dict(zip(attributes.names, map(list, attributes.values), strict=True)) == recipe.vocabulary
+        codes = dataset.read_attributes("attributes", slice(None))
+        assert np.all(codes < [len(values) for values in attributes.values])
+        assert set(dataset.factor_names) == {*recipe.drawn_factors, "source", "source_part"}
+        assert np.array_equal(dataset.factor("source"), np.arange(80) % 60)
+        assert np.array_equal(dataset.factor("source_part"), (np.arange(80) % 60) >= 48)
+        images = dataset.read_image("image", slice(None))
+        size = recipe.model_fields["size"].default
+        assert images.shape == (80, 1, size, size)
+        assert images.any(axis=(1, 2, 3)).all()
+
+
+@pytest.mark.parametrize("name", DIGIT_RECIPES)
+def test_splits_are_disjoint_and_complete(name, small_mnist, tmp_path):
+    with make(name, tmp_path / "d.h5", mnist=small_mnist, number=240) as dataset:
+        own = {"compositional"} if name == "mnist-a" else {"official"}
+        assert set(dataset.schemes) == {"iid", "iid-paper"} | own
+        for scheme in dataset.schemes:
+            rows = np.concatenate([dataset.split(scheme, part) for part in PARTS])
+            assert np.array_equal(np.sort(rows), np.arange(240))
+        source = dataset.factor("source")
+        by_part = [set(source[dataset.split("iid", part)]) for part in PARTS]
+        assert [len(some) for some in by_part] == [51, 3, 6]
+        assert sum(map(len, by_part)) == len(set.union(*by_part))
+        assert [len(dataset.split("iid-paper", part)) for part in PARTS] == [204, 12, 24]
+
+
+def test_compositional_parts_share_no_combination(small_mnist, tmp_path):
+    with make("mnist-a", tmp_path / "d.h5", mnist=small_mnist, number=3000, size=16) as dataset:
+        codes = dataset.read_attributes("attributes", slice(None))
+        combinations = [set(map(tuple, codes[dataset.split("compositional", part)])) for part in PARTS]
+        assert [len(some) for some in combinations] == [204, 12, 24]
+        assert len(set.union(*combinations)) == 240
+
+
+@pytest.mark.parametrize("name", DIGIT_RECIPES)
+@pytest.mark.parametrize("binarise", [True, False])
+def test_content_does_not_depend_on_chunks(name, binarise, small_mnist, tmp_path):
+    settings = {"mnist": small_mnist, "binarise": binarise, "size": 20}
+    identities = set()
+    for chunk in (7, 80, 2048):
+        with make(name, tmp_path / f"{chunk}.h5", chunk=chunk, **settings) as dataset:
+            identities.add(dataset.header.content_id)
+    assert len(identities) == 1
+
+
+def test_content_does_not_depend_on_workers(small_mnist, tmp_path):
+    identities = set()
+    for workers in (1, 2):
+        with make("mnist-a", tmp_path / f"{workers}.h5", workers=workers, chunk=16, mnist=small_mnist) as dataset:
+            identities.add(dataset.header.content_id)
+    assert len(identities) == 1
+
+
+def test_content_depends_on_seed_settings_and_source(small_mnist, tmp_path):
+    variants = [{}, {"seed": 1}, {"size": 32}, {"binarise": False}, {"number": 81}, {"source": "digits"}]
+    identities = set()
+    for index, variant in enumerate(variants):
+        with make("mnist-a", tmp_path / f"{index}.h5", **{"mnist": small_mnist, **variant}) as dataset:
+            identities.add(dataset.header.content_id)
+    assert len(identities) == len(variants)
+
+
+def test_how_the_number_is_asked_for_does_not_matter(small_mnist, tmp_path):
+    with (
+        make("mnist-a", tmp_path / "a.h5", mnist=small_mnist, number=120) as one,
+        make("mnist-a", tmp_path / "b.h5", mnist=small_mnist, number=None, copies=2) as other,
+    ):
+        assert one.header.content_id == other.header.content_id
+
+
+def test_a_smaller_number_is_a_prefix(small_mnist, tmp_path):
+    with (
+        make("mnist-a", tmp_path / "a.h5", mnist=small_mnist, number=50) as fewer,
+        make("mnist-a", tmp_path / "b.h5", mnist=small_mnist, number=90) as more,
+    ):
+        rows = slice(0, 50)
+        assert np.array_equal(fewer.read_packed("image", rows), more.read_packed("image", rows))
+        assert np.array_equal(fewer.read_attributes("attributes", rows), more.read_attributes("attributes", rows))
+        assert np.array_equal(fewer.factor("angle"), more.factor("angle")[:50])
+
+
+def test_mnist_keeps_digits_as_published(mnist_folder, tmp_path):
+    from data_recipes._sources import read_digits
+
+    digits = read_digits("mnist", mnist_folder)
+    with make("mnist", tmp_path / "d.h5", mnist=mnist_folder) as dataset:
+        assert np.array_equal(dataset.read_image("image", slice(None))[:, 0], digits.images[:80])
+        assert np.array_equal(dataset.read_attributes("attributes", slice(None))[:, 0], digits.labels[:80])
+
+
+def test_mnist_2bit_tells_parity_and_magnitude_only(small_mnist, tmp_path):
+    with make("mnist-2bit", tmp_path / "d.h5", mnist=small_mnist) as dataset:
+        codes = dataset.read_attributes("attributes", slice(None))
+        digit = dataset.factor("digit")
+        info = dataset.attributes["attributes"]
+        words = [tuple(info.values[a][code] for a, code in enumerate(row)) for row in codes]
+        for one, (parity, magnitude) in zip(digit, words, strict=True):
+            assert parity == ("odd" if one % 2 else "even")
+            assert magnitude == ("from-5" if one >= 5 else "below-5")
+
+
+def test_the_work_reports_images_and_its_length(small_mnist, tmp_path):
+    recipe = data_recipes.get("mnist-a")(mnist=small_mnist, number=50)
+    work = recipe.make(tmp_path / "d.h5", workers=1, chunk=20)
+    assert (len(work), work.unit) == (50, "image")
+    assert [progress.done for progress in work] == [20, 40, 50]
+
+
+def test_bad_sources_are_refused_before_anything_is_written(tmp_path):
+    recipe = data_recipes.get("mnist-a")(mnist=tmp_path / "nowhere")
+    with pytest.raises(DataError, match="there is no folder"):
+        recipe.make(tmp_path / "d.h5")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"sizes": 32}, "did you mean 'size'"),
+        ({"size": 4}, "greater than or equal to 16"),
+        ({"number": 0}, "number"),
+        ({"source": "svhn"}, "'mnist' or 'digits'"),
+        ({"copies": -1, "number": "many"}, "setting 'number'"),
+    ],
+)
+def test_wrong_settings_are_named(settings, complaint):
+    with pytest.raises(SettingsError) as caught:
+        validate(data_recipes.get("mnist-a"), settings)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)
