@@ -311,9 +311,9 @@ class Dataset:
         """
         content = ContentHash("dataset", self.header.settings, self.header.seed, self.header.parents)
         for name, data in self._arrays.items():
-            content.add_array(f"modalities/{name}", data.read(), data.texts())
+            data.cover(f"modalities/{name}", content)
         for name, data in self._factor_arrays.items():
-            content.add_array(f"factors/{name}", data.read(), data.texts())
+            data.cover(f"factors/{name}", content)
         for scheme in self.schemes:
             for part in PARTS:
                 content.add_array(f"splits/{scheme}/{part}", self.split(scheme, part))

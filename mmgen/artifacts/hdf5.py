@@ -6,6 +6,7 @@ and declare arrays far larger than what they hold. None of that is part of the f
 
 import hashlib
 import itertools
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +48,7 @@ SIGNATURE = b"\x89HDF\r\n\x1a\n"
 CHUNK_BYTES = 2**18
 """Before compression: small enough to read a few rows quickly, large enough to compress as well as anything larger."""
 _MAX_CHUNK_BYTES = 64 * 2**20
+_HASH_BYTES = 32 * 2**20
 _FILTERS = {h5py.h5z.FILTER_DEFLATE, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_FLETCHER32}
 _MAX_RATIO = 1100  # deflate cannot do better than 1032 to 1
 _TROUBLE = (
@@ -146,6 +148,14 @@ class Array:
         """All text attributes."""
         with explained(self.path, self.element):
             return {name: self.text(name) for name in sorted(self.data.attrs)}
+
+    def cover(self, name: str, content: ContentHash) -> None:
+        """Let ``content`` cover this array under ``name``, read piece by piece so that any size fits into memory."""
+        digest = hashlib.sha256()
+        step = max(1, _HASH_BYTES // max(1, math.prod(self.shape[1:]) * self.dtype.itemsize))
+        for start in range(0, len(self), step):
+            digest.update(raw_bytes(little_endian(self.read(slice(start, start + step)))))
+        content.add(name, dtype_name(self.dtype), self.shape, digest.hexdigest(), self.texts())
 
     def read(self, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Rows in the order asked for (repetitions allowed), in the machine's byte order.

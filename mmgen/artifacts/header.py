@@ -113,11 +113,11 @@ class ContentHash:
         assert name not in self._arrays, f"array '{name}' is hashed twice"
         self._arrays[name] = canonical_json([name, dtype, list(shape), digest, texts or {}])
 
-    def add_array(self, name: str, array: np.ndarray, texts: Mapping[str, str] | None = None) -> None:
+    def add_array(self, name: str, array: np.ndarray) -> None:
         """Cover a whole array that is in memory."""
         stored = little_endian(array)
         digest = hashlib.sha256(raw_bytes(stored)).hexdigest()
-        self.add(name, dtype_name(stored.dtype), stored.shape, digest, texts)
+        self.add(name, dtype_name(stored.dtype), stored.shape, digest)
 
     def hexdigest(self) -> str:
         lines = [self._head, *(self._arrays[name] for name in sorted(self._arrays))]

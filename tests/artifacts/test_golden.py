@@ -4,9 +4,12 @@ Never write these files again. For a new format version add new ones beside them
 ``conftest.py``, and their content ids here.
 """
 
+import hashlib
+import json
 import shutil
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 
@@ -39,6 +42,28 @@ def test_golden_files_stay_readable(name, read_all):
     assert header.content_id == CONTENT_IDS[name]
     assert f"-v{header.format_version}." in name
     read_all(header.kind, GOLDEN / name)
+
+
+def test_content_id_as_the_documentation_says_without_mmgen():
+    """docs/artifacts.md, section "Content id", with nothing but h5py, json and hashlib."""
+
+    def dumps(value):
+        return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+    lines = {}
+    with h5py.File(GOLDEN / "dataset-v1.h5") as file:
+        header = json.loads(file.attrs["mmgen"])
+
+        def add(name, item):
+            if isinstance(item, h5py.Dataset):
+                digest = hashlib.sha256(item[()].astype(item.dtype.newbyteorder("<")).tobytes()).hexdigest()
+                texts = {key: value.decode() for key, value in item.attrs.items()}
+                lines[name] = dumps([name, item.dtype.name, item.shape, digest, texts])
+
+        file.visititems(add)
+    head = dumps({"kind": "dataset", "parents": [], "seed": header["seed"], "settings": header["settings"]})
+    text = "\n".join([head, *(lines[name] for name in sorted(lines))])
+    assert hashlib.sha256(text.encode("ascii")).hexdigest() == header["content_id"]
 
 
 def test_every_golden_file_is_listed():
