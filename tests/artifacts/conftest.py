@@ -161,3 +161,11 @@ def read_all() -> Callable[[str, Path], None]:
 @pytest.fixture(scope="session")
 def info() -> AttributesInfo:
     return INFO
+
+
+@pytest.fixture(scope="session")
+def originals(tmp_path_factory, make) -> dict[str, bytes]:
+    folder = tmp_path_factory.mktemp("originals")
+    for kind in MAKERS:
+        make(kind, folder / kind)
+    return {kind: (folder / kind).read_bytes() for kind in MAKERS}
