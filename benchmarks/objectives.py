@@ -1,0 +1,104 @@
+"""All objectives on MNIST-A after the same training time: correctness and coverage of what is drawn from words.
+
+    python benchmarks/objectives.py mnist-a.h5 runs/ --minutes 15 --judge judge.safetensors
+
+Each objective gets the networks and the optimiser of vedantam/telbo-mnist-a-cpu and the same minutes on the same number of
+threads. To each model q_true(z|y) and q_agg(z|y) are fitted with the same family, capacity and steps. Runs that are already
+there are not repeated. The table goes to stdout as Markdown.
+"""
+
+import argparse
+import json
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+ROW_SETTINGS: dict[str, Sequence[str]] = {
+    "VAE (image only)": ("--objective", "elbo", "--set", 'objective.modalities=["image"]'),
+    "elbo, q(z given x) (CK Eq. 2)": ("--objective", "elbo", "--set", "objective.attributes_weight=50"),
+    "CVAE": ("--objective", "cvae"),
+    "TELBO": ("--preset", "vedantam/telbo-mnist-a-cpu"),
+    "JMVAE": ("--preset", "vedantam/jmvae-mnist-a-cpu"),
+    "BiVCCA": ("--preset", "vedantam/bivcca-mnist-a-cpu"),
+}
+
+
+def mmgen(*arguments: str) -> str:
+    """Run one command and return what it printed on stdout."""
+    done = subprocess.run(["mmgen", *arguments], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+def train(dataset: Path, folder: Path, name: str, minutes: float, steps: int) -> Path:
+    """The checkpoint of one objective."""
+    slug = "".join(c if c.isalnum() else "-" for c in name.split(" (")[0].lower()).strip("-")
+    out = folder / f"{slug}.safetensors"
+    preset = [] if "--preset" in ROW_SETTINGS[name] else ["--preset", "vedantam/telbo-mnist-a-cpu"]
+    limits = ["--minutes", str(minutes), "--steps", str(steps)]
+    mmgen("train", str(dataset), *preset, *ROW_SETTINGS[name], *limits, "-o", str(out))
+    return out
+
+
+def scores(model: Path, judge: Path, fit_steps: int, draws: int) -> list[dict[str, object]]:
+    """Scores of the model's own q(z|y), of q_true and of q_agg."""
+    lines: list[dict[str, object]] = []
+    common = ["--judge", str(judge), "--metric", "correctness", "--metric", "coverage", "--json", "--draws", str(draws)]
+    fits = [
+        mmgen("fit-aggregate", str(model), "--target", target, "--steps", str(fit_steps)).strip()
+        for target in ("true", "aggregate")
+    ]
+    for path in [str(model), *fits]:
+        for protocol in ("exact", "paper"):
+            text = mmgen("eval", path, *common, "--protocol", protocol)
+            lines += [json.loads(line) for line in text.splitlines()]
+    return lines
+
+
+def table(rows: dict[str, list[dict[str, object]]]) -> str:
+    """Markdown: correctness with 4 attributes given, and paper coverage with 3 given, for each posterior."""
+    columns = [("text", "q(z given y)"), ("true", "q_true"), ("aggregate", "q_agg")]
+    head = ["objective"]
+    for _, title in columns:
+        head += [f"{title}: correctness, 4 given", f"{title}: coverage (paper), 3 given"]
+    out = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    for name, lines in rows.items():
+        cells = [name]
+        for posterior, _ in columns:
+            for metric, given, protocol in (("correctness", 4, "exact"), ("coverage", 3, "paper")):
+                found = [
+                    line
+                    for line in lines
+                    if line["metric"] == metric
+                    and line["given"] == given
+                    and line["posterior"] == posterior
+                    and (metric == "correctness" or line["protocol"] == protocol)
+                ]
+                cells.append(f"{found[0]['value']:.1f} ± {found[0]['stderr']:.1f}" if found else "-")
+        out.append("| " + " | ".join(cells) + " |")
+    return "\n".join(out)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("dataset", type=Path)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--judge", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, default=15.0)
+    parser.add_argument("--steps", type=int, default=20_000, help="upper limit of the schedule")
+    parser.add_argument("--fit-steps", type=int, default=6_000)
+    parser.add_argument("--draws", type=int, default=24)
+    parser.add_argument("--only", nargs="*", help="names of rows")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    rows = {}
+    for name in arguments.only or ROW_SETTINGS:
+        model = train(arguments.dataset, arguments.folder, name, arguments.minutes, arguments.steps)
+        rows[name] = scores(model, arguments.judge, arguments.fit_steps, arguments.draws)
+        (arguments.folder / "scores.jsonl").write_text(
+            "".join(json.dumps({"row": row, **line}) + "\n" for row, lines in rows.items() for line in lines)
+        )
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
