@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from cli._console import follow, result
-from cli._options import Output, Seed, Workers, command_line
+from cli._options import Seed, Workers, command_line
 
 __all__ = ["make_data_command"]
 
@@ -18,7 +18,12 @@ def make_data_command(
     recipe: Annotated[
         str, typer.Argument(metavar="RECIPE", show_default=False, help="Such as mnist-a; mmgen list recipe names all.")
     ],
-    output: Output = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="PATH", show_default=False, help="Where to write; RECIPE.h5 by default."
+        ),
+    ] = None,
     source: Annotated[
         str | None,
         typer.Option(

@@ -172,3 +172,20 @@ def test_wrong_settings_are_named(settings, complaint):
         validate(data_recipes.get("mnist-a"), settings)
     assert complaint in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_the_recipe_of_the_documentation_works(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "how-to-add-a-recipe.md").read_text(encoding="utf-8")
+    module = {"__name__": "two_tone"}
+    exec(text.split("```python\n")[1].split("```")[0], module)
+    identities = set()
+    for chunk in (30, 2048):
+        path = tmp_path / f"{chunk}.h5"
+        module["TwoTone"](number=100).make(path, workers=1, chunk=chunk).run()
+        with Dataset.open(path) as dataset:
+            codes = dataset.read_attributes("attributes", slice(None))[:, 0]
+            assert 20 < codes.sum() < 80
+            assert np.array_equal(dataset.read_image("image", slice(None))[:, 0, 3, 3], codes * 255)
+            assert dataset.schemes == ["iid"]
+            identities.add(dataset.header.content_id)
+    assert len(identities) == 1
