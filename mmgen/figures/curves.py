@@ -27,7 +27,8 @@ class TrainingLog:
         seconds: Since the start, [T].
         bound: Training bound of a batch, nats per example, [T].
         terms: Its terms by name, each [T]; NaN where a line lacks one.
-        rate: Learning rate, [T].
+        rate: Examples per second, [T].
+        learning_rate: Step size, [T].
         gradient_norm: Norm of the gradient before clipping, [T].
         validation_steps: [V].
         validation: Validation bound, nats per example, [V].
@@ -40,6 +41,7 @@ class TrainingLog:
     bound: np.ndarray
     terms: dict[str, np.ndarray] = field(default_factory=dict)
     rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    learning_rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
     gradient_norm: np.ndarray = field(default_factory=lambda: np.zeros(0))
     validation_steps: np.ndarray = field(default_factory=lambda: np.zeros(0))
     validation: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -75,8 +77,9 @@ def read_log(path: Path, name: str = "") -> TrainingLog:
     """The log at ``path``.
 
     Args:
-        path: JSON lines: ``{"step", "seconds", "bound", "terms", "rate", "gradient_norm"}`` for training,
-            ``{"step", "validation": {"bound", "stderr"}}`` for validation. An unfinished last line is passed over.
+        path: JSON lines: ``{"step", "seconds", "bound", "terms", "rate", "learning_rate", "gradient_norm"}`` for
+            training, ``{"step", "validation": {"bound", "stderr"}}`` for validation. An unfinished last line is passed
+            over.
         name: Label; the file's stem by default.
 
     Raises:
@@ -99,6 +102,7 @@ def read_log(path: Path, name: str = "") -> TrainingLog:
         column(training, "bound"),
         {key: column(terms, key) for key in names},
         column(training, "rate"),
+        column(training, "learning_rate"),
         column(training, "gradient_norm"),
         column(checks, "step"),
         column(validation, "bound"),
@@ -164,11 +168,15 @@ def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
 
 
 def term_curves(log: TrainingLog) -> Figure:
-    """Every term of the bound, the gradient norm and the learning rate of one run, each in its own small panel."""
+    """Every term of the bound, gradient norm, learning rate and speed of one run, each in its own small panel."""
     panels = [(name, values, "nats") for name, values in log.terms.items() if np.isfinite(values).any()]
     panels += [
         (name, values, "")
-        for name, values in (("gradient norm", log.gradient_norm), ("learning rate", log.rate))
+        for name, values in (
+            ("gradient norm", log.gradient_norm),
+            ("learning rate", log.learning_rate),
+            ("examples per second", log.rate),
+        )
         if np.isfinite(values).any()
     ]
     columns = min(4, max(1, len(panels)))

@@ -207,6 +207,8 @@ class Concept:
 
 
 def _contours(axes: Axes, plane: Plane, density: np.ndarray, colour: str, *, filled: bool) -> None:
+    if not density.sum() > 0:  # all of it lies beyond the plane
+        return
     levels = mass_levels(density)
     if not np.all(np.diff(levels) > 0) or levels[0] <= 0:  # all the mass in one cell has no contour
         return

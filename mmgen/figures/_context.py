@@ -1,0 +1,187 @@
+"""The tables and lists of a report: everything on its page that is not drawn by a model."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mmgen import __version__
+from mmgen.figures._material import Group, Material
+from mmgen.figures._pictures import Picture, picture
+from mmgen.figures.comparison import POSTERIORS
+from mmgen.figures.curves import learning_curves, read_log, term_curves
+from mmgen.figures.scores import published_judges, published_papers, published_tables, score_tables
+
+__all__ = ["about", "context", "flat"]
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested settings as ``room.key`` and text.
+
+    Example:
+        >>> flat({"model": {"latent_size": 2}, "seed": 0})
+        {'model.latent_size': '2', 'seed': '0'}
+    """
+    rows: dict[str, str] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            rows |= flat(value, f"{name}.")
+        else:
+            rows[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return rows
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _setting(values: Mapping[str, Any], room: str, key: str) -> Any:
+    """A setting of a file, "?" where it has none: reports take what they find."""
+    inner = values.get(room)
+    return inner.get(key, "?") if isinstance(inner, Mapping) else "?"
+
+
+def about(group: Group) -> str:
+    """One line on a model: objective, size, training."""
+    header = group.header
+    steps = header.facts.get("step")
+    trained = f", {steps:,} steps" if isinstance(steps, int) else ""
+    objective = _setting(header.settings, "objective", "name")
+    return f"objective {objective}, latent size {_setting(header.settings, 'model', 'latent_size')}{trained}"
+
+
+def _compared(material: Material) -> dict[str, Any] | None:
+    """Settings in which the models differ; None for a single model."""
+    settings = [flat({**group.header.settings, "seed": group.header.seed}) for group in material.groups]
+    keys = list(dict.fromkeys(key for one in settings for key in one))
+    rows = [(key, [one.get(key, "–") for one in settings]) for key in keys]
+    rows = [(key, values) for key, values in rows if len(set(values)) > 1]
+    if len(settings) < 2 or not rows:
+        return None
+    return {"names": [material.names[group.header.content_id] for group in material.groups], "rows": rows}
+
+
+def _files(material: Material) -> list[dict[str, Any]]:
+    """Settings and facts of every file."""
+    return [
+        {
+            "name": path.name,
+            "kind": header.kind,
+            "rows": [
+                ("command", header.command),
+                ("content id", header.content_id),
+                ("made with", f"mmgen {header.program_version}, format {header.format_version}"),
+                ("seed", str(header.seed)),
+                *flat(header.settings).items(),
+                *((f"measured: {key}", value) for key, value in flat(header.facts).items()),
+            ],
+        }
+        for path, header in material.headers.values()
+    ]
+
+
+def _percent(value: Any) -> str:
+    return f"{value:.1f}" if isinstance(value, int | float) else "–"
+
+
+def _judges(material: Material) -> list[dict[str, Any]]:
+    """Accuracies of the judges, by attribute, beside the published ones."""
+    found: list[dict[str, Any]] = []
+    for path, header in material.headers.values():
+        accuracy = header.facts.get("held_out_accuracy")
+        if header.kind != "classifier" or not isinstance(accuracy, dict):
+            continue
+        names = list(accuracy)
+        papers = [paper for recipe in material.recipes for paper in published_judges(recipe)]
+        rows = [{"label": path.name, "published": False, "cells": [_percent(accuracy.get(n)) for n in names]}]
+        rows += [
+            {"label": source, "published": True, "cells": [_percent(values.get(n)) for n in names]}
+            for source, values in papers
+        ]
+        images = header.facts.get("held_out_images")
+        counted = f" on {max(images.values()):,} images" if isinstance(images, dict) and images else ""
+        meaning = f"Measured{counted} that the judge has not seen. It bounds every score that it gives."
+        found.append({"names": names, "rows": rows, "about": meaning})
+    return found
+
+
+def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
+    """Learning curves, one picture for each kind of bound, and the terms of each run."""
+    kinds: dict[str, list[tuple[str, Path]]] = {}
+    for name, kind, path in material.logs:
+        kinds.setdefault(kind, []).append((name, path))
+    together, apart = [], []
+    for kind, named in kinds.items():
+        logs = [read_log(path, name) for name, path in named]
+        caption = f"{_plural(len(logs), 'run')}, by training step; higher is better."
+        together.append(picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs)))
+        for log in logs:
+            apart.append(picture(log.name, f"{kind}; training batches and their running mean.", term_curves(log)))
+    return together, apart
+
+
+def _findings(material: Material) -> list[str]:
+    """The main comparison in a sentence: correctness of q_agg against q_true with most attributes given."""
+    lines = []
+    for group in material.groups:
+        best: dict[str, tuple[float, float | None, int]] = {}
+        for score in material.scores:
+            ours = score.ids.get("model") == group.header.content_id and score.metric == "correctness"
+            if ours and score.given is not None and score.value == score.value:
+                if score.given > best.get(score.posterior, (0.0, None, -1))[2]:
+                    best[score.posterior] = (score.value, score.stderr, score.given)
+        if not {"true", "aggregate"} <= best.keys() or best["true"][2] != best["aggregate"][2]:
+            continue
+        ours_text, rival = (
+            f"{value:.1f}{f' ± {error:.1f}' if error is not None else ''} %"
+            for value, error, _ in (best["aggregate"], best["true"])
+        )
+        lines.append(
+            f"{material.names[group.header.content_id]}: of the {best['true'][2]} attributes asked for, the judge finds "
+            f"{ours_text} right in images drawn from q_agg and {rival} in images drawn from q_true."
+        )
+    return lines
+
+
+def context(
+    material: Material, runs: Sequence[Mapping[str, Any]], title: str, command: str, seed: int
+) -> dict[str, Any]:
+    """Everything that the page's template names.
+
+    Args:
+        material: The files.
+        runs: For each model its name and pictures.
+        title: Heading of the page.
+        command: What made it.
+        seed: Seed of its pictures.
+    """
+    together, apart = _curves(material)
+    recipe = material.recipes[0] if material.recipes else ""
+    tables = score_tables(material.scores, material.names, recipe, POSTERIORS)
+    measured = {table.metric for table in tables}
+    sizes = [str(_setting(group.header.settings, "model", "latent_size")) for group in material.groups]
+    counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
+    counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
+    return {
+        "title": title,
+        "subtitle": f"{counted}; pictures drawn with seed {seed}.",
+        "findings": _findings(material),
+        "notices": material.notices,
+        "tables": tables,
+        "elsewhere": [
+            table
+            for table in published_tables()
+            if table.recipe not in material.recipes and any(row["metric"] in measured for row in table.row)
+        ],
+        "papers": published_papers(),
+        "runs": runs,
+        "latent_sizes": ", ".join(dict.fromkeys(sizes)),
+        "curves": together,
+        "terms": apart,
+        "judges": _judges(material),
+        "nodes": material.nodes,
+        "compared": _compared(material),
+        "files": _files(material),
+        "footer": f"Made with mmgen {__version__}" + (f": {command}" if command else "."),
+    }

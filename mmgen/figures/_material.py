@@ -1,0 +1,217 @@
+"""What a report is made from: the files named, and what their lineage leads to."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmgen.artifacts import Header, find_parent
+from mmgen.errors import ArtifactError, MissingParentError, UsageError
+from mmgen.figures.draws import find_judge
+from mmgen.figures.lineage import Node, lineage, walk
+from mmgen.figures.scores import read_scores
+from mmgen.metrics._base import Score
+
+__all__ = ["Group", "Material", "gather"]
+
+_ABOUT = "a checkpoint, an aggregate, a judge, a dataset, samples, scores of mmgen eval or a training log"
+
+
+@dataclass
+class Group:
+    """One model and what was fitted to it.
+
+    Attributes:
+        model: The model's file.
+        header: Its header.
+        aggregates: Files of the aggregates, fitted to the true posterior before fitted to the aggregate.
+        judge: The judge of its images; None where there is none.
+        dataset: Its dataset; None where it is gone.
+    """
+
+    model: Path
+    header: Header
+    aggregates: list[Path] = field(default_factory=list)
+    judge: Path | None = None
+    dataset: Path | None = None
+
+
+@dataclass
+class Material:
+    """Everything that a report shows.
+
+    Attributes:
+        nodes: The lineage of each artifact named.
+        groups: Models with their aggregates.
+        scores: Lines of all score files.
+        logs: Training logs by what they belong to: (name, kind of curve, path).
+        names: What to call a file, by content id.
+        notices: What is missing, and what to do about it.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    logs: list[tuple[str, str, Path]] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def headers(self) -> dict[str, tuple[Path, Header]]:
+        """Paths and headers of all files that were found, by content id."""
+        found: dict[str, tuple[Path, Header]] = {}
+        for root in self.nodes:
+            for node in walk(root):
+                if node.header is not None:
+                    found.setdefault(node.content_id, (node.path, node.header))
+        return found
+
+    @property
+    def recipes(self) -> list[str]:
+        """Recipes of the datasets, for the papers' numbers."""
+        names = [str(h.settings.get("recipe", "")) for _, h in self.headers.values() if h.kind == "dataset"]
+        return list(dict.fromkeys(filter(None, names)))
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether a file is JSON lines rather than an artifact."""
+    try:
+        with open(path, "rb") as file:
+            start = file.read(64).lstrip()
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror}; check the path") from None
+    return start.startswith(b"{") or (not start and path.suffix == ".jsonl")
+
+
+def _first_record(path: Path) -> dict[str, Any]:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        line = next((line for line in file if line.strip()), "{}")
+    try:
+        record = json.loads(line)
+    except json.JSONDecodeError:
+        record = {}
+    return record if isinstance(record, dict) else {}
+
+
+def _kind_of_curve(header: Header) -> str:
+    """What the bound in a training log is: curves of different kinds do not share axes."""
+    if header.kind == "aggregate":
+        settings = header.settings.get("aggregate", {})
+        given = "" if settings.get("given") == "attributes" else ", given nothing"
+        return f"aggregate, target {settings.get('target', '?')}{given}"
+    if header.kind == "classifier":
+        return "judge"
+    return f"model, objective {header.settings.get('objective', {}).get('name', '?')}"
+
+
+def _log_beside(path: Path) -> Path:
+    # The same rule as mmgen.training.log.log_path, which would load torch.
+    return path.with_name(f"{path.name.removesuffix('.safetensors')}.log.jsonl")
+
+
+def _add_logs(material: Material, extra: Sequence[Path]) -> None:
+    beside = set()
+    for path, header in material.headers.values():
+        log = _log_beside(path)
+        if header.kind in ("model", "aggregate", "classifier") and log.is_file():
+            material.logs.append((material.names[header.content_id], _kind_of_curve(header), log))
+            beside.add(log.resolve())
+    for path in extra:
+        if path.resolve() not in beside:
+            material.logs.append((path.name.removesuffix(".jsonl").removesuffix(".log"), "log alone", path))
+
+
+def _add_names(material: Material) -> None:
+    """Call each file by its name; by its folder as well where two share a name."""
+    paths = {content_id: path for content_id, (path, _) in material.headers.items()}
+    names = [path.stem for path in paths.values()]
+    for content_id, path in paths.items():
+        shared = names.count(path.stem) > 1
+        material.names[content_id] = f"{path.resolve().parent.name}/{path.stem}" if shared else path.stem
+
+
+def _group_of(material: Material, path: Path, header: Header) -> Group:
+    for group in material.groups:
+        if group.header.content_id == header.content_id:
+            return group
+    group = Group(path, header)
+    try:
+        group.dataset = find_parent(path, "dataset")
+    except (MissingParentError, ArtifactError) as error:
+        material.notices.append(f"{error}.")
+    material.groups.append(group)
+    return group
+
+
+def _add_groups(material: Material, judges: Sequence[Path]) -> None:
+    for node in material.nodes:
+        if node.kind == "model" and node.header is not None:
+            _group_of(material, node.path, node.header)
+        elif node.kind == "aggregate":
+            model = next((parent for parent in node.parents if parent.role == "model"), None)
+            if model is None or model.header is None:
+                command = model.command if model else "mmgen train"
+                material.notices.append(
+                    f"{node.path} is left out: its model is missing; make it again with: {command}."
+                )
+                continue
+            group = _group_of(material, model.path, model.header)
+            if node.path.resolve() not in {path.resolve() for path in group.aggregates}:
+                group.aggregates.append(node.path)
+    targets = {node.path: (node.header.settings if node.header else {}) for node in material.nodes}
+    for group in material.groups:
+        group.aggregates.sort(key=lambda path: targets[path].get("aggregate", {}).get("target") != "true")
+        group.judge = _judge_of(group, material, judges)
+
+
+def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path | None:
+    """A judge named for the report if it saw the same dataset, else one found beside the files."""
+    datasets = {parent.content_id for parent in group.header.parents if parent.role == "dataset"}
+    for path in judges:
+        header = next(h for p, h in material.headers.values() if p == path)
+        if any(parent.content_id in datasets for parent in header.parents):
+            return path
+    try:
+        found = find_judge(group.model, group.aggregates)
+    except ArtifactError:
+        found = None
+    if found is None:
+        material.notices.append(
+            f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
+            f"mmgen train-classifier {group.dataset or 'DATASET'}."
+        )
+    elif not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):
+        material.nodes.append(lineage(found))
+    return found
+
+
+def gather(paths: Iterable[Path]) -> Material:
+    """Sort the files of a report and follow their lineage.
+
+    Args:
+        paths: Checkpoints, aggregates, judges, datasets, samples, scores (JSON lines of ``mmgen eval``), training logs.
+
+    Raises:
+        UsageError: No files.
+        ArtifactError: A file is none of these.
+    """
+    material, logs, judges = Material(), [], []
+    paths = list(dict.fromkeys(paths))
+    if not paths:
+        raise UsageError(f"got no files to report on, expected {_ABOUT}")
+    for path in paths:
+        if _is_lines(path):
+            if "step" in _first_record(path):
+                logs.append(path)
+            else:
+                material.scores += read_scores(path)
+            continue
+        node = lineage(path)
+        material.nodes.append(node)
+        if node.kind == "classifier":
+            judges.append(path)
+    _add_groups(material, judges)
+    _add_names(material)
+    _add_logs(material, logs)
+    return material

@@ -1,0 +1,224 @@
+"""The pictures of one model in a report: samples, abstraction hierarchy, latent maps."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.figure import Figure
+from PIL import Image
+
+from mmgen.artifacts import Dataset
+from mmgen.figures._material import Group
+from mmgen.figures._style import data_uri, figure_image
+from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
+from mmgen.figures.draws import Draws, differences, draw
+from mmgen.figures.grids import Grid, Panel, image_grid, image_table
+from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
+from mmgen.notation import UNKNOWN
+from mmgen.queries import format_query, format_values
+from mmgen.seeding import numpy_generator
+
+if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
+    from mmgen.loading import Loaded
+
+__all__ = ["Picture", "Session", "Source", "open_session", "picture"]
+
+_MOST_COMBINATIONS = 200_000
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image on a page.
+
+    Attributes:
+        title: What it shows, in a few words.
+        caption: How it was made: numbers, seeds, what frames mean.
+        uri: The PNG as a ``data:`` address.
+        width: Width on the page in CSS pixels; the PNG has twice as many.
+    """
+
+    title: str
+    caption: str
+    uri: str
+    width: int
+
+
+def picture(title: str, caption: str, drawn: Grid | Figure) -> Picture:
+    """A grid or a matplotlib figure as a picture on a page."""
+    image: Image.Image = drawn.image if isinstance(drawn, Grid) else figure_image(drawn)
+    return Picture(title, caption, data_uri(image), round(image.width / 2))
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that draws latents for a description.
+
+    Attributes:
+        name: What it is called.
+        loaded: The model or aggregate.
+        posterior: The posterior to ask it for.
+        path: Its file.
+    """
+
+    name: str
+    loaded: "Loaded"
+    posterior: str
+    path: Path
+
+
+@dataclass
+class Session:
+    """A group of files opened for drawing.
+
+    Attributes:
+        group: The files.
+        model: The model.
+        judge: The judge, or None.
+        sources: What draws for descriptions: the model's own q(z|y), fitted posteriors.
+        priors: What draws without a description: p(z), learned q(z).
+        concepts: uint8 [M, A], descriptions to draw, the most varied first; empty for a model without attributes.
+        seed: Seed of every choice and draw.
+    """
+
+    group: Group
+    model: "Loaded"
+    judge: "Classifier | None"
+    seed: int
+    sources: list[Source] = field(default_factory=list)
+    priors: list[Source] = field(default_factory=list)
+    concepts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
+
+    @property
+    def note(self) -> str:
+        """What a reader must know about frames and seeds."""
+        return f"{judge_note(self.judge.accuracy if self.judge else None)} Seed {self.seed}."
+
+
+def _distinct(sources: list[Source]) -> list[Source]:
+    """Sources with the same name told apart by their file."""
+    names = [source.name for source in sources]
+    return [
+        Source(f"{s.name} ({s.path.stem})", s.loaded, s.posterior, s.path) if names.count(s.name) > 1 else s
+        for s in sources
+    ]
+
+
+def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
+    """Load a model, its aggregates and its judge."""
+    from mmgen.classifier import load_classifier
+    from mmgen.loading import load
+
+    model = load(group.model, device)
+    session = Session(group, model, load_classifier(group.judge, device) if group.judge else None, seed)
+    session.priors.append(Source(POSTERIORS["prior"], model, "prior", group.model))
+    fitted = [load(path, device) for path in group.aggregates]
+    for loaded in fitted:
+        if loaded.aggregate is not None and loaded.target is not None:
+            if loaded.aggregate.attributes is None:
+                session.priors.append(Source("q(z): learned prior", loaded, loaded.target, loaded.path))
+            else:
+                session.sources.append(Source(POSTERIORS[loaded.target], loaded, loaded.target, loaded.path))
+    if "text" in model.posteriors and not model.model.conditional_on:
+        session.sources.insert(0, Source(POSTERIORS["text"], model, "text", group.model))
+    elif model.model.conditional_on:
+        session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
+    session.sources, session.priors = _distinct(session.sources), _distinct(session.priors)
+    if model.attributes is not None:
+        session.concepts = _concepts(session)
+    return session
+
+
+def _concepts(session: Session, count: int = 24) -> np.ndarray:
+    """Descriptions from the test part; from the vocabulary where the dataset is gone."""
+    info = session.model.attributes
+    assert info is not None
+    if session.group.dataset is not None:
+        with Dataset.open(session.group.dataset) as data:
+            rows = data.split(session.model.settings.data.split, "test")
+            return choose_concepts(data.read_attributes(info.name, rows), count, session.seed)
+    sizes = [len(words) for words in info.values]
+    generator = numpy_generator(session.seed, "vocabulary")
+    most = min(_MOST_COMBINATIONS, int(np.prod(sizes, dtype=np.float64)), 4096)
+    drawn = np.stack([generator.integers(0, size, most) for size in sizes], 1).astype(np.uint8)
+    return choose_concepts(drawn, count, session.seed)
+
+
+def _draw(session: Session, codes: np.ndarray, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:
+    return [
+        (s.name, draw(s.loaded, codes, count, posterior=s.posterior, seed=session.seed, judge=session.judge))
+        for s in sources
+    ]
+
+
+def _across(sources: Sequence[Source]) -> int:
+    """Images a row and source, so that a page is not wider than a screen."""
+    return {1: 10, 2: 6}.get(len(sources), max(2, 12 // max(1, len(sources))))
+
+
+def same_words(session: Session) -> list[Picture]:
+    """The same descriptions drawn by every posterior."""
+    info = session.model.attributes
+    if info is None or not session.sources:
+        return []
+    codes = session.concepts[:6]
+    count = _across(session.sources)
+    grid = comparison(_draw(session, codes, count, session.sources), info)
+    caption = f"Each row one description, {count} images from each posterior. {session.note}"
+    return [picture("The same words, drawn from each posterior", caption, grid)]
+
+
+def varied_words(session: Session) -> list[Picture]:
+    """One image for each of many descriptions, with the judge's reading where it differs (VE Fig. 3 and 10)."""
+    info = session.model.attributes
+    if info is None:
+        return []
+    pictures = []
+    for name, drawn in _draw(session, session.concepts, 1, session.sources):
+        captions = [format_values(row, info) for row in drawn.asked]
+        if drawn.judged is not None:
+            read = [differences(a, b, info) for a, b in zip(drawn.asked, drawn.judged[:, 0], strict=True)]
+            captions = [f"{asked} ({seen})" if seen else asked for asked, seen in zip(captions, read, strict=True)]
+        wrong = None if drawn.wrong is None else drawn.wrong[:, 0]
+        grid = image_grid(drawn.means[:, 0], columns=8, captions=captions, wrong=wrong)
+        verdict = share_right(drawn)
+        caption = f"One image for each of {len(captions)} descriptions of the test part"
+        pictures.append(picture(name, f"{caption}{', ' + verdict if verdict else ''}. {session.note}", grid))
+    return pictures
+
+
+def abstraction(session: Session) -> list[Picture]:
+    """A concept and its ancestors (VE Fig. 4b)."""
+    info = session.model.attributes
+    if info is None or not session.sources or not len(session.concepts):
+        return []
+    known = int((session.concepts[0] != UNKNOWN).sum())
+    # Beyond six levels rows only repeat the lesson; the last attributes then stay given.
+    levels = hierarchy_queries(session.concepts[0])[max(0, known - 6) :]
+    count = _across(session.sources)
+    grid = hierarchy(_draw(session, levels, count, session.sources), info)
+    caption = (
+        f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "
+        f"what is not given should vary. {count} images a row. {session.note}"
+    )
+    return [picture("Abstraction hierarchy", caption, grid)]
+
+
+def without_words(session: Session) -> list[Picture]:
+    """Images from the prior and from the learned prior, nothing given."""
+    if session.model.model.conditional_on:  # its decoder wants a description
+        return []
+    width = len(session.model.attributes.names) if session.model.attributes else 0
+    codes = np.full((1, width), UNKNOWN, np.uint8)
+    across, rows = _across(session.priors), 3
+    panels = []
+    for source in session.priors:
+        name = source.name
+        drawn = draw(source.loaded, codes, across * rows, posterior=source.posterior, seed=session.seed)
+        images = drawn.means[0].reshape(rows, across, *drawn.means.shape[2:])
+        panels.append(Panel(name, images))
+    grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))
+    caption = f"{across * rows} images from each, nothing given. Shown: means of p(image | z). Seed {session.seed}."
+    return [picture("Without words", caption, grid)]
