@@ -2,9 +2,9 @@
 
     python benchmarks/objectives.py mnist-a.h5 runs/ --minutes 15 --judge judge.safetensors
 
-Each objective gets the networks and the optimiser of vedantam/telbo-mnist-a-cpu and the same minutes on the same number of
-threads. To each model q_true(z|y) and q_agg(z|y) are fitted with the same family, capacity and steps. Runs that are already
-there are not repeated. The table goes to stdout as Markdown.
+Each objective gets the networks and the optimiser of vedantam/telbo-mnist-a-cpu and the same minutes on the same number
+of threads. To each model q_true(z|y) and q_agg(z|y) are fitted with the same family, capacity and steps. Runs that are
+already there are not repeated. The table goes to stdout as Markdown.
 """
 
 import argparse

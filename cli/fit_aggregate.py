@@ -16,35 +16,39 @@ def fit_aggregate_command(
     model: InputPath,
     output: Output = None,
     given: Annotated[
-        str, typer.Option("--given", metavar="WHAT", help="attributes (any subset may be unknown), or nothing: the prior.")
+        str,
+        typer.Option("--given", metavar="WHAT", help="attributes (any subset may be unknown), or nothing: the prior."),
     ] = "attributes",
     target: Annotated[
         str,
-        typer.Option("--target", metavar="WHAT", help="aggregate of image posteriors (CK Eq. 5), or true text posterior."),
+        typer.Option(
+            "--target", metavar="WHAT", help="aggregate of image posteriors (CK Eq. 5), or true text posterior."
+        ),
     ] = "aggregate",
     family: Annotated[
         str, typer.Option("--family", metavar="NAME", help="realnvp, nsf, gaussian or mixture.")
     ] = "realnvp",
     examples: Annotated[
-        int | None, typer.Option("--examples", min=1, help="Training examples to encode at most.", show_default="100000")
+        int | None,
+        typer.Option("--examples", min=1, help="Training examples to encode at most.", show_default="100000"),
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="ROOM.KEY=VALUE", help="One setting; repeatable.")
     ] = None,
     dataset: Annotated[
-        Path | None, typer.Option("--dataset", metavar="FILE", help="The model's dataset, if it is not found by itself.")
+        Path | None,
+        typer.Option("--dataset", metavar="FILE", help="The model's dataset, if it is not found by itself."),
     ] = None,
     latents: Annotated[
-        Path | None, typer.Option("--latents", metavar="FILE", help="Where encodings are cached; beside the model by default.")
+        Path | None,
+        typer.Option("--latents", metavar="FILE", help="Where encodings are cached; beside the model by default."),
     ] = None,
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = "auto",
     seed: Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Insist on continuing a saved fit.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a fit was saved.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     """Learn the aggregate posterior q(z | description) of a trained model.
 

@@ -32,25 +32,17 @@ def train_command(
         typer.Option("--split", metavar="SCHEME", help="Split scheme to train on: iid, iid-paper, compositional."),
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
-    minutes: Annotated[
-        float | None, typer.Option("--minutes", help="Stop after this much training time.")
-    ] = None,
+    minutes: Annotated[float | None, typer.Option("--minutes", help="Stop after this much training time.")] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Examples per step.")] = None,
-    device: Annotated[
-        str | None, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")
-    ] = None,
+    device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = None,
     devices: Annotated[int | None, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = None,
-    precision: Annotated[
-        str | None, typer.Option("--precision", help="auto, bf16-mixed or 32-true.")
-    ] = None,
+    precision: Annotated[str | None, typer.Option("--precision", help="auto, bf16-mixed or 32-true.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Insist on continuing a saved run (the same command again does so too).")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a run was saved.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")
-    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     """Train a model on a dataset.
 
@@ -112,9 +104,8 @@ def _values(
     values: dict[str, Any] = mmgen.config.preset(preset) if preset else {}
     if config:
         values = mmgen.config.merge(values, mmgen.config.read_toml(config))
-    if objective:
-        if values.get("objective", {}).get("name") != objective:
-            values["objective"] = {"name": objective}  # another objective's settings would not be its own
+    if objective and values.get("objective", {}).get("name") != objective:
+        values["objective"] = {"name": objective}  # another objective's settings would not be its own
     for key, value in options.items():
         if value is not None:
             room, name = key.split(".")
@@ -127,7 +118,9 @@ def resume_mode(resume: bool, overwrite: bool) -> str:
     from mmgen.errors import UsageError
 
     if resume and overwrite:
-        raise UsageError("--resume and --overwrite got both, expected one of them: continue the saved run or begin anew")
+        raise UsageError(
+            "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
+        )
     return "require" if resume else "never" if overwrite else "auto"
 
 

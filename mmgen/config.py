@@ -1,4 +1,4 @@
-"""Settings: typed, nested by room, validated by pydantic; unknown keys refused with a suggestion, all errors at once."""
+"""Settings: typed, nested by room; unknown keys are refused with a suggestion, all errors at once."""
 
 import tomllib
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,18 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from mmgen.errors import SettingsError, UsageError
 from mmgen.registry import unknown_name
 
-__all__ = ["Settings", "build_member", "find_preset", "merge", "plain", "parse_assignments", "preset", "preset_names", "read_toml", "validate"]
+__all__ = [
+    "Settings",
+    "build_member",
+    "find_preset",
+    "merge",
+    "plain",
+    "parse_assignments",
+    "preset",
+    "preset_names",
+    "read_toml",
+    "validate",
+]
 
 T = TypeVar("T")
 
@@ -54,7 +65,18 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
             key = ".".join(str(part) for part in ((where, *location) if where else location))
             if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
                 known = _known_keys(schema, location[:-1])
-                faults.append(unknown_name("setting", key, [k if len(location) == 1 and not where else ".".join([*([where] if where else []), *map(str, location[:-1]), k]) for k in known]))
+                faults.append(
+                    unknown_name(
+                        "setting",
+                        key,
+                        [
+                            k
+                            if len(location) == 1 and not where
+                            else ".".join([*([where] if where else []), *map(str, location[:-1]), k])
+                            for k in known
+                        ],
+                    )
+                )
             else:
                 faults.append(f"setting '{key}': {fault['msg'].lower()}, got {fault.get('input')!r}")
         raise SettingsError("; ".join(faults)) from None

@@ -240,5 +240,3 @@ def load(path: str | Path, device: str = "cpu") -> Loaded:
         ArtifactError: The file is unreadable, damaged, of another kind, or its parents are missing.
     """
     return Loaded(Path(path), resolve_device(device))
-
-

@@ -71,7 +71,9 @@ class Aggregate(nn.Module):
             return None
         name = self.attributes.name
         if condition is None or name not in condition.values:
-            raise UsageError(f"this aggregate is conditioned on {name}; give a description (it may leave attributes out)")
+            raise UsageError(
+                f"this aggregate is conditioned on {name}; give a description (it may leave attributes out)"
+            )
         return self.attributes.describe(condition.values[name], condition.present[name]).to(self.shift.dtype)
 
     def log_prob(self, z: Tensor, condition: Batch | None) -> Tensor:

@@ -24,9 +24,10 @@ _BATCH = 512
 
 
 def posterior_to_aggregate(objective: Objective) -> tuple[str, ...]:
-    """The posterior whose aggregate is learned: of those that the objective trains, the best informed that sees the image.
+    """The posterior whose aggregate is learned: the best informed that the objective trains and that sees the image.
 
-    q(z|x) for CK's model and BiVCCA, q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): what decoders were trained on.
+    q(z|x) for CK's model and BiVCCA, q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): what decoders were
+    trained on.
     """
     return max((given for given in objective.queries if "image" in given), key=len)
 
@@ -90,10 +91,7 @@ def encode(
         generator = numpy_generator(seed, "encoded examples")
         parts = {"train": number, "val": max(1, number // 10)}
         rows = np.concatenate(
-            [
-                np.sort(generator.permutation(dataset.split(scheme, part))[:count])
-                for part, count in parts.items()
-            ]
+            [np.sort(generator.permutation(dataset.split(scheme, part))[:count]) for part, count in parts.items()]
         )
     settings: dict[str, Any] = {"through": list(through), "split": scheme, "number": number}
 

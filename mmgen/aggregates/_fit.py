@@ -1,4 +1,4 @@
-"""Fitting an aggregate posterior to a trained model: settings in, work out; and an aggregate back from its checkpoint."""
+"""Fitting an aggregate posterior to a trained model, and loading a fitted one."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -144,9 +144,7 @@ def fit_aggregate(
         def save(path: Path, facts: dict[str, Any]) -> None:
             _save(path, facts, task, settings, source, command)
 
-        fitting = train(
-            task, rows, validation, settings.training, out, save, described, "fitting", resume, fabric
-        )
+        fitting = train(task, rows, validation, settings.training, out, save, described, "fitting", resume, fabric)
         yield from fitting
         return fitting.result
 
@@ -186,5 +184,7 @@ def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Head
         aggregate.load_state_dict(tensors)
     except (MmgenError, RuntimeError, KeyError) as error:
         reason = str(error).splitlines()[0]
-        raise ArtifactError(f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}") from None
+        raise ArtifactError(
+            f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}"
+        ) from None
     return header, settings, aggregate.eval().requires_grad_(False).to(device)

@@ -36,9 +36,7 @@ class CouplingFlow(Density):
         distribution = self.flow(context)
         example = next(self.parameters())
         # Noise of our own, because zuko draws from the global generator.
-        noise = torch.randn(
-            n, batch, self.latent_size, generator=generator, device=example.device, dtype=example.dtype
-        )
+        noise = torch.randn(n, batch, self.latent_size, generator=generator, device=example.device, dtype=example.dtype)
         result: Tensor = distribution.transform.inv(noise)
         return result
 
@@ -54,7 +52,9 @@ def _alternate(latent_size: int, steps: int, make: Callable[[Tensor], Any]) -> l
     that any two latents come to depend on each other.
     """
     if latent_size < 2:
-        raise SettingsError("a coupling flow needs at least 2 latent dimensions, got 1; use --family gaussian or mixture")
+        raise SettingsError(
+            "a coupling flow needs at least 2 latent dimensions, got 1; use --family gaussian or mixture"
+        )
     positions = torch.arange(latent_size)
     masks = [positions < latent_size // 2, positions % 2 == 1]
     layers = []
@@ -75,9 +75,7 @@ def affine_couplings(latent_size: int, context_size: int, steps: int, hidden: tu
     )
 
 
-def spline_couplings(
-    latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...], bins: int
-) -> list[Any]:
+def spline_couplings(latent_size: int, context_size: int, steps: int, hidden: tuple[int, ...], bins: int) -> list[Any]:
     """Rational-quadratic spline couplings on [-8, 8], the identity beyond."""
 
     def univariate(*parameters: Tensor) -> MonotonicRQSTransform:

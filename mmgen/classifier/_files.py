@@ -85,6 +85,6 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu") -> Cla
             "make it again with mmgen train-classifier"
         ) from None
     accuracy = header.facts.get("held_out_accuracy", {})
-    classifier.accuracy = {str(name): float(value) for name, value in accuracy.items()}
+    classifier.accuracy = {name: float(accuracy[name]) for name in (*names, "mean") if name in accuracy}
     classifier.content_id = header.content_id
     return classifier.to(device).eval()

@@ -73,7 +73,9 @@ class Inference(nn.Module, ABC):
         """
         missing = [name for name in given if name not in batch.values]
         if missing:
-            raise UsageError(f"the posterior given {' and '.join(given)} needs {missing[0]}, which the batch does not hold")
+            raise UsageError(
+                f"the posterior given {' and '.join(given)} needs {missing[0]}, which the batch does not hold"
+            )
         if not self.answers(given):
             raise UsageError(
                 f"this model has no inference network for q(z | {', '.join(given)}); "
@@ -89,9 +91,9 @@ def as_gaussian(raw: Tensor) -> DiagonalGaussian:
 
 
 def product(experts: Iterable[tuple[DiagonalGaussian, Tensor]], prior: DiagonalGaussian) -> DiagonalGaussian:
-    """Product of Gaussian experts and the universal expert p(z).
+    r"""Product of Gaussian experts and the universal expert p(z).
 
-    .. math:: C^{-1} = C_0^{-1} + \\sum_k C_k^{-1}, \\quad \\mu = C \\sum_k C_k^{-1} \\mu_k \\qquad \\text{(VE Section 2)}
+    .. math:: C^{-1} = C_0^{-1} + \sum_k C_k^{-1}, \quad \mu = C \sum_k C_k^{-1} \mu_k \qquad \text{(VE Section 2)}
 
     Args:
         experts: Pairs of a Gaussian [..., D] and its presence [...] (an absent expert votes for nothing).

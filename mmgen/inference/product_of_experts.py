@@ -1,4 +1,4 @@
-"""Product of experts: one expert per modality (one per attribute), multiplied with p(z) for any subset (WG Section 2)."""
+"""Product of experts: one per modality (one per attribute) and p(z), for any subset (WG Section 2)."""
 
 from torch import Tensor, nn
 
@@ -10,7 +10,7 @@ __all__ = ["ProductOfExperts"]
 
 
 class ProductOfExperts(Inference):
-    """q(z | X) proportional to p(z) prod_{m in X} q(z | x_m); answers every subset with 2^M posteriors from M networks."""
+    """q(z | X) proportional to p(z) prod_{m in X} q(z | x_m): 2^M posteriors from M networks."""
 
     def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
         super().__init__()

@@ -35,7 +35,5 @@ class Bernoulli(Likelihood):
 
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
         probability = self.mean(parameters)
-        uniform = torch.rand(
-            probability.shape, generator=generator, device=probability.device, dtype=probability.dtype
-        )
+        uniform = torch.rand(probability.shape, generator=generator, device=probability.device, dtype=probability.dtype)
         return (uniform < probability).to(probability.dtype)

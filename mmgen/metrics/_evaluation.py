@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mmgen.artifacts import AttributesInfo, Dataset, find_relatives
+from mmgen.artifacts import AttributesInfo, Dataset, find_relatives, read_header
 from mmgen.batch import Batch
 from mmgen.config import Settings
 from mmgen.errors import MissingParentError, UsageError
@@ -178,7 +178,7 @@ class Evaluation:
 
 
 def find_judge(dataset: Dataset, folders: Sequence[Path]) -> Path:
-    """The newest judge that was trained on a dataset, among the artifacts in ``folders``.
+    """The most accurate judge that was trained on a dataset, among the artifacts in ``folders``.
 
     Raises:
         MissingParentError: There is none; names the command that makes one.
@@ -191,7 +191,11 @@ def find_judge(dataset: Dataset, folders: Sequence[Path]) -> Path:
             f"no judge that was trained on {dataset.path} is in {', '.join(dict.fromkeys(map(str, folders)))}; "
             f"make one with: mmgen train-classifier {dataset.path}, or name one with --judge"
         )
-    return found[0]
+
+    def accuracy(path: Path) -> float:
+        return float(read_header(path).facts.get("held_out_accuracy", {}).get("mean", 0.0))
+
+    return max(found, key=accuracy)  # of equals the newest, which comes first
 
 
 def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:

@@ -30,7 +30,9 @@ class Attributes(Modality):
         width = max(self.sizes)
         starts = [sum(self.sizes[:a]) for a in range(len(self.sizes))]
         # [A, V]: where each attribute's logits stand in [..., S]; columns beyond an attribute's range are masked.
-        self._column = torch.tensor([[s + min(v, n - 1) for v in range(width)] for s, n in zip(starts, self.sizes, strict=True)])
+        self._column = torch.tensor(
+            [[s + min(v, n - 1) for v in range(width)] for s, n in zip(starts, self.sizes, strict=True)]
+        )
         self._valid = torch.tensor([[v < n for v in range(width)] for n in self.sizes])
         self._start = torch.tensor(starts)
 
@@ -65,7 +67,7 @@ class Attributes(Modality):
         return drawn.reshape(probability.shape[:-1])
 
     def describe(self, value: Tensor, present: Tensor) -> Tensor:
-        """Codes [..., A] and mask [..., A] -> [..., S + A]: one-hot where known, zeros where not, then the mask itself."""
+        """Codes [..., A] and mask [..., A] -> [..., S + A]: one-hot where known, zeros where not, then the mask."""
         hot = torch.zeros(*value.shape[:-1], self.total_size, device=value.device)
         hot.scatter_(-1, self._start.to(value.device) + value, present.to(hot.dtype))
         return torch.cat([hot, present.to(hot.dtype)], -1)

@@ -84,7 +84,9 @@ class MultimodalVAE(nn.Module):
         flat = z.reshape(-1, z.shape[-1])
         if self.condition:
             if condition is None or self.condition.name not in condition.values:
-                raise UsageError(f"this conditional model needs {self.condition.name} to generate {name}; give a description")
+                raise UsageError(
+                    f"this conditional model needs {self.condition.name} to generate {name}; give a description"
+                )
             description = self.condition.describe(
                 condition.values[self.condition.name], condition.present[self.condition.name]
             )

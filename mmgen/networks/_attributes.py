@@ -1,6 +1,7 @@
 """Networks over attribute codes.
 
-An attribute has few values, so whatever a network computes from one attribute alone is a table with a row per value. The
+An attribute has few values, so whatever a network computes from one attribute alone is a table with a row per
+value. The
 tables are computed once per batch (19 rows for MNIST-A instead of 4 x B) and looked up; the result is the same.
 """
 

@@ -4,6 +4,7 @@ References:
     Unsupervised Representation Learning with Deep Convolutional GANs (Radford, Metz, Chintala, 2016), arXiv:1511.06434
 """
 
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -27,7 +28,7 @@ class Dcgan(ImageNetwork):
     kernels: tuple[Size, ...] = (5, 5, 5, 1)
     """Their kernel sizes."""
     strides: tuple[Size, ...] = (1, 2, 2, 1)
-    """Their strides. VE print 1, 2, 2, 2; their published settings use 1, 2, 2, 1, with which a 1x1 kernel makes sense."""
+    """Their strides. VE print 1, 2, 2, 2; their published settings use 1, 2, 2, 1, which suits a 1x1 kernel."""
     decoder_width: Size = 128
     """Channels of the decoder's last hidden layer; each earlier one has twice as many."""
     activation: Literal["elu", "relu", "silu"] = "elu"
@@ -35,7 +36,9 @@ class Dcgan(ImageNetwork):
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
         if not len(self.channels) == len(self.kernels) == len(self.strides):
-            raise SettingsError("image network dcgan got channels, kernels and strides of different lengths; give one per layer")
+            raise SettingsError(
+                "image network dcgan got channels, kernels and strides of different lengths; give one per layer"
+            )
         layers: list[nn.Module] = []
         before, height, width = shape
         for after, kernel, stride in zip(self.channels, self.kernels, self.strides, strict=True):
@@ -51,10 +54,14 @@ class Dcgan(ImageNetwork):
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         channels, height, width = shape
         doublings = 0
-        while min(height, width) // 2**doublings > 4 and height % 2 ** (doublings + 1) == 0 == width % 2 ** (doublings + 1):
+        while min(height, width) // 2**doublings > 4 and height % 2 ** (doublings + 1) == 0 == width % 2 ** (
+            doublings + 1
+        ):
             doublings += 1
         if doublings == 0:
-            raise SettingsError(f"image network dcgan got images of {height}x{width}, expected even sides of at least 8; use mlp")
+            raise SettingsError(
+                f"image network dcgan got images of {height}x{width}, expected even sides of at least 8; use mlp"
+            )
         widths = [self.decoder_width * 2**i for i in reversed(range(doublings))]
         start = (widths[0], height // 2**doublings, width // 2**doublings)
         layers: list[nn.Module] = [
@@ -63,7 +70,7 @@ class Dcgan(ImageNetwork):
             nn.BatchNorm2d(start[0]),
             ACTIVATIONS[self.activation](),
         ]
-        for before, after in zip(widths, widths[1:], strict=False):
+        for before, after in pairwise(widths):
             layers += [
                 nn.ConvTranspose2d(before, after, 5, 2, padding=2, output_padding=1, bias=False),
                 nn.BatchNorm2d(after),

@@ -1,5 +1,6 @@
 """A small, fast pair for CPUs: pixels folded into channels first, so that no layer works at full resolution."""
 
+from itertools import pairwise
 from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field
@@ -54,7 +55,7 @@ class Strided(ImageNetwork):
             nn.Conv2d(shape[0] * self.patch**2, first, 3, 1, 1, bias=not self.batch_norm),
             *self._after(first),
         ]
-        for before, after in zip(self.channels, self.channels[1:], strict=False):
+        for before, after in pairwise(self.channels):
             layers += [nn.Conv2d(before, after, 3, 2, 1, bias=not self.batch_norm), *self._after(after)]
         last = nn.Linear(self.channels[-1] * height * width, self.features)
         return nn.Sequential(*layers, nn.Flatten(), last, ACTIVATIONS[self.activation]()), self.features
@@ -69,7 +70,7 @@ class Strided(ImageNetwork):
             Reshape((widths[0], height, width)),
             *self._after(widths[0]),
         ]
-        for before, after in zip(widths, widths[1:], strict=False):
+        for before, after in pairwise(widths):
             layers += [nn.ConvTranspose2d(before, after, 4, 2, 1, bias=not self.batch_norm), *self._after(after)]
         layers += [nn.Conv2d(widths[-1], shape[0] * self.patch**2, 3, 1, 1), nn.PixelShuffle(self.patch)]
         return nn.Sequential(*layers)

@@ -22,7 +22,8 @@ __all__ = ["Elbo"]
 class Elbo(Objective):
     r"""One bound through one posterior.
 
-    .. math:: E_{q(z|g)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big] - \beta \, KL(q(z|g) \,\|\, p(z))  \qquad \text{(VE Eq. 1)}
+    .. math:: E_{q(z|g)}\Big[\sum_m \lambda_m \log p(x_m|z)\Big] - \beta \, KL(q(z|g) \,\|\, p(z))  \qquad \text{(VE
+    Eq. 1)}
     """
 
     modalities: tuple[str, ...] = ("image", "attributes")

@@ -99,9 +99,7 @@ class DatasetRows(Rows):
         resident: Whether to hold all rows in memory; None decides by size.
     """
 
-    def __init__(
-        self, dataset: Dataset, rows: np.ndarray, device: torch.device, resident: bool | None = None
-    ) -> None:
+    def __init__(self, dataset: Dataset, rows: np.ndarray, device: torch.device, resident: bool | None = None) -> None:
         self.dataset = dataset
         self.rows = np.sort(rows)
         self.device = device

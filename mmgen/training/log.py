@@ -40,7 +40,7 @@ class RunLog:
                 from torch.utils.tensorboard import SummaryWriter
             except ImportError:
                 raise UsageError("training.tensorboard needs TensorBoard: pip install 'mmgen[tensorboard]'") from None
-            self._board = SummaryWriter(str(path.with_suffix("")))  # type: ignore[no-untyped-call]
+            self._board = SummaryWriter(str(path.with_suffix("")))
 
     def write(self, record: dict[str, Any]) -> None:
         """Append one line and flush it, so that a killed run loses at most the line being written."""

@@ -1,7 +1,7 @@
 """One training loop for models, aggregates and classifiers.
 
-Randomness is keyed by the step (noise, dropout) and by the epoch (order), so that a run continued from a saved state draws
-what an uninterrupted run would have drawn: on one device the results are identical, bit for bit.
+Randomness is keyed by the step (noise, dropout) and by the epoch (order), so that a run continued from a saved
+state draws what an uninterrupted run would have drawn: on one device the results are identical, bit for bit.
 """
 
 import logging
@@ -32,7 +32,8 @@ from mmgen.training.task import Task
 
 __all__ = ["Resume", "TrainingResult", "make_fabric", "train", "validate"]
 
-Resume = str  # "auto": continue where a state of the same run is found; "never": begin anew; "require": it must be there
+Resume = str
+"""auto: continue where a state of the same run is found; never: begin anew; require: it must be there."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,9 @@ def make_fabric(settings: TrainingSettings) -> Fabric:
     device = resolve_device(settings.device)
     precision = resolve_precision(settings.precision, device)
     if device.type == "cuda" and settings.devices > torch.cuda.device_count():
-        raise UsageError(f"--devices got {settings.devices}, but {torch.cuda.device_count()} GPUs are here; ask for at most that")
+        raise UsageError(
+            f"--devices got {settings.devices}, but {torch.cuda.device_count()} GPUs are here; ask for at most that"
+        )
     chosen: list[int] | int = settings.devices
     if device.type == "cuda" and settings.devices == 1:
         chosen = [device.index or 0]
@@ -104,7 +107,10 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     result = {}
     for name, parts in collected.items():
         figures = torch.cat(parts)
-        result[name] = (float(figures.mean()), float(figures.std() / math.sqrt(len(figures))) if len(figures) > 1 else 0.0)
+        result[name] = (
+            float(figures.mean()),
+            float(figures.std() / math.sqrt(len(figures))) if len(figures) > 1 else 0.0,
+        )
     return result
 
 
@@ -176,7 +182,9 @@ class _Run:
         if resume != "never" and path.exists():
             self.state = load_state(path, self.task, optimizer, self.described)
             if self.state.finished and not self.out.exists():
-                raise UsageError(f"{path} says that this run has ended, but {self.out} is gone; use --overwrite to run it again")
+                raise UsageError(
+                    f"{path} says that this run has ended, but {self.out} is gone; use --overwrite to run it again"
+                )
         self.module, self.optimizer = self.fabric.setup(_Step(self.task), optimizer)
 
     def steps(self) -> Generator[Progress, None, TrainingResult]:
@@ -284,9 +292,7 @@ class _Run:
         self.fabric.barrier()
 
     def _save_state(self) -> None:
-        save_state(
-            state_path(self.out), self.task, self.optimizer, self.state, self.described, self.settings.seed
-        )
+        save_state(state_path(self.out), self.task, self.optimizer, self.state, self.described, self.settings.seed)
 
     def _stop_if_asked(self, request: StopRequest, guard: Guard) -> None:
         number = request.signal_number or 0

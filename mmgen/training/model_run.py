@@ -91,7 +91,9 @@ def train_model(
     with Dataset.open(dataset_path) as dataset:
         # Initial weights from their own stream, whatever was drawn before.
         torch.manual_seed(stream_key(settings.training.seed, "initial weights"))
-        task = ModelTask(build_model(settings.model, settings.build_objective(), settings.data), settings.build_objective())
+        task = ModelTask(
+            build_model(settings.model, settings.build_objective(), settings.data), settings.build_objective()
+        )
         rows = DatasetRows.of_split(dataset, settings.data.split, "train", fabric.device)
         validation = DatasetRows.of_split(dataset, settings.data.split, "val", fabric.device)
         described = settings.model_dump(mode="json") | {"dataset": dataset.header.content_id}
@@ -125,5 +127,7 @@ def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, 
         model.load_state_dict(tensors)
     except (MmgenError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
-        raise ArtifactError(f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}") from None
+        raise ArtifactError(
+            f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}"
+        ) from None
     return header, settings, model.eval().requires_grad_(False).to(device)

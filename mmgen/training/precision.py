@@ -47,8 +47,10 @@ def resolve_device(name: str) -> torch.device:
 
 def resolve_precision(precision: str, device: torch.device) -> Literal["32-true", "bf16-mixed"]:
     """What ``auto`` means on a device: bf16 autocast where the hardware multiplies bf16, else fp32."""
-    if precision == "bf16-mixed" or precision == "32-true":
-        return precision
+    if precision == "bf16-mixed":
+        return "bf16-mixed"
+    if precision == "32-true":
+        return "32-true"
     if precision != "auto":
         raise UsageError(f"precision got '{precision}', expected auto, 32-true or bf16-mixed")
     if device.type == "cuda":

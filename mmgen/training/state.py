@@ -56,9 +56,7 @@ def save_state(
     )
 
 
-def load_state(
-    path: Path, task: nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any]
-) -> RunState:
+def load_state(path: Path, task: nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any]) -> RunState:
     """Put a saved state back into ``task`` and ``optimizer``.
 
     Raises:

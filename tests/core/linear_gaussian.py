@@ -1,7 +1,7 @@
 """A model whose every density has a closed form: p(z) = N(0, I), x_m = W_m z + noise.
 
-The columns of each W are orthogonal, so that all posteriors are diagonal Gaussians and a Gaussian inference network can be
-exactly right.
+The columns of each W are orthogonal, so that all posteriors are diagonal Gaussians and a Gaussian inference network
+can be exactly right.
 """
 
 import math
@@ -68,7 +68,9 @@ class OffsetInference(Inference):
     def __init__(self, mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> None:
         super().__init__()
         keys = ("image", "attributes", "attributes_image")
-        self.mean = nn.ParameterDict({k: nn.Parameter(torch.full((2,), mean_offset, dtype=torch.float64)) for k in keys})
+        self.mean = nn.ParameterDict(
+            {k: nn.Parameter(torch.full((2,), mean_offset, dtype=torch.float64)) for k in keys}
+        )
         self.log_sd = nn.ParameterDict(
             {k: nn.Parameter(torch.full((2,), log_sd_offset, dtype=torch.float64)) for k in keys}
         )

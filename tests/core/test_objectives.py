@@ -10,7 +10,14 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.models.build import build_model
-from tests.core.linear_gaussian import NOISE, WEIGHTS, exact_log_marginal, exact_posterior, linear_gaussian, observations
+from tests.core.linear_gaussian import (
+    NOISE,
+    WEIGHTS,
+    exact_log_marginal,
+    exact_posterior,
+    linear_gaussian,
+    observations,
+)
 
 UNWEIGHTED = {
     "elbo": {"given": ("image", "attributes")},
@@ -45,7 +52,7 @@ def small_batch(size: int = 5) -> Batch:
 
 @pytest.fixture
 def sigma_points(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Replace noise by the points +-1 in every dimension: exact expectations of quadratics over 4 copies of an example."""
+    """Replace noise by the points +-1 in every dimension: 4 copies of an example give exact means of quadratics."""
     points = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=2)), dtype=torch.float64)
 
     def sample(self: DiagonalGaussian, generator: object = None, shape: tuple[int, ...] = ()) -> torch.Tensor:
@@ -183,7 +190,9 @@ def test_telbo_gradients_equal_those_derived_by_hand(sigma_points: int) -> None:
 def test_telbo_decoders_learn_from_the_joint_term_alone(sigma_points: int) -> None:
     """d/dW E[log p(x|z)] = E[(x - W z) z'] / s^2 = ((x - W m) m' - W diag(sd^2)) / s^2, under q(z|x,y) only."""
     model, batch, copies, q = _setting(sigma_points)
-    mmgen.objectives.get("telbo")(attributes_weight=50.0, private_attributes_weight=7.0)(model, copies).value.mean().backward()
+    mmgen.objectives.get("telbo")(attributes_weight=50.0, private_attributes_weight=7.0)(
+        model, copies
+    ).value.mean().backward()
     joint = q["image", "attributes"]
     for name, weight in (("image", 1.0), ("attributes", 50.0)):
         weights = WEIGHTS[name]

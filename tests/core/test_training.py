@@ -118,7 +118,10 @@ def test_an_interrupted_run_resumes_to_identical_weights(dataset_path: Path, tmp
         one, two = tensors_of(path_of(whole), kind), tensors_of(path_of(broken), kind)
         assert one.keys() == two.keys()
         assert all(torch.equal(one[key], two[key]) for key in one)
-    logs = [[json.loads(line) for line in (tmp_path / f"{n}.log.jsonl").read_text().splitlines()] for n in ("whole", "broken")]
+    logs = [
+        [json.loads(line) for line in (tmp_path / f"{n}.log.jsonl").read_text().splitlines()]
+        for n in ("whole", "broken")
+    ]
     assert [line["step"] for line in logs[0]] == [line["step"] for line in logs[1]]
     assert [line.get("bound") for line in logs[0]] == [line.get("bound") for line in logs[1]]
 
@@ -230,5 +233,3 @@ def test_the_regulariser_reaches_the_attribute_decoder_alone(dataset_path: Path)
     assert rest["weight_decay"] == 0 and decoder["weight_decay"] == 0.5
     assert {id(p) for p in decoder["params"]} == {id(p) for p in model.decoders["attributes"].parameters()}
     assert len(rest["params"]) + len(decoder["params"]) == len(list(task.parameters()))
-
-

@@ -57,7 +57,17 @@ def test_stages_compose_in_a_pipe(folder: Path) -> None:
     lines = [json.loads(line) for line in scored.stdout.splitlines()]
     assert {line["metric"] for line in lines} == {"correctness", "coverage"}
     for line in lines:
-        assert {"value", "stderr", "unit", "better", "n", "given", "protocol", "posterior", "judge_accuracy"} <= line.keys()
+        assert {
+            "value",
+            "stderr",
+            "unit",
+            "better",
+            "n",
+            "given",
+            "protocol",
+            "posterior",
+            "judge_accuracy",
+        } <= line.keys()
         assert line["n"] > 0
     (folder / "scores.jsonl").write_text(scored.stdout)
     drawn = mmgen(folder, "sample", fitted.stdout.strip(), "--given", "digit=3 scale=big", "-n", "4", "-o", "grid.png")
@@ -123,7 +133,8 @@ def test_random_kills_of_make_data_never_leave_half_a_file(tmp_path: Path) -> No
     for _ in range(6):
         process = subprocess.Popen(
             [*MMGEN, "make-data", "mnist-a", "--source", "digits", "-o", "d.h5"],
-            cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+            cwd=tmp_path, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+            start_new_session=True,
         )  # fmt: skip
         time.sleep(generator.uniform(0.5, 6))
         os.killpg(process.pid, signal.SIGKILL)

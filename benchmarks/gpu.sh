@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# On a machine with a GPU: CUDA tests, training throughput, then as much of the published schedules as ten minutes hold.
+#
+#   benchmarks/gpu.sh MNIST_FOLDER [OUTPUT_FOLDER] [MINUTES_PER_OBJECTIVE]
+#
+# Needs mmgen installed. Writes checkpoints, logs and scores.jsonl below the output folder; prints a table.
+set -euo pipefail
+mnist=${1:?usage: benchmarks/gpu.sh MNIST_FOLDER [OUTPUT_FOLDER] [MINUTES_PER_OBJECTIVE]}
+out=${2:-runs/gpu}
+minutes=${3:-2}
+mkdir -p "$out"
+nvidia-smi --query-gpu=name,memory.total --format=csv,noheader
+
+python -m pytest -q tests/core/test_cuda.py
+
+[ -f "$out/mnist-a.h5" ] || mmgen make-data mnist-a --mnist "$mnist" -o "$out/mnist-a.h5"
+mmgen train-classifier "$out/mnist-a.h5" --network vedantam --minutes "$minutes" -o "$out/judge.safetensors"
+for objective in telbo jmvae bivcca; do
+    model="$out/$objective.safetensors"
+    mmgen train "$out/mnist-a.h5" --preset "vedantam/$objective-mnist-a" --device cuda --minutes "$minutes" -o "$model"
+    grep '"rate"' "$out/$objective.log.jsonl" | tail -n 1
+    aggregate=$(mmgen fit-aggregate "$model" --device cuda)
+    for file in "$model" "$aggregate"; do
+        mmgen eval "$file" --judge "$out/judge.safetensors" --metric correctness --metric coverage --json --device cuda |
+            tee -a "$out/scores.jsonl"
+    done
+done
+mmgen report "$out"/*-aggregate-*.safetensors "$out/scores.jsonl" -o "$out/report.html"
