@@ -10,6 +10,7 @@ from mmgen.figures._material import Group, Material
 from mmgen.figures._pictures import Picture, picture
 from mmgen.figures.comparison import POSTERIORS
 from mmgen.figures.curves import learning_curves, read_log, term_curves
+from mmgen.figures.lineage import outline
 from mmgen.figures.scores import published_judges, published_papers, published_tables, score_tables
 
 __all__ = ["about", "context", "flat"]
@@ -62,6 +63,17 @@ def _compared(material: Material) -> dict[str, Any] | None:
     return {"names": [material.names[group.header.content_id] for group in material.groups], "rows": rows}
 
 
+def _data(material: Material) -> list[str]:
+    """One line for each dataset: what it is and how it was made."""
+    lines = []
+    for path, header in material.headers.values():
+        if header.kind == "dataset":
+            settings = {k: v for k, v in flat(header.settings).items() if k != "recipe" and "sha256" not in k}
+            made = ", ".join(f"{key} {value}" for key, value in settings.items())
+            lines.append(f"Data: {path.name}, recipe {header.settings.get('recipe', '?')} ({made}).")
+    return lines
+
+
 def _files(material: Material) -> list[dict[str, Any]]:
     """Settings and facts of every file."""
     return [
@@ -92,7 +104,9 @@ def _judges(material: Material) -> list[dict[str, Any]]:
         accuracy = header.facts.get("held_out_accuracy")
         if header.kind != "classifier" or not isinstance(accuracy, dict):
             continue
-        names = list(accuracy)
+        described = _setting(header.settings, "classifier", "names")
+        order = [str(name) for name in described] if isinstance(described, list) else []
+        names = [n for n in order if n in accuracy] + [n for n in accuracy if n not in order]  # the mean comes last
         papers = [paper for recipe in material.recipes for paper in published_judges(recipe)]
         rows = [{"label": path.name, "published": False, "cells": [_percent(accuracy.get(n)) for n in names]}]
         rows += [
@@ -127,19 +141,21 @@ def _findings(material: Material) -> list[str]:
     for group in material.groups:
         best: dict[str, tuple[float, float | None, int]] = {}
         for score in material.scores:
-            ours = score.ids.get("model") == group.header.content_id and score.metric == "correctness"
-            if ours and score.given is not None and score.value == score.value:
-                if score.given > best.get(score.posterior, (0.0, None, -1))[2]:
-                    best[score.posterior] = (score.value, score.stderr, score.given)
+            if score.ids.get("model") != group.header.content_id or score.metric != "correctness":
+                continue
+            given = -1 if score.given is None else score.given
+            if score.value == score.value and given > best.get(score.posterior, (0.0, None, -1))[2]:
+                best[score.posterior] = (score.value, score.stderr, given)
         if not {"true", "aggregate"} <= best.keys() or best["true"][2] != best["aggregate"][2]:
             continue
         ours_text, rival = (
             f"{value:.1f}{f' ± {error:.1f}' if error is not None else ''} %"
             for value, error, _ in (best["aggregate"], best["true"])
         )
+        name, count = material.names[group.header.content_id], best["true"][2]
         lines.append(
-            f"{material.names[group.header.content_id]}: of the {best['true'][2]} attributes asked for, the judge finds "
-            f"{ours_text} right in images drawn from q_agg and {rival} in images drawn from q_true."
+            f"{name}: of the {count} attributes asked for, the judge finds {ours_text} right in images drawn from "
+            f"q_agg and {rival} in images drawn from q_true."
         )
     return lines
 
@@ -167,6 +183,7 @@ def context(
         "title": title,
         "subtitle": f"{counted}; pictures drawn with seed {seed}.",
         "findings": _findings(material),
+        "data": _data(material),
         "notices": material.notices,
         "tables": tables,
         "elsewhere": [
@@ -180,7 +197,7 @@ def context(
         "curves": together,
         "terms": apart,
         "judges": _judges(material),
-        "nodes": material.nodes,
+        "outline": outline(material.nodes),
         "compared": _compared(material),
         "files": _files(material),
         "footer": f"Made with mmgen {__version__}" + (f": {command}" if command else "."),

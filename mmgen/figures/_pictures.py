@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
-from PIL import Image
 
 from mmgen.artifacts import Dataset
 from mmgen.figures._material import Group
@@ -37,7 +36,7 @@ class Picture:
         title: What it shows, in a few words.
         caption: How it was made: numbers, seeds, what frames mean.
         uri: The PNG as a ``data:`` address.
-        width: Width on the page in CSS pixels; the PNG has twice as many.
+        width: Width on the page in CSS pixels; the PNG has more, for sharp screens.
     """
 
     title: str
@@ -48,8 +47,10 @@ class Picture:
 
 def picture(title: str, caption: str, drawn: Grid | Figure) -> Picture:
     """A grid or a matplotlib figure as a picture on a page."""
-    image: Image.Image = drawn.image if isinstance(drawn, Grid) else figure_image(drawn)
-    return Picture(title, caption, data_uri(image), round(image.width / 2))
+    if isinstance(drawn, Grid):
+        return Picture(title, caption, data_uri(drawn.image), round(drawn.image.width / 2))
+    image = figure_image(drawn)
+    return Picture(title, caption, data_uri(image, palette=True), round(96 * drawn.get_figwidth()))
 
 
 @dataclass(frozen=True)
@@ -178,11 +179,11 @@ def varied_words(session: Session) -> list[Picture]:
     pictures = []
     for name, drawn in _draw(session, session.concepts, 1, session.sources):
         captions = [format_values(row, info) for row in drawn.asked]
-        if drawn.judged is not None:
+        wrong = read = None
+        if drawn.judged is not None and drawn.wrong is not None:
+            wrong = drawn.wrong[:, 0]
             read = [differences(a, b, info) for a, b in zip(drawn.asked, drawn.judged[:, 0], strict=True)]
-            captions = [f"{asked} ({seen})" if seen else asked for asked, seen in zip(captions, read, strict=True)]
-        wrong = None if drawn.wrong is None else drawn.wrong[:, 0]
-        grid = image_grid(drawn.means[:, 0], columns=8, captions=captions, wrong=wrong)
+        grid = image_grid(drawn.means[:, 0], columns=6, captions=captions, remarks=read, wrong=wrong)
         verdict = share_right(drawn)
         caption = f"One image for each of {len(captions)} descriptions of the test part"
         pictures.append(picture(name, f"{caption}{', ' + verdict if verdict else ''}. {session.note}", grid))

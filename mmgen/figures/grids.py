@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from mmgen.errors import UsageError
-from mmgen.figures._style import INK, MUTED, RULE, WRONG, rgb
+from mmgen.figures._style import INK, MUTED, RULE, WRONG, font, rgb
 from mmgen.figures._text import Lines, wrap
 
 __all__ = ["Grid", "Panel", "frame_colour", "image_grid", "image_table", "to_bytes"]
@@ -181,11 +181,23 @@ def _checked_wrong(wrong: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarr
     return wrong.astype(bool)
 
 
+def _captions(caption: str, remark: str, width: int) -> tuple[Lines, Lines]:
+    """Caption and red remark, set small enough that their longest words stay whole where that is readable."""
+    size = 17
+    while size > 13 and any(font(size).getlength(word) > width for word in f"{caption} {remark}".split()):
+        size -= 1
+    return (
+        Lines(wrap(caption, size, width, most=4), size, MUTED),
+        Lines(wrap(remark, size, width, most=3), size, WRONG),
+    )
+
+
 def image_grid(
     images: np.ndarray,
     *,
     columns: int | None = None,
     captions: Sequence[str] | None = None,
+    remarks: Sequence[str] | None = None,
     wrong: np.ndarray | None = None,
     title: str = "",
     note: str = "",
@@ -195,7 +207,8 @@ def image_grid(
     Args:
         images: [n, C, H, W], n at least 1.
         columns: Images in a row; by default the grid comes out about twice as wide as high.
-        captions: A line or two under each image; in red where ``wrong``.
+        captions: Words under each image.
+        remarks: Words in red under those, such as what the judge read instead.
         wrong: Bool [n]; True frames the image red.
         title: What the picture shows.
         note: How it was made: number, seed, judge.
@@ -206,17 +219,18 @@ def image_grid(
     count = len(images)
     if not count:
         raise UsageError("got no images to show, expected at least one")
-    if captions is not None and len(captions) != count:
-        raise UsageError(f"got {len(captions)} captions, expected {count}, one for each image")
+    for what, texts in (("captions", captions), ("remarks", remarks)):
+        if texts is not None and len(texts) != count:
+            raise UsageError(f"got {len(texts)} {what}, expected {count}, one for each image")
     verdicts = _checked_wrong(wrong, (count,))
     pixels = _enlarge(to_bytes(images))
     width = pixels.shape[2]
     columns = min(count, columns or max(1, math.ceil(math.sqrt(2 * count))))
-    texts = [
-        Lines(wrap(text, 17, width + 2 * FRAME, most=3), 17, WRONG if bad else MUTED)
-        for text, bad in zip(captions or [""] * count, verdicts, strict=True)
+    below = [
+        _captions(caption, remark, width + 2 * FRAME)
+        for caption, remark in zip(captions or [""] * count, remarks or [""] * count, strict=True)
     ]
-    deepest = max(text.height for text in texts)
+    deepest = max(caption.height + remark.height for caption, remark in below)
     cells = _Cells(math.ceil(count / columns), columns, pixels.shape[1], width, deepest + 4 * bool(deepest))
     sheet = _sheet(cells.size[1], cells.size[0], title, note)
     draw = ImageDraw.Draw(sheet.canvas)
@@ -224,7 +238,10 @@ def image_grid(
     for index in range(count):
         box = cells.box(index // columns, index % columns, (MARGIN, sheet.top))
         _paste(sheet.canvas, pixels[index], box, bool(verdicts[index]))
-        texts[index].draw(draw, box[0] - FRAME, box[3] + FRAME + 2, centred_in=width + 2 * FRAME)
+        under = box[3] + FRAME + 2
+        for text in below[index]:
+            text.draw(draw, box[0] - FRAME, under, centred_in=width + 2 * FRAME)
+            under += text.height
         boxes.append(box)
     return Grid(sheet.canvas, boxes)
 

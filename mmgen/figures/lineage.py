@@ -1,6 +1,6 @@
 """Where a file comes from: it, its parents, and theirs, each verified by content id or marked as missing."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.errors import ArtifactError, MissingParentError
 
-__all__ = ["Node", "lineage", "tree_lines", "walk"]
+__all__ = ["Node", "lineage", "outline", "tree_lines", "walk"]
 
 _DEEPEST = 16
 
@@ -79,18 +79,45 @@ def walk(node: Node) -> Iterator[Node]:
             stack += reversed(current.parents)
 
 
+def outline(roots: Sequence[Node]) -> list[tuple[int, Node, bool]]:
+    """Files with their depth, parents below their children, and whether a file was listed before with its parents.
+
+    Roots that are ancestors of other roots are listed there only.
+    """
+    ancestors = {node.content_id for root in roots for parent in root.parents for node in walk(parent)}
+    found: list[tuple[int, Node, bool]] = []
+    seen: set[str] = set()
+
+    def visit(node: Node, depth: int) -> None:
+        again = node.content_id in seen
+        found.append((depth, node, again))
+        seen.add(node.content_id)
+        for parent in () if again else node.parents:
+            visit(parent, depth + 1)
+
+    for root in roots:
+        if root.content_id not in ancestors and root.content_id not in seen:
+            visit(root, 0)
+    return found
+
+
 def tree_lines(node: Node) -> list[str]:
     """The lineage as lines of text, a line for each file, parents below their children.
 
     Example: ``└─ dataset  mnist-a.h5  (dataset 1f9a0c33e2b7, verified)``
     """
     lines: list[str] = []
+    seen: set[str] = set()
 
     def visit(current: Node, before: str, branch: str, inner: str) -> None:
+        again = current.content_id in seen
+        seen.add(current.content_id)
         state = "verified" if current.found else "MISSING, make it again with: " + (current.command or "?")
+        if again:
+            state = "as above"
         role = f"{current.role}  " if current.role and current.role != current.kind else ""
         lines.append(f"{before}{branch}{role}{current.path}  ({current.kind} {current.content_id[:12]}, {state})")
-        for position, parent in enumerate(current.parents):
+        for position, parent in enumerate(() if again else current.parents):
             last = position == len(current.parents) - 1
             visit(parent, before + inner, "└─ " if last else "├─ ", "   " if last else "│  ")
 

@@ -137,13 +137,12 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
         codes = data.read_attributes(info.name, rows)
     seen = judge.predict(torch.from_numpy(images)).cpu().numpy()
     wrong = judged_wrong(codes, seen)
-    captions = [
-        differences(a, b, info) if bad else format_values(a, info) for a, b, bad in zip(codes, seen, wrong, strict=True)
-    ]
+    remarks = [differences(a, b, info) for a, b in zip(codes, seen, strict=True)]
     accuracy = ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items())
     return image_grid(
         images,
-        captions=captions,
+        captions=[format_values(row, info) for row in codes],
+        remarks=remarks,
         wrong=wrong,
         title=path.name,
         note=f"{len(rows)} test images, seed {seed}. Red frame: the judge misreads at least one attribute. "

@@ -64,9 +64,9 @@ def test_boxes_lie_in_rows_and_columns_and_never_touch(count: int, columns: int,
         assert FRAME <= top < bottom <= grid.image.height - FRAME
 
 
-def test_captions_leave_room_and_turn_red_with_the_frame() -> None:
+def test_captions_leave_room_and_remarks_are_red() -> None:
     images = np.zeros((2, 1, 28, 28), np.uint8)
-    grid = image_grid(images, captions=["judge: 5", "3"], wrong=np.array([True, False]))
+    grid = image_grid(images, captions=["4", "3"], remarks=["judge: 5", ""], wrong=np.array([True, False]))
     plain = image_grid(images)
     assert grid.image.height > plain.image.height
     below = np.asarray(grid.image)[grid.boxes[0][3] + FRAME :]
@@ -101,6 +101,8 @@ def test_mistakes_are_named() -> None:
         image_grid(images[:0])
     with pytest.raises(UsageError, match="3 captions, expected 2"):
         image_grid(images, captions=["a", "b", "c"])
+    with pytest.raises(UsageError, match="1 remarks, expected 2"):
+        image_grid(images, remarks=["a"])
     with pytest.raises(UsageError, match="verdicts"):
         image_grid(images, wrong=np.array([True]))
     with pytest.raises(UsageError, match="at least one panel"):

@@ -1,0 +1,41 @@
+"""``mmgen report``: one self-contained page."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli._console import follow, result, say
+from cli._options import Device, Output, Seed, command_line, read_path
+
+__all__ = ["report_command"]
+
+
+def report_command(
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES...",
+            show_default=False,
+            help="Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs; '-' reads a path from stdin.",
+        ),
+    ],
+    output: Output = None,
+    title: Annotated[
+        str, typer.Option("--title", metavar="TEXT", show_default=False, help="Heading; names the models by default.")
+    ] = "",
+    device: Device = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Make one self-contained HTML page: scores beside the papers' numbers, samples, latent maps, curves, lineage.
+
+    Parents, logs and the judge are found through the files' lineage. The page needs no other file and no network.
+    """
+    from mmgen.figures.report import make_report
+
+    paths = [read_path(file, "file") for file in files]
+    out = output or Path("report.html")
+    work = make_report(paths, out, title=title, seed=seed, device=device, command=command_line())
+    follow(work)
+    say(f"open {out.resolve().as_uri()}")
+    result(out)

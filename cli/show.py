@@ -1,0 +1,52 @@
+"""``mmgen show``: what a file is and where it comes from."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from cli._console import result, say, table
+from cli._options import InputPath, Output, Seed, read_path
+
+__all__ = ["show_command"]
+
+
+def show_command(
+    file: InputPath,
+    output: Output = None,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, help="Images on the contact sheet.")] = 32,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line on stdout.")] = False,
+    seed: Seed = 0,
+) -> None:
+    """Show what an artifact is, its lineage, settings and facts, and with -o sheet.png its images.
+
+    The lineage is a tree of the files that it was made from, each verified by its content id or marked as missing.
+    """
+    from mmgen.figures.lineage import lineage, tree_lines
+    from mmgen.figures.show import contact_sheet, describe
+
+    path = read_path(file, "file")
+    described = describe(path)
+    if as_json:
+        result(json.dumps(described))
+    else:
+        say(f"{path}: {described['kind']}, {described['bytes']:,} bytes, seed {described['seed']}")
+        say(f"content id {described['content_id']}, mmgen {described['program_version']}")
+        if described["command"]:
+            say(f"made with: {described['command']}")
+        say("\nlineage\n" + "\n".join(f"  {line}" for line in tree_lines(lineage(path))))
+        for title in ("contents", "facts", "settings"):
+            _print_values(title, described[title])
+    if output is not None:
+        contact_sheet(path, number, seed).save(output)
+        if not as_json:  # the line of JSON stays alone on stdout
+            result(output)
+
+
+def _print_values(title: str, values: dict[str, Any]) -> None:
+    from mmgen.figures._context import flat
+
+    rows = list(flat(values).items())
+    if rows:
+        say("")
+        table(title, ("name", "value"), rows)

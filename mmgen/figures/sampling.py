@@ -1,0 +1,101 @@
+"""Draws as a picture or a samples file: what ``mmgen sample`` writes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mmgen.artifacts import Header, reference
+from mmgen.artifacts.dataset import AttributesInfo
+from mmgen.artifacts.samples import write_samples
+from mmgen.figures.comparison import FRAMES, POSTERIORS
+from mmgen.figures.draws import Draws, differences
+from mmgen.figures.grids import Grid, Panel, image_grid, image_table
+from mmgen.figures.hierarchy import share_right
+from mmgen.queries import Vocabulary, format_query
+
+if TYPE_CHECKING:
+    from mmgen.loading import Loaded
+
+__all__ = ["sample_grid", "save_samples"]
+
+
+def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None) -> str:
+    count = drawn.means.shape[1]
+    parts = [f"{count} images for each description" if len(drawn.asked) > 1 else f"{count} images"]
+    parts[0] += f", {what}, seed {drawn.seed}."
+    if drawn.judged is not None:
+        mean = (accuracy or {}).get("mean")
+        itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
+        verdict = share_right(drawn)
+        if verdict:
+            parts.append(f"{FRAMES} The judge{itself} finds {verdict}; it looks at sampled images.")
+    return " ".join(parts)
+
+
+def sample_grid(
+    drawn: Draws, info: Vocabulary | None, *, sampled: bool = False, accuracy: dict[str, float] | None = None
+) -> Grid:
+    """One description as a grid of images, several as a table with a row for each.
+
+    Args:
+        drawn: The images.
+        info: The attributes' words; None for a model without attributes.
+        sampled: Show draws from p(image | z) instead of its means.
+        accuracy: The judge's own, in percent.
+    """
+    images = drawn.sampled if sampled else drawn.means
+    what = "draws from p(image | z)" if sampled else "means of p(image | z)"
+    words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
+    name = POSTERIORS.get(drawn.posterior, drawn.posterior)
+    note = _note(drawn, what, accuracy)
+    if len(words) > 1:
+        return image_table([Panel(name, images, drawn.wrong, share_right(drawn))], words, note=note)
+    remarks = None
+    if drawn.judged is not None and info is not None:
+        remarks = [differences(drawn.asked[0], seen, info) for seen in drawn.judged[0]]
+    wrong = None if drawn.wrong is None else drawn.wrong[0]
+    return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")
+
+
+def save_samples(path: Path, drawn: Draws, loaded: "Loaded", *, judge: Path | None = None, command: str = "") -> Header:
+    """Write draws as a samples artifact: all images of the first description, then of the next.
+
+    Args:
+        path: The file.
+        drawn: The images.
+        loaded: What drew them; becomes a parent.
+        judge: What judged them; becomes a parent.
+        command: The command to record.
+
+    Raises:
+        ArtifactError: The file system refuses.
+    """
+    descriptions, each = drawn.means.shape[:2]
+
+    def rows(array: np.ndarray) -> np.ndarray:
+        return array.reshape(descriptions * each, *array.shape[2:])
+
+    described = loaded.attributes
+    info = AttributesInfo(described.name, described.names, described.values) if described is not None else None
+    settings: dict[str, Any] = {
+        "posterior": drawn.posterior,
+        "number": each,
+        "given": [format_query(row, info) if info is not None else "" for row in drawn.asked],
+    }
+    parents = [reference(loaded.path, loaded.header.kind, path)]
+    if judge is not None and drawn.judged is not None:
+        parents.append(reference(judge, "judge", path))
+    return write_samples(
+        path,
+        images=rows(drawn.means),
+        images_sampled=np.rint(np.clip(rows(drawn.sampled), 0, 1) * 255).astype(np.uint8),
+        attributes=np.repeat(drawn.asked, each, axis=0),
+        attributes_judged=None if drawn.judged is None else rows(drawn.judged),
+        z=rows(drawn.z),
+        settings=settings,
+        seed=drawn.seed,
+        info=info,
+        parents=parents,
+        command=command,
+    )
