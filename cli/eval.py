@@ -31,8 +31,8 @@ def eval_command(
             "--posterior",
             "-p",
             metavar="NAME",
-            help="Where z comes from: prior, text, true or aggregate; repeatable. By default prior and text of a model, "
-            "its own of an aggregate.",
+            help="Where z comes from: prior, text, true or aggregate; repeatable. "
+            "By default prior and text of a model, its own of an aggregate.",
         ),
     ] = None,
     protocol: Annotated[

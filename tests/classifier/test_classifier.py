@@ -1,0 +1,166 @@
+"""The judge: its networks, its training by the one loop, its file and what it tells about itself."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mmgen import classifier
+from mmgen.artifacts import DatasetWriter, read_header
+from mmgen.batch import Batch
+from mmgen.classifier import load_classifier
+from mmgen.classifier._base import JudgeNetwork
+from mmgen.classifier._files import build_classifier
+from mmgen.classifier._task import ClassifierTask, log_probability
+from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, train_classifier
+from mmgen.config import validate
+from mmgen.errors import ArtifactError, DataError, UsageError
+from mmgen.training.state import state_path
+
+NAMES = ("side", "height")
+VALUES = (("left", "right"), ("top", "middle", "bottom"))
+
+
+def write_dataset(path: Path, number: int = 600, attributes: bool = True) -> Path:
+    """A white 3x3 dot on 16x16 pixels, left or right, at one of three heights; some attributes unknown."""
+    random = np.random.default_rng(0)
+    codes = np.stack([random.integers(0, 2, number), random.integers(0, 3, number)], 1).astype(np.uint8)
+    images = np.zeros((number, 1, 16, 16), np.uint8)
+    for image, (side, height) in zip(images, codes, strict=True):
+        x, y = 1 + 8 * side + random.integers(0, 4), 1 + 5 * height + random.integers(0, 2)
+        image[0, y : y + 3, x : x + 3] = 1
+    known = np.where(random.random(codes.shape) < 0.1, 255, codes).astype(np.uint8)
+    with DatasetWriter(
+        path, size=number, settings={"recipe": "dots"}, seed=0, command="mmgen make-data dots"
+    ) as writer:
+        writer.add_image("image", shape=(1, 16, 16), layout="bits")
+        if attributes:
+            writer.add_attributes("attributes", {n: list(v) for n, v in zip(NAMES, VALUES, strict=True)})
+        writer.write(0, images={"image": images}, attributes={"attributes": known} if attributes else {})
+        rows = np.arange(number)
+        writer.add_splits("iid", train=rows[:400], val=rows[400:500], test=rows[500:])
+    return path
+
+
+def settings(**training: object) -> ClassifierSettings:
+    values = {"steps": 60, "batch": 32, "learning_rate": 3e-3, "device": "cpu", "precision": "32-true", **training}
+    return validate(ClassifierSettings, {"network": "small", "training": values})
+
+
+@pytest.mark.parametrize("name", classifier.names())
+@pytest.mark.parametrize("shape", [(1, 16, 16), (1, 28, 28), (3, 32, 32), (1, 50, 50), (1, 64, 64)])
+def test_every_network_takes_every_canvas(name: str, shape: tuple[int, int, int]) -> None:
+    network = classifier.get(name)(shape, (2, 5))
+    assert isinstance(network, JudgeNetwork)
+    assert classifier.describe(name)
+    with torch.inference_mode():
+        logits = network.eval()(torch.rand(3, *shape))
+    assert [tuple(part.shape) for part in logits] == [(3, 2), (3, 5)]
+
+
+def test_network_of_vedantam_has_the_published_layers() -> None:
+    """Convolutions 5x5 of 32 and 64 channels, then 1,024 units over 16x16x64 features for each of four attributes."""
+    network = classifier.get("vedantam")((1, 64, 64), (10, 2, 3, 4))
+    convolutions = 32 * 25 + 32 + 64 * 32 * 25 + 64
+    hidden = 4 * (16 * 16 * 64 * 1024 + 1024)
+    heads = 1024 * 19 + 19
+    assert sum(p.numel() for p in network.parameters()) == convolutions + hidden + heads
+
+
+def test_heads_of_vedantam_are_independent() -> None:
+    """Side by side in one matrix, but the gradient of one attribute reaches only its own units."""
+    network = classifier.get("vedantam")((1, 16, 16), (2, 3)).eval()
+    network(torch.rand(4, 1, 16, 16))[0].sum().backward()
+    gradient = network.hidden.weight.grad
+    assert gradient[:1024].abs().sum() > 0
+    assert gradient[1024:].abs().sum() == 0
+
+
+def test_unknown_attributes_do_not_count() -> None:
+    logits = [torch.tensor([[2.0, 0.0], [0.0, 0.0]]), torch.tensor([[0.0, 0.0, 0.0], [1.0, 0.0, 0.0]])]
+    values = torch.tensor([[0, 1], [1, 0]])
+    present = torch.tensor([[True, False], [True, True]])
+    found = log_probability(logits, values, present)
+    expected = torch.tensor([[-np.log1p(np.exp(-2)), 0.0], [-np.log(2), 1 - np.log(np.e + 2)]])
+    torch.testing.assert_close(found.double(), expected.double(), rtol=0, atol=1e-6)
+
+
+def test_task_is_a_likelihood() -> None:
+    built = build_classifier("small", (1, 16, 16), NAMES, VALUES).eval()
+    images = torch.rand(4, 1, 16, 16)
+    everything = torch.ones(4, 2, dtype=torch.bool)
+    batch = Batch(
+        {"image": images, "attributes": torch.zeros(4, 2, dtype=torch.long)},
+        {"image": everything[:, 0], "attributes": everything},
+    )
+    bound = ClassifierTask(built)(batch, None)
+    assert bound.is_bound
+    torch.testing.assert_close(sum(bound.terms.values()), bound.value)
+    probabilities = [logits.softmax(1)[:, 0] for logits in built(images)]
+    torch.testing.assert_close(bound.value, (probabilities[0] * probabilities[1]).log())
+
+
+def test_training_writes_a_judge_that_knows_how_good_it_is(tmp_path: Path) -> None:
+    data, out = write_dataset(tmp_path / "dots.h5"), tmp_path / "judge.safetensors"
+    accuracy = train_classifier(data, out, settings(), command="mmgen train-classifier dots.h5").run()
+    assert accuracy.percent["mean"] > 90
+    header = read_header(out)
+    assert (header.kind, header.command) == ("classifier", "mmgen train-classifier dots.h5")
+    assert header.settings["learnt_from"] == {
+        "dataset": read_header(data).content_id,
+        "split": "iid",
+        "part": "train",
+        "rows": 400,
+    }
+    assert header.facts["held_out_data"] == {"split": "iid", "part": "test", "rows": 100}
+    assert header.facts["held_out_correct"] == accuracy.correct
+    for name in NAMES:  # unknown labels are not counted
+        assert 80 < header.facts["held_out_images"][name] < 100
+    assert header.parents[0].content_id == read_header(data).content_id
+    assert not state_path(out).exists()
+    judge = load_classifier(out)
+    assert not judge.training
+    assert (judge.names, judge.values, judge.content_id) == (NAMES, VALUES, header.content_id)
+    assert list(judge.accuracy) == [*NAMES, "mean"]
+    assert judge.accuracy == pytest.approx(accuracy.percent)
+    image = torch.zeros(2, 1, 16, 16)
+    image[0, 0, 2:5, 2:5] = 1
+    image[1, 0, 12:15, 11:14] = 1
+    codes = judge.predict(image)
+    assert codes.dtype == torch.uint8
+    assert codes.tolist() == [[0, 0], [1, 2]]
+    with pytest.raises(UsageError, match="got images of 1x8x8, expected 1x16x16"):
+        judge.predict(torch.zeros(1, 1, 8, 8))
+    assert judge.predict(torch.zeros(0, 1, 16, 16)).shape == (0, 2)
+
+
+def test_same_seed_same_judge(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path / "dots.h5")
+    ids = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        out = tmp_path / f"{name}.safetensors"
+        train_classifier(data, out, settings(steps=5, seed=seed)).run()
+        ids.append(read_header(out).content_id)
+    assert ids[0] == ids[1] != ids[2]
+
+
+def test_data_without_attributes_cannot_teach(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path / "dots.h5", attributes=False)
+    with pytest.raises(DataError, match="nothing for a judge to learn"):
+        train_classifier(data, tmp_path / "judge.safetensors", settings()).run()
+
+
+def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path / "dots.h5")
+    with pytest.raises(ArtifactError, match="expected a classifier"):
+        load_classifier(data)
+
+
+def test_networks_by_name() -> None:
+    assert resolve_network("vedantam", "cpu") == "vedantam"
+    assert resolve_network("auto", "cpu") == "small"
+    for name in classifier.names():
+        validate(ClassifierSettings, {"network": name, "training": default_training(name)})
+    with pytest.raises(UsageError, match="unknown classifier network 'smal': did you mean 'small'"):
+        build_classifier("smal", (1, 16, 16), NAMES, VALUES)

@@ -1,0 +1,196 @@
+"""Correctness, coverage and compositionality against cases worked out by hand and by simulation."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import jensenshannon
+
+from mmgen.artifacts import Dataset
+from mmgen.errors import UsageError
+from mmgen.metrics._correctness import agreement
+from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
+from mmgen.metrics.coverage import exact_coverage
+from tests.metrics.toy import Judge, loaded_painter, write_dataset
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
+    return Dataset.open(write_dataset(tmp_path_factory.mktemp("toy") / "toy.h5"))
+
+
+def asked(dataset: Dataset, posteriors: tuple[str, ...] = ("text",), split: str = "iid", **settings: Any) -> Evaluation:
+    loaded = loaded_painter(Path("m.safetensors"), split=split)
+    return Evaluation(loaded, dataset, Judge(), posteriors, EvaluationSettings(**settings))  # type: ignore[arg-type]
+
+
+def test_correctness_by_hand() -> None:
+    queries = np.array([[1, 0], [2, 255]], np.uint8)
+    judged = np.array([[[1, 0], [1, 1]], [[2, 0], [0, 0]]], np.uint8)
+    # First query: 2 of 2 attributes, then 1 of 2; second: 1 of 1, then 0 of 1.
+    np.testing.assert_allclose(agreement(queries, judged), [0.75, 0.5])
+
+
+def test_correctness_of_a_perfect_model_and_of_the_prior(dataset: Dataset) -> None:
+    scores = evaluate(asked(dataset, ("prior", "text"), draws=200, dropped=(0, 1)), ["correctness"]).run()
+    by_question = {(s.posterior, s.given, s.protocol): s for s in scores}
+    for given in (1, 2):
+        assert by_question["text", given, ""].value == 100
+    chance = by_question["prior", 2, ""]  # a third of the digits, half of the sizes
+    assert chance.stderr is not None
+    assert chance.value == pytest.approx(100 * (1 / 3 + 1 / 2) / 2, abs=4 * chance.stderr + 1)
+    assert (chance.n, chance.extra["queries"], chance.judge_accuracy) == (1200, 6, Judge.accuracy)
+    # The prior's pictures and words come from the same z.
+    assert by_question["prior", 0, "generated-text"].value == 100
+
+
+def test_correctness_and_coverage_share_their_pictures(dataset: Dataset) -> None:
+    evaluation = asked(dataset, draws=60, dropped=(1,))
+    correctness, coverage = evaluate(evaluation, ["correctness", "coverage"]).run()
+    assert correctness.metric == "correctness"  # as asked for, although coverage is measured first
+    assert correctness.n == coverage.n
+    assert evaluation.draws.judged(evaluation.queries(1), "text", 5) is not None
+    (codes,) = evaluation.draws._judged.values()
+    assert codes.shape[0] * codes.shape[1] == coverage.n
+
+
+def test_more_pictures_are_added_to_those_drawn(dataset: Dataset) -> None:
+    evaluation = asked(dataset)
+    queries = evaluation.queries(1)
+
+    def draw(n: int) -> np.ndarray:
+        work = evaluation.draws.judged(queries, "text", n)
+        while True:
+            try:
+                next(work)
+            except StopIteration as stop:
+                return stop.value  # type: ignore[no-any-return]
+
+    few = draw(10).copy()
+    many = draw(30)
+    assert many.shape == (len(queries), 30, 2)
+    np.testing.assert_array_equal(many[:, :10], few)
+    np.testing.assert_array_equal(draw(20), many)
+
+
+def test_same_seed_same_scores_other_seed_others(dataset: Dataset) -> None:
+    values = [
+        evaluate(asked(dataset, ("prior",), seed=seed, dropped=(0,)), ["correctness"]).run()[0].value
+        for seed in (1, 1, 2)
+    ]
+    assert values[0] == values[1] != values[2]
+
+
+def test_compositionality_is_asked_of_models_that_never_saw_the_combination(dataset: Dataset) -> None:
+    (score,) = evaluate(asked(dataset, split="compositional"), ["compositionality"]).run()
+    assert (score.value, score.given, score.extra["queries"]) == (100, 2, 1)
+    with pytest.raises(UsageError, match="--split compositional"):
+        evaluate(asked(dataset, split="iid"), ["compositionality"])
+    with pytest.raises(UsageError, match="'iid', which has 1 of the 1 combinations"):
+        evaluate(Evaluation(*_parts(dataset, "iid", "compositional")), ["compositionality"])
+
+
+def _parts(dataset: Dataset, trained: str, asked_of: str) -> Any:
+    loaded = loaded_painter(Path("m.safetensors"), split=trained)
+    return loaded, dataset, Judge(), ("text",), EvaluationSettings(split=asked_of)
+
+
+def test_divergence_is_scipys() -> None:
+    random = np.random.default_rng(0)
+    p, q = random.dirichlet(np.ones(6), 20), random.dirichlet(np.full(6, 0.3), 20)
+    for base in (2.0, math.e):
+        expected = [jensenshannon(a, b, base) ** 2 for a, b in zip(p, q, strict=True)]
+        np.testing.assert_allclose(jensen_shannon(p, q, base), expected, atol=1e-12)
+    point, other = np.array([1.0, 0, 0]), np.array([0, 0.5, 0.5])
+    assert jensen_shannon(point, other) == pytest.approx(1)
+    assert jensen_shannon(point, other, math.e) == pytest.approx(math.log(2))
+    assert jensen_shannon(point, point) == 0
+
+
+@pytest.mark.parametrize("q", [[0.25] * 4, [0.7, 0.2, 0.1, 0.0], [0.4, 0.3, 0.2, 0.1]])
+def test_jackknife_removes_the_bias_and_the_rest_is_estimated(q: list[float]) -> None:
+    random = np.random.default_rng(0)
+    p, draws = np.full(4, 0.25), 48
+    counts = random.multinomial(draws, q, size=20_000)
+    truth = jensen_shannon(p, np.array(q))
+    plain = jensen_shannon(p, counts / draws).mean() - truth
+    corrected = jackknifed(p, counts).mean() - truth
+    assert plain > 0.006
+    assert abs(corrected) < 0.2 * plain
+    assert remaining_bias(p, counts[:500], random).mean() == pytest.approx(corrected, abs=0.003)
+
+
+def test_exact_coverage_has_less_bias_than_its_standard_error() -> None:
+    """A ten-way attribute with known q: over many repetitions the mean error stays below the printed error, which
+    without the correction it does not."""
+    random = np.random.default_rng(0)
+    p, q, draws, count = np.full(10, 0.1), np.array([0.2, 0.15] + [0.65 / 8] * 8), 96, 24
+    queries = Queries(np.full((count, 1), 255, np.uint8), np.ones(count), dropped=1)
+    frequencies = Frequencies(np.arange(10, dtype=np.uint8)[:, None], (10,))
+    truth = 100 * (1 - jensen_shannon(p, q))
+    errors, plain, printed, said = [], [], [], []
+    for repetition in range(100):
+        judged = random.choice(10, size=(count, draws, 1), p=q).astype(np.uint8)
+        measured = exact_coverage(queries, judged, frequencies, seed=repetition)
+        mean = weighted_mean(measured.values, queries.weights, seed=0)
+        assert mean.stderr is not None
+        errors.append(mean.value - truth)
+        plain.append(measured.uncorrected.mean() - truth)
+        printed.append(mean.stderr)
+        said.append(measured.bias.mean())
+    assert abs(np.mean(errors)) < np.mean(printed)
+    assert abs(np.mean(plain)) > 3 * np.mean(printed)
+    assert np.mean(said) == pytest.approx(np.mean(errors), abs=0.2)
+    assert np.std(errors) == pytest.approx(np.mean(printed), rel=0.25)
+
+
+def test_exact_coverage_draws_until_its_bias_is_below_its_error(dataset: Dataset) -> None:
+    scores = evaluate(asked(dataset, ("prior", "text"), draws=10, dropped=(1, 2)), ["coverage"]).run()
+    for score in scores:
+        assert score.protocol == "exact"
+        assert score.extra["images_per_query"] >= 48
+        if score.stderr is None:
+            continue
+        assert score.extra["bias_below_stderr"]
+        assert abs(score.extra["bias"]) < score.stderr
+        assert score.value == pytest.approx(100, abs=5 * score.stderr + 0.5)  # open attributes are drawn as in the data
+
+
+def test_paper_coverage_by_hand() -> None:
+    """Ten pictures of a two-way attribute, all the same: JS in nats between (1/2, 1/2) and (1, 0)."""
+    divergence = 0.5 * (0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)) + 0.5 * math.log(1 / 0.75)
+    counts = np.array([10, 0])
+    assert jensen_shannon(np.full(2, 0.5), counts / 10, math.e) == pytest.approx(divergence)
+
+
+def test_paper_coverage_takes_ten_pictures_and_nats(dataset: Dataset) -> None:
+    (score,) = evaluate(asked(dataset, draws=99, dropped=(1,), protocol="paper"), ["coverage"]).run()
+    assert (score.protocol, score.extra["images_per_query"]) == ("paper", 10)
+    evaluation = asked(dataset, dropped=(1,), protocol="paper")
+    loaded = evaluation.loaded
+    sampler = loaded.latent_sampler
+
+    def stubborn(name: str) -> Any:
+        return lambda condition, n, generator: sampler(name)(condition, n, generator) * 0  # always the first values
+
+    loaded.latent_sampler = stubborn  # type: ignore[method-assign]
+    (score,) = evaluate(evaluation, ["coverage"]).run()
+    two, three = (jensen_shannon(np.full(v, 1 / v), np.eye(v)[0], math.e) for v in (2, 3))
+    assert score.value == pytest.approx(
+        100 * (1 - (two + three) / 2)
+    )  # each choice of the dropped attribute counts once
+
+
+def test_judge_of_other_attributes_is_refused(dataset: Dataset) -> None:
+    judge = Judge()
+    judge.names = ("digit", "colour")
+    evaluation = Evaluation(loaded_painter(Path("m")), dataset, judge, ("text",), EvaluationSettings())  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="the judge knows the attributes digit, colour"):
+        evaluate(evaluation, ["correctness"])
+    evaluation = Evaluation(loaded_painter(Path("m")), dataset, None, ("text",), EvaluationSettings())
+    with pytest.raises(UsageError, match="needs a judge"):
+        evaluate(evaluation, ["coverage"])

@@ -1,0 +1,93 @@
+"""What every metric promises, over all members of the room; and active units."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from mmgen import metrics
+from mmgen.artifacts import Dataset
+from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics.active_units import activity
+from tests.metrics.toy import Judge, loaded_painter, write_dataset
+
+SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    dataset = Dataset.open(write_dataset(tmp_path_factory.mktemp("toy") / "toy.h5"))
+    loaded = loaded_painter(Path("m.safetensors"), split="compositional")
+    return Evaluation(loaded, dataset, Judge(), ("prior", "text"), SETTINGS)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", metrics.names())
+def test_member_keeps_its_promises(name: str, evaluation: Evaluation) -> None:
+    member = metrics.get(name)
+    assert issubclass(member, Metric)
+    assert metrics.describe(name)
+    work = evaluate(evaluation, [name])
+    done = [progress.done for progress in work]
+    assert done == sorted(done)
+    assert done[-1] == len(work)
+    scores = work.result
+    assert scores
+    for score in scores:
+        assert isinstance(score, Score)
+        assert score.metric == name
+        assert (score.unit, score.better) == (member.unit, member.better)
+        assert math.isfinite(score.value)
+        assert score.stderr is None or score.stderr >= 0
+        assert score.n > 0
+        assert set(score.ids) >= {"model", "dataset"}
+        assert (score.judge_accuracy is not None) == member.judged
+        json.dumps(score.to_json(), allow_nan=False)
+    if member.per_posterior:
+        assert {score.posterior for score in scores} == {"prior", "text"}
+
+
+def test_scores_come_in_the_order_asked_for(evaluation: Evaluation) -> None:
+    asked = ["active-units", "correctness", "coverage"]
+    scores = evaluate(evaluation, [*asked, "correctness"]).run()
+    assert list(dict.fromkeys(score.metric for score in scores)) == asked
+
+
+def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None:
+    scores = evaluate(evaluation, ["log-likelihood"]).run()
+    under: dict[str, set[Any]] = {"prior": set(), "text": set()}
+    for score in scores:
+        under[score.posterior].add((score.quantity, score.protocol))
+    both = {
+        (quantity, protocol)
+        for quantity in ("log p(x)", "log p(x,y)", "log p(y)")
+        for protocol in ("importance", "bound")
+    }
+    assert under["prior"] == both | {("log p(x|y)", "importance"), ("log p(y|x)", "importance")}
+    assert under["text"] == {("log p(x|y)", "importance"), ("log p(x|y)", "bound")}
+
+
+def test_what_is_not_finite_is_null_in_json() -> None:
+    score = Score("m", "q", math.nan, None, "%", "higher", 1, "text", extra={"a": [math.inf, 1.0]})
+    plain = score.to_json()
+    assert plain["value"] is None
+    assert plain["extra"] == {"a": [None, 1.0]}
+
+
+def test_activity_of_linear_encoder() -> None:
+    """E[z_u | x] = w_u x with x of variance s^2: A_u = w_u^2 s^2."""
+    x = 2 * torch.randn(50_000, 1, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    slopes = torch.tensor([[1.0, 0.1, 0.04, 0.0]], dtype=torch.float64)
+    found = activity(x @ slopes)
+    torch.testing.assert_close(found, 4 * slopes[0].square(), rtol=0.03, atol=1e-12)
+    assert int((found > 0.01).sum()) == 2  # 4, 0.04 | 0.0064, 0
+
+
+def test_active_units_of_painter(evaluation: Evaluation) -> None:
+    (score,) = evaluate(evaluation, ["active-units"]).run()
+    # The compositional test part shows one combination only, so that nothing varies.
+    assert score.value == 0
+    assert score.extra["latent_size"] == 2

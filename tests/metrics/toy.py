@@ -1,0 +1,208 @@
+"""Stand-ins for a loaded model whose every score is known.
+
+``Painter`` draws pictures that spell out their attributes, so that correctness and coverage are known; ``Gaussian`` has
+closed forms for every likelihood.
+"""
+
+import math
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import AttributesInfo, DatasetWriter
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+
+INFO = AttributesInfo("attributes", ("digit", "size"), (("0", "1", "2"), ("big", "small")))
+CPU = torch.device("cpu")
+
+
+def write_dataset(path: Path, number: int = 120) -> Path:
+    """Pictures [1, 1, 2] whose two grey levels are 60 times the codes; combination (2, small) only in the test part
+    of the split "compositional"."""
+    codes = np.stack([np.arange(number) % 3, np.arange(number) // 3 % 2], 1).astype(np.uint8)
+    held_out = (codes == [2, 1]).all(1)
+    with DatasetWriter(path, size=number, settings={"recipe": "toy"}, seed=0, command="mmgen make-data toy") as writer:
+        writer.add_image("image", shape=(1, 1, 2), layout="bytes")
+        writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
+        writer.write(0, images={"image": (60 * codes)[:, None, None]}, attributes={"attributes": codes})
+        third = number // 3
+        writer.add_splits(
+            "iid",
+            train=np.arange(third),
+            val=np.arange(third, 2 * third),
+            test=np.arange(2 * third, number),
+        )
+        rest = np.flatnonzero(~held_out)
+        writer.add_splits("compositional", train=rest[:-10], val=rest[-10:], test=np.flatnonzero(held_out))
+    return path
+
+
+class Judge:
+    """Reads the attributes off a picture without a mistake."""
+
+    names, values, accuracy, content_id = INFO.names, INFO.values, {"digit": 100.0, "size": 100.0, "mean": 100.0}, "j"
+
+    def predict(self, images: Tensor) -> Tensor:
+        return (images.flatten(1) * 255 / 60).round().to(torch.uint8)
+
+
+class Painter:
+    """z is the picture's attributes themselves, [digit, size]."""
+
+    latent_size, conditional_on = 2, ()
+    modalities = ("image", "attributes")
+
+    def answers(self, given: tuple[str, ...]) -> bool:
+        return True
+
+    def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        mean = batch.values["attributes"].float()
+        return DiagonalGaussian(mean, torch.full_like(mean, -2.0))
+
+    def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        return (z.round() * 60 / 255)[..., None, None, :]
+
+    def sample(self, name: str, z: Tensor, generator: Any = None, condition: Batch | None = None) -> Tensor:
+        return z.round().long() if name == "attributes" else self.mean(name, z)
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        return DiagonalGaussian.standard(2, like=z).log_prob(z)
+
+    def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
+        return -(z - batch.values["attributes"]).square().sum(-1)
+
+
+def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any:
+    """A loaded ``Painter``: "text" always draws what was asked and leaves open attributes at random, "prior" ignores
+    the text."""
+
+    def of_prior(condition: Batch, n: int, generator: Any) -> Tensor:
+        shape = (n, condition.size)
+        return torch.stack([torch.randint(0, v, shape, generator=generator) for v in INFO.sizes], -1).float()
+
+    def of_text(condition: Batch, n: int, generator: Any) -> Tensor:
+        asked = condition.values["attributes"].float()
+        return torch.where(condition.present["attributes"], asked, of_prior(condition, n, generator))
+
+    samplers = {"prior": of_prior, "text": of_text}
+    return SimpleNamespace(
+        path=path,
+        model_path=path,
+        header=SimpleNamespace(kind="model", content_id="m"),
+        model=Painter(),
+        settings=SimpleNamespace(data=SimpleNamespace(split=split)),
+        image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
+        attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
+        aggregate=None,
+        target=None,
+        device=CPU,
+        posteriors=["prior", "text"],
+        encoder_given=("image",),
+        latent_sampler=samplers.__getitem__,
+        latent_log_prob=lambda name: lambda z, condition: Painter().log_prior(z),
+    )
+
+
+class Gaussian:
+    r"""p(z) = N(0, I) in two dimensions, x = W z + noise, p(y = 1 | z) = Phi(a z): all likelihoods have closed forms.
+
+    p(y) = 1/2; given x, z is Gaussian with mean m and covariance C, so p(y = 1 | x) = Phi(a m / sqrt(1 + a C a)).
+    """
+
+    latent_size, conditional_on = 2, ()
+    modalities = ("image", "attributes")
+    noise = 0.5
+    weights = torch.tensor([[1.0, 0.0], [1.0, 0.5], [0.0, -1.0]], dtype=torch.float64)
+    slope = torch.tensor([1.5, -0.5], dtype=torch.float64)
+
+    def __init__(self, widening: float = 1.0, shift: float = 0.0) -> None:
+        self.widening, self.shift = widening, shift
+
+    def answers(self, given: tuple[str, ...]) -> bool:
+        return given == ("image",)
+
+    @property
+    def covariance(self) -> Tensor:
+        """C of p(z | x)."""
+        return torch.linalg.inv(torch.eye(2).double() + self.weights.T @ self.weights / self.noise**2)
+
+    def posterior_mean(self, x: Tensor) -> Tensor:
+        # Autocast leaves fp64 alone but not fp32; this model is exact whatever arithmetic networks run in.
+        return x.double().flatten(1) @ self.weights @ self.covariance / self.noise**2
+
+    def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        """Mean-field fit of p(z | x), made wider and moved aside to be wrong on purpose."""
+        mean = self.posterior_mean(batch.values["image"]) + self.shift
+        sd = torch.linalg.inv(self.covariance).diagonal().rsqrt() * self.widening
+        return DiagonalGaussian(mean, sd.log().expand_as(mean))
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        return DiagonalGaussian.standard(2, like=z).log_prob(z)
+
+    def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
+        if name == "image":
+            residual = (batch.values["image"].double().flatten(1) - z @ self.weights.T) / self.noise
+            return (-0.5 * residual.square() - math.log(self.noise) - 0.5 * math.log(2 * math.pi)).sum(-1)
+        sign = 2.0 * batch.values["attributes"][:, 0] - 1
+        return torch.special.log_ndtr(sign * (z @ self.slope)) * batch.present["attributes"][:, 0]
+
+    def log_image(self, x: Tensor, mean: Tensor | None = None, covariance: Tensor | None = None) -> Tensor:
+        """log N(x; W mean, W covariance W' + noise^2 I), the image under a Gaussian z; p(z) by default."""
+        covariance = torch.eye(2).double() if covariance is None else covariance
+        centre = torch.zeros(2).double() if mean is None else mean
+        spread = self.weights @ covariance @ self.weights.T + self.noise**2 * torch.eye(3)
+        return torch.distributions.MultivariateNormal(centre @ self.weights.T, spread).log_prob(x.flatten(1))
+
+    def log_text_given_image(self, x: Tensor, y: Tensor) -> Tensor:
+        a = self.slope
+        return torch.special.log_ndtr(
+            (2.0 * y - 1) * (self.posterior_mean(x) @ a) / (1 + a @ self.covariance @ a).sqrt()
+        )
+
+
+TEXT_SD = 0.8
+
+
+def text_posterior(batch: Batch) -> DiagonalGaussian:
+    """q(z | y) of the Gaussian toy."""
+    sign = 2.0 * batch.values["attributes"][:, :1] - 1
+    mean = sign * torch.tensor([[0.9, -0.3]], dtype=torch.float64)
+    return DiagonalGaussian(mean, torch.full_like(mean, math.log(TEXT_SD)))
+
+
+def loaded_gaussian(model: Gaussian) -> Any:
+    """A loaded ``Gaussian``."""
+
+    def standard(batch: Batch) -> DiagonalGaussian:
+        return DiagonalGaussian.standard(batch.size, 2, like=torch.zeros(1, dtype=torch.float64))
+
+    of = {"prior": standard, "text": text_posterior}
+    return SimpleNamespace(
+        header=SimpleNamespace(kind="model", content_id="m"),
+        model=model,
+        image=SimpleNamespace(name="image", shape=(1, 1, 3), layout="bytes"),
+        attributes=SimpleNamespace(name="attributes", names=("side",), values=(("left", "right"),)),
+        device=CPU,
+        posteriors=["prior", "text"],
+        encoder_given=("image",),
+        latent_sampler=lambda name: lambda batch, n, generator: of[name](batch).sample(generator, (n,)),
+        latent_log_prob=lambda name: lambda z, batch: of[name](batch).log_prob(z),
+    )
+
+
+def gaussian_points(count: int, seed: int = 0) -> Batch:
+    """Draws of x and y from the Gaussian toy, float64."""
+    generator = torch.Generator().manual_seed(seed)
+    z = torch.randn(count, 2, generator=generator, dtype=torch.float64)
+    x = z @ Gaussian.weights.T + Gaussian.noise * torch.randn(count, 3, generator=generator, dtype=torch.float64)
+    y = torch.rand(count, generator=generator).double() < torch.special.ndtr(z @ Gaussian.slope)
+    everything = torch.ones(count, dtype=torch.bool)
+    return Batch(
+        {"image": x[:, None, None], "attributes": y.long()[:, None]},
+        {"image": everything, "attributes": everything[:, None]},
+    )
