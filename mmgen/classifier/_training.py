@@ -48,7 +48,7 @@ def default_training(network: Literal["vedantam", "small"] | str) -> dict[str, A
     """Training settings that suit a network."""
     if network == "vedantam":
         return {"steps": 20_000, "batch": 256, "learning_rate": 3e-4, "schedule": "cosine", "warmup_steps": 100}
-    return {"steps": 6_000, "batch": 256, "learning_rate": 3e-3, "schedule": "cosine", "warmup_steps": 100}
+    return {"steps": 6_000, "batch": 256, "learning_rate": 2e-3, "schedule": "cosine", "warmup_steps": 100}
 
 
 def train_classifier(
