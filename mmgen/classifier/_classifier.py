@@ -77,6 +77,8 @@ class Classifier(nn.Module):
                 f"the judge got images of {got}, expected {expected} (channels x height x width): "
                 "train a judge on the dataset of these images"
             )
+        if not len(images):  # not every layer takes an empty batch
+            return torch.zeros(0, len(self.names), dtype=torch.uint8, device=self.device)
         was_training = self.training
         self.eval()
         try:
@@ -87,4 +89,4 @@ class Classifier(nn.Module):
                 ]
         finally:
             self.train(was_training)
-        return torch.cat(codes).to(torch.uint8) if codes else torch.zeros(0, len(self.names), dtype=torch.uint8)
+        return torch.cat(codes).to(torch.uint8)

@@ -45,7 +45,7 @@ def write_dataset(path: Path, number: int = 600, attributes: bool = True) -> Pat
 
 
 def settings(**training: object) -> ClassifierSettings:
-    values = {"steps": 60, "batch": 32, "learning_rate": 3e-3, "device": "cpu", "precision": "32-true", **training}
+    values = {"steps": 150, "batch": 32, "learning_rate": 3e-3, "device": "cpu", "precision": "32-true", **training}
     return validate(ClassifierSettings, {"network": "small", "training": values})
 
 
