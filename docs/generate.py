@@ -18,8 +18,8 @@ OPENING = """# Commands
 <!-- Written by docs/generate.py from the commands' own help; do not edit. -->
 
 Results go to stdout: the path of what was made, one per line, or JSON lines. Everything else goes to stderr. Where a
-command takes a path, `-` reads it from stdin, so that commands form pipes. Exit codes: 0 done, 1 something failed, 2 bad
-usage or settings, 130 interrupted, 143 terminated.
+command takes a path, `-` reads it from stdin, so that commands form pipes. Exit codes: 0 done, 1 something failed,
+2 bad usage or settings, 130 interrupted, 143 terminated.
 
 """
 

@@ -78,8 +78,9 @@ def test_no_file_is_over_400_lines(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_nothing_unlisted_is_imported(path: Path) -> None:
     listed = {
-        "h5py", "jinja2", "joblib", "lightning_fabric", "matplotlib", "numpy", "PIL", "pooch", "pydantic", "pydantic_core",
-        "rich", "safetensors", "scipy", "sklearn", "tensorboard", "torch", "typer", "zuko", "dask", "distributed",
+        "h5py", "jinja2", "joblib", "lightning_fabric", "matplotlib", "numpy", "PIL", "pooch", "pydantic",
+        "pydantic_core", "rich", "safetensors", "scipy", "sklearn", "tensorboard", "torch", "typer",
+        "zuko", "dask", "distributed",
     }  # fmt: skip
     outside = {name.split(".")[0] for name in imports(path)} - set(FLOORS) - set(sys.stdlib_module_names)
     assert outside <= listed

@@ -1,5 +1,7 @@
 """From settings to a model; the same settings give the same structure, which is how checkpoints are loaded."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import nn
 
@@ -16,7 +18,9 @@ from mmgen.models._settings import AttributesDescription, DataSettings, ModelSet
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._attributes import AttributeDecoder
 from mmgen.networks._base import ImageNetwork
-from mmgen.objectives._base import Objective
+
+if TYPE_CHECKING:
+    from mmgen.objectives._base import Objective
 
 __all__ = ["build_model", "describe_attributes"]
 
@@ -26,7 +30,7 @@ def describe_attributes(description: AttributesDescription) -> Attributes:
     return Attributes(description.name, description.names, description.values)
 
 
-def build_model(settings: ModelSettings, objective: Objective, data: DataSettings) -> MultimodalVAE:
+def build_model(settings: ModelSettings, objective: "Objective", data: DataSettings) -> MultimodalVAE:
     """A freshly initialised model (from torch's global generator: seed it first).
 
     Raises:

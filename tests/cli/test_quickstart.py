@@ -11,7 +11,15 @@ from cli import quickstart
 from cli._main import command_names, load_command
 from mmgen.errors import MmgenError
 
-SCORE = {"metric": "correctness", "posterior": "true", "given": 4, "value": 61.25, "stderr": 0.5, "unit": "%", "n": 2400}
+SCORE = {
+    "metric": "correctness",
+    "posterior": "true",
+    "given": 4,
+    "value": 61.25,
+    "stderr": 0.5,
+    "unit": "%",
+    "n": 2400,
+}
 
 
 @pytest.mark.parametrize("size", [quickstart.FULL, quickstart.QUICK])
