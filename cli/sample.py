@@ -108,12 +108,11 @@ def _read_images(loaded: "Loaded", file: Path | None, rows: list[int], seed: int
         for name, read in zip(names, found, strict=True):
             result(json.dumps({"image": name, "attributes": read}))
         return
-    cells = [[f"{a['value']} {100 * a['probability']:.0f} %" for a in read.values()] for read in found]
-    table(
-        "What the images show",
-        ("image", *loaded.attributes.names),
-        [[n, *c] for n, c in zip(names, cells, strict=True)],
-    )
+    lines = [
+        [name, *(f"{attribute['value']} {100 * attribute['probability']:.0f} %" for attribute in read.values())]
+        for name, read in zip(names, found, strict=True)
+    ]
+    table("What the images show", ("image", *loaded.attributes.names), lines)
 
 
 def _draw_images(

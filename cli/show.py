@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli._console import result, say, table
+from cli._console import result, say
 from cli._options import InputPath, Output, Seed, read_path
 
 __all__ = ["show_command"]
@@ -46,7 +46,7 @@ def show_command(
 def _print_values(title: str, values: dict[str, Any]) -> None:
     from mmgen.figures._context import flat
 
-    rows = list(flat(values).items())
+    rows = flat(values)
     if rows:
-        say("")
-        table(title, ("name", "value"), rows)
+        width = max(len(name) for name in rows)
+        say("\n".join([f"\n{title}", *(f"  {name:<{width}}  {value}" for name, value in rows.items())]))

@@ -138,10 +138,13 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
 def _findings(material: Material) -> list[str]:
     """The main comparison in a sentence: correctness of q_agg against q_true with most attributes given."""
     lines = []
+    owners = material.models
     for group in material.groups:
         best: dict[str, tuple[float, float | None, int]] = {}
         for score in material.scores:
-            if score.ids.get("model") != group.header.content_id or score.metric != "correctness":
+            identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
+            owned = owners.get(identity, identity) == group.header.content_id
+            if not owned or score.metric != "correctness":
                 continue
             given = -1 if score.given is None else score.given
             if score.value == score.value and given > best.get(score.posterior, (0.0, None, -1))[2]:
@@ -174,7 +177,7 @@ def context(
     """
     together, apart = _curves(material)
     recipe = material.recipes[0] if material.recipes else ""
-    tables = score_tables(material.scores, material.names, recipe, POSTERIORS)
+    tables = score_tables(material.scores, material.names, recipe=recipe, posteriors=POSTERIORS, models=material.models)
     measured = {table.metric for table in tables}
     sizes = [str(_setting(group.header.settings, "model", "latent_size")) for group in material.groups]
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}

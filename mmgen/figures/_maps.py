@@ -24,10 +24,10 @@ _CHUNK = 4096
 _CONCEPTS = 3
 
 
-def _points(plane: Plane) -> "torch.Tensor":
+def _points(session: Session, plane: Plane) -> "torch.Tensor":
     import torch
 
-    return torch.from_numpy(plane.points.reshape(-1, 2))
+    return torch.from_numpy(plane.points.reshape(-1, 2)).to(session.model.device)
 
 
 def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
@@ -70,7 +70,7 @@ def _map_pictures(session: Session) -> list[Picture]:
     model, image = session.model.model, session.model.image
     if image is None or model.conditional_on:
         return []
-    z = _points(_TILES)
+    z = _points(session, _TILES)
     images = model.mean(image.name, z).float().cpu().numpy()
     side = _TILES.cells
     images = images.reshape(side, side, *images.shape[1:])
@@ -78,7 +78,7 @@ def _map_pictures(session: Session) -> list[Picture]:
     if info is not None and info.name in model.decoders:
         coloured, how = _by_attribute(session, z), "coloured by p(y | z)"
     else:
-        coloured = _nearest(session, z.numpy())
+        coloured = _nearest(session, z.cpu().numpy())
         how = f"coloured by the nearest of {_MOST_IMAGES:,} training images, since the model has no p(y | z)"
     return [
         picture(
@@ -112,8 +112,8 @@ def _concept(session: Session, codes: np.ndarray, mean: np.ndarray, log_sd: np.n
 
     info, model = session.model.attributes, session.model.model
     assert info is not None
-    condition = batch_of_queries(codes, info.name)
-    z = _points(plane)[:, None]  # [M, 1, 2]: M samples for one description
+    condition = batch_of_queries(codes, info.name, str(session.model.device))
+    z = _points(session, plane)[:, None]  # [M, 1, 2]: M samples for one description
     log_true = model.log_prior(z)[:, 0]
     if info.name in model.decoders:
         log_true = log_true + model.log_likelihood(info.name, z, condition)[:, 0]

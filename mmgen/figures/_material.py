@@ -68,6 +68,17 @@ class Material:
         return found
 
     @property
+    def models(self) -> dict[str, str]:
+        """Content id of the model that each aggregate was fitted to, by the aggregate's content id."""
+        return {
+            content_id: parent.content_id
+            for content_id, (_, header) in self.headers.items()
+            if header.kind == "aggregate"
+            for parent in header.parents
+            if parent.role == "model"
+        }
+
+    @property
     def recipes(self) -> list[str]:
         """Recipes of the datasets, for the papers' numbers."""
         names = [str(h.settings.get("recipe", "")) for _, h in self.headers.values() if h.kind == "dataset"]

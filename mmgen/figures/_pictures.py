@@ -159,6 +159,12 @@ def _across(sources: Sequence[Source]) -> int:
     return {1: 10, 2: 6}.get(len(sources), max(2, 12 // max(1, len(sources))))
 
 
+def _blocks(draws: Sequence[tuple[str, Draws]]) -> str:
+    """The blocks of a picture in words, for readers who search or listen."""
+    verdicts = [(name, share_right(drawn)) for name, drawn in draws]
+    return "; ".join(f"{name} ({verdict})" if verdict else name for name, verdict in verdicts)
+
+
 def same_words(session: Session) -> list[Picture]:
     """The same descriptions drawn by every posterior."""
     info = session.model.attributes
@@ -166,8 +172,9 @@ def same_words(session: Session) -> list[Picture]:
         return []
     codes = session.concepts[:6]
     count = _across(session.sources)
-    grid = comparison(_draw(session, codes, count, session.sources), info)
-    caption = f"Each row one description, {count} images from each posterior. {session.note}"
+    draws = _draw(session, codes, count, session.sources)
+    grid = comparison(draws, info)
+    caption = f"Each row one description, {count} images from each of: {_blocks(draws)}. {session.note}"
     return [picture("The same words, drawn from each posterior", caption, grid)]
 
 
@@ -199,10 +206,11 @@ def abstraction(session: Session) -> list[Picture]:
     # Beyond six levels rows only repeat the lesson; the last attributes then stay given.
     levels = hierarchy_queries(session.concepts[0])[max(0, known - 6) :]
     count = _across(session.sources)
-    grid = hierarchy(_draw(session, levels, count, session.sources), info)
+    draws = _draw(session, levels, count, session.sources)
+    grid = hierarchy(draws, info)
     caption = (
         f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "
-        f"what is not given should vary. {count} images a row. {session.note}"
+        f"what is not given should vary. {count} images a row from each of: {_blocks(draws)}. {session.note}"
     )
     return [picture("Abstraction hierarchy", caption, grid)]
 
@@ -221,5 +229,6 @@ def without_words(session: Session) -> list[Picture]:
         images = drawn.means[0].reshape(rows, across, *drawn.means.shape[2:])
         panels.append(Panel(name, images))
     grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))
-    caption = f"{across * rows} images from each, nothing given. Shown: means of p(image | z). Seed {session.seed}."
+    names = "; ".join(panel.title for panel in panels)
+    caption = f"{across * rows} images from each of: {names}. Shown: means of p(image | z). Seed {session.seed}."
     return [picture("Without words", caption, grid)]

@@ -69,6 +69,7 @@ class ScoreTable:
     Attributes:
         metric: "correctness".
         protocol: "exact", "paper", ...; "" where there is only one.
+        split: Split scheme that queries and data points come from; "" where it was not recorded.
         unit: "%", "nats", ...
         better: "higher" or "lower".
         columns: What each column is: "4 given", "log p(x)".
@@ -78,6 +79,7 @@ class ScoreTable:
 
     metric: str
     protocol: str
+    split: str
     unit: str
     better: str
     columns: list[str]
@@ -180,6 +182,9 @@ def _own_cell(score: Score, best: float | None) -> Cell:
     splits = score.extra.get("splits_sd")
     if isinstance(splits, int | float):
         detail.append(f"sd over 5 splits of the queries {splits:.2f}")
+    each = score.extra.get("by_attribute")
+    if isinstance(each, dict):
+        detail += [f"{name} {value:.1f}" for name, value in each.items() if isinstance(value, int | float)]
     if score.ids.get("dataset"):
         detail.append(f"dataset {str(score.ids['dataset'])[:12]}")
     return Cell(_digits(score.value, score.stderr), ", ".join(detail), best is not None and score.value == best)
@@ -206,7 +211,12 @@ def _published_rows(table: Published, metric: str, protocol: str, columns: Seque
 
 
 def score_tables(
-    scores: Sequence[Score], names: Mapping[str, str], recipe: str = "", posteriors: Mapping[str, str] | None = None
+    scores: Sequence[Score],
+    names: Mapping[str, str],
+    *,
+    recipe: str = "",
+    posteriors: Mapping[str, str] | None = None,
+    models: Mapping[str, str] | None = None,
 ) -> list[ScoreTable]:
     """Scores as tables, one for each metric and protocol, with the papers' numbers for the same dataset below.
 
@@ -215,21 +225,36 @@ def score_tables(
         names: What to call the files, by content id; others are called by the start of their id.
         recipe: Recipe of the dataset ("mnist-a"), for the published numbers.
         posteriors: What to call the posteriors.
+        models: Content ids of models by those of the aggregates fitted to them: what is drawn from a model's own prior
+            or posterior is the model's, whichever file it was asked of.
     """
-    groups: dict[tuple[str, str, str], list[Score]] = {}
+    groups: dict[tuple[str, str, str, str], list[Score]] = {}
     for score in scores:
-        groups.setdefault((score.metric, score.protocol, score.unit), []).append(score)
-    return [_table(key, group, names, recipe, posteriors or {}) for key, group in groups.items()]
+        key = (score.metric, score.protocol, str(score.extra.get("split") or ""), score.unit)
+        groups.setdefault(key, []).append(score)
+    called = _Names(names, posteriors or {}, models or {})
+    return [_table(key, group, called, recipe) for key, group in groups.items()]
 
 
-def _table(
-    key: tuple[str, str, str],
-    group: Sequence[Score],
-    names: Mapping[str, str],
-    recipe: str,
-    posteriors: Mapping[str, str],
-) -> ScoreTable:
-    metric, protocol, unit = key
+@dataclass(frozen=True)
+class _Names:
+    """What files and posteriors are called."""
+
+    files: Mapping[str, str]
+    posteriors: Mapping[str, str]
+    models: Mapping[str, str]
+
+    def of(self, score: Score) -> tuple[str, str, str]:
+        """Identity, name of the file, name of the posterior."""
+        identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
+        if score.posterior in ("prior", "text", "image"):
+            identity = self.models.get(identity, identity)
+        posterior = self.posteriors.get(score.posterior, score.posterior)
+        return identity, self.files.get(identity) or identity[:12] or "?", posterior
+
+
+def _table(key: tuple[str, str, str, str], group: Sequence[Score], names: _Names, recipe: str) -> ScoreTable:
+    metric, protocol, split, unit = key
     columns = [name for _, name in sorted({_column(score) for score in group})]
     better = group[0].better
     best: dict[str, float] = {}
@@ -240,12 +265,8 @@ def _table(
             best[column] = pick(best.get(column, score.value), score.value)
     rows: dict[tuple[str, str], Row] = {}
     for score in group:
-        identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
-        label = names.get(identity) or identity[:12] or "?"
-        row = rows.setdefault(
-            (identity, score.posterior),
-            Row(label, posteriors.get(score.posterior, score.posterior), [None] * len(columns)),
-        )
+        identity, label, posterior = names.of(score)
+        row = rows.setdefault((identity, score.posterior), Row(label, posterior, [None] * len(columns)))
         column = _column(score)[1]
         row.cells[columns.index(column)] = _own_cell(score, best.get(column) if len(group) > len(columns) else None)
     footnotes, papers = [], []
@@ -255,4 +276,4 @@ def _table(
             papers += found
             spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
             footnotes.append(f"{table.source}: {table.dataset}{spread}.")
-    return ScoreTable(metric, protocol, unit, better, columns, [*rows.values(), *papers], footnotes)
+    return ScoreTable(metric, protocol, split, unit, better, columns, [*rows.values(), *papers], footnotes)

@@ -1,15 +1,18 @@
 """A model and a judge whose every answer is known, with the interface of the real ones; tests get them as ``stubs``."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import AttributesInfo, ImageInfo
+from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, read_header, reference
 from mmgen.batch import Batch
 
 INFO = AttributesInfo("attributes", ("digit", "scale"), (("0", "1", "2", "3"), ("big", "small")))
@@ -75,3 +78,100 @@ class Reader:
 @pytest.fixture(scope="session")
 def stubs() -> SimpleNamespace:
     return SimpleNamespace(FlatLoaded=FlatLoaded, FlatModel=FlatModel, Reader=Reader, INFO=INFO)
+
+
+HOSTILE = '<script>alert("x")</script>'
+"""Stands in settings, commands and names of the files below; pages must show it as text."""
+
+
+def _dataset(path: Path) -> None:
+    """160 images of 16 x 16: parity turns the left half on, magnitude the right half."""
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 2, (160, 2)).astype(np.uint8)
+    images = (generator.random((160, 1, 16, 16)) < 0.1).astype(np.uint8)
+    images[..., :8] |= codes[:, 0, None, None, None]
+    images[..., 8:] |= codes[:, 1, None, None, None]
+    settings = {"recipe": "mnist-a", "size": 16, "remark": HOSTILE}
+    with DatasetWriter(path, size=160, settings=settings, seed=0, command=f"mmgen make-data {HOSTILE}") as writer:
+        writer.add_image("image", shape=(1, 16, 16), layout="bits")
+        writer.add_attributes("attributes", {"parity": ["even", "odd"], "magnitude": [HOSTILE, "high"]})
+        packed = np.packbits(images.reshape(160, -1), axis=1)
+        writer.write(0, images={"image": packed}, attributes={"attributes": codes})
+        writer.add_splits("iid", train=np.arange(100), val=np.arange(100, 120), test=np.arange(120, 160))
+
+
+def _train(dataset: Path, out: Path, objective: str, latent_size: int) -> None:
+    from mmgen.artifacts import Dataset
+    from mmgen.training.model_run import complete_settings, train_model
+
+    values = {
+        "model": {
+            "latent_size": latent_size,
+            "hidden": 8,
+            "image_network": {"name": "strided", "channels": [4, 4]},
+            "attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8},
+        },
+        "objective": {"name": objective},
+        "training": {"steps": 4, "batch": 16, "log_every": 1, "validate_every": 2, "device": "cpu"},
+    }
+    with Dataset.open(dataset) as data:
+        settings = complete_settings(values, data)
+    train_model(dataset, settings, out, f"mmgen train {dataset.name} -o {out.name}").run()
+
+
+def _fit(model: Path, dataset: Path, target: str, given: str = "attributes") -> None:
+    from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
+    from mmgen.training.model_run import load_model
+
+    values = {
+        "aggregate": {"target": target, "given": given, "family": {"name": "gaussian"}},
+        "training": {"steps": 2, "batch": 16, "log_every": 1, "device": "cpu"},
+    }
+    settings = complete_fit_settings(values, load_model(model)[1])
+    out = model.with_name(f"{model.stem}-{target}{'-nothing' if given == 'nothing' else ''}.safetensors")
+    latents = model.with_name(f"{model.stem}-latents.h5")
+    for work in fit_aggregate(model, dataset, settings, out, latents, f"mmgen fit-aggregate {model.name}"):
+        work.run()
+
+
+def _judge(dataset: Path, out: Path) -> None:
+    from mmgen.classifier._files import build_classifier, save_classifier
+
+    names, values = ("parity", "magnitude"), (("even", "odd"), (HOSTILE, "high"))
+    judge = build_classifier("small", (1, 16, 16), names, values)
+    accuracy = {"magnitude": 97.5, "mean": 96.25, "parity": 95.0}
+    save_classifier(
+        out, judge, judge.network.state_dict(), settings={}, seed=0, parents=(reference(dataset, "dataset", out),),
+        facts={"held_out_accuracy": accuracy, "held_out_images": {"parity": 40, "magnitude": 40}}, command="",
+    )  # fmt: skip
+
+
+def score(metric: str, value: float, given: int, posterior: str, ids: dict[str, str], protocol: str = "") -> Any:
+    """A line as ``mmgen eval`` prints it."""
+    line: dict[str, Any] = {"metric": metric, "quantity": metric, "value": value, "stderr": 0.5, "unit": "%"}
+    line |= {"better": "higher", "n": 100, "posterior": posterior, "given": given, "protocol": protocol, "ids": ids}
+    return line | {"extra": {"split": "iid"}}
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with everything that a project accumulates, tiny and hardly trained: data.h5, judge.safetensors; flat
+    (2-D latents, from images) with its aggregates flat-true, flat-aggregate, flat-aggregate-nothing; telbo (3-D); cvae;
+    and scores.jsonl of flat."""
+    folder = tmp_path_factory.mktemp("world")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    data = folder / "data.h5"
+    _dataset(data)
+    _judge(data, folder / "judge.safetensors")
+    for name, objective, size in (("flat", "elbo", 2), ("telbo", "telbo", 3), ("cvae", "cvae", 2)):
+        _train(data, folder / f"{name}.safetensors", objective, size)
+    for target, given in (("true", "attributes"), ("aggregate", "attributes"), ("aggregate", "nothing")):
+        _fit(folder / "flat.safetensors", data, target, given)
+    true = {"aggregate": read_header(folder / "flat-true.safetensors").content_id}
+    aggregate = {"aggregate": read_header(folder / "flat-aggregate.safetensors").content_id}
+    lines = [score("correctness", 91.0, 2, "aggregate", aggregate), score("correctness", 60.0, 2, "true", true)]
+    lines += [score("correctness", 30.0, 2, "prior", true), score("coverage", 80.0, 1, "true", true, protocol="paper")]
+    (folder / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    torch.set_num_threads(threads)
+    return folder

@@ -1,0 +1,154 @@
+"""From images to attributes, and the samples file: sizes, sources, probabilities, the way through the command line."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmgen.artifacts.samples import read_samples
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.figures.draws import draw, find_judge
+from mmgen.figures.recognise import attribute_probabilities, images_of_file, reading
+from mmgen.figures.sampling import sample_grid, save_samples
+from mmgen.loading import load
+
+
+def test_probabilities_are_averages_over_the_posterior(world: Path) -> None:
+    import torch
+
+    loaded = load(world / "flat.safetensors")
+    images, names = images_of_file(world / "data.h5", (1, 16, 16), [3, 7])
+    assert names == ["data.h5 row 3", "data.h5 row 7"]
+    found = attribute_probabilities(loaded, images, draws=4000, seed=1)
+    assert np.allclose(found.sum(-1), 1, atol=1e-5)
+    # The same integral on a fine grid of quantiles in each of the two dimensions.
+    posterior = loaded.encode(images[:1])
+    steps = torch.special.ndtri((torch.arange(200) + 0.5) / 200)
+    grid = torch.cartesian_prod(steps, steps)
+    with torch.no_grad():
+        exact = loaded.model.mean("attributes", posterior.mean + posterior.sd * grid).mean(0)
+    np.testing.assert_allclose(found[0], exact, atol=0.01)
+
+
+def test_reading_names_the_values(world: Path) -> None:
+    info = load(world / "flat.safetensors").attributes
+    assert info is not None
+    read = reading(np.array([[0.25, 0.75], [0.9, 0.1]]), info)
+    assert read["parity"] == {"value": "odd", "probability": 0.75, "probabilities": {"even": 0.25, "odd": 0.75}}
+
+
+def test_pictures_are_read_in_the_models_own_channels(tmp_path: Path) -> None:
+    pixels = np.zeros((16, 16, 3), np.uint8)
+    pixels[:, 8:] = 255
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    grey, _ = images_of_file(tmp_path / "a.png", (1, 16, 16))
+    assert grey.shape == (1, 1, 16, 16) and grey[0, 0, 0].tolist() == [0.0] * 8 + [1.0] * 8
+    assert images_of_file(tmp_path / "a.png", (3, 16, 16))[0].shape == (1, 3, 16, 16)
+    with pytest.raises(UsageError, match=r"images of 1x16x16 .* expected 1x28x28"):
+        images_of_file(tmp_path / "a.png", (1, 28, 28))
+
+
+def test_what_is_no_picture_is_named(world: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.png").write_text("no picture")
+    with pytest.raises(ArtifactError, match="neither a picture nor an HDF5 file"):
+        images_of_file(tmp_path / "a.png", (1, 16, 16))
+    Image.fromarray(np.zeros((64, 64), np.uint8)).save(tmp_path / "b.png")
+    (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:60])
+    with pytest.raises(ArtifactError, match="cannot read the picture"):
+        images_of_file(tmp_path / "b.png", (1, 64, 64))
+    with pytest.raises(UsageError, match="rows outside 0 to 159"):
+        images_of_file(world / "data.h5", (1, 16, 16), [160])
+
+
+def test_a_model_without_attributes_decoder_cannot_read(world: Path) -> None:
+    with pytest.raises(UsageError, match="generates no attributes"):
+        attribute_probabilities(load(world / "cvae.safetensors"), np.zeros((1, 1, 16, 16), np.float32))
+
+
+def test_samples_keep_everything_that_was_drawn(world: Path, tmp_path: Path) -> None:
+    from mmgen.classifier import load_classifier
+
+    loaded = load(world / "flat-aggregate.safetensors")
+    judge = find_judge(loaded.model_path)
+    assert judge is not None and judge.name == "judge.safetensors"
+    codes = np.array([[1, 255], [0, 1]], np.uint8)
+    drawn = draw(loaded, codes, 3, posterior="aggregate", seed=2, judge=load_classifier(judge))
+    save_samples(tmp_path / "s.h5", drawn, loaded, judge=judge, command="mmgen sample")
+    back = read_samples(tmp_path / "s.h5")
+    assert back.attributes.tolist() == [[1, 255]] * 3 + [[0, 1]] * 3
+    assert np.array_equal(back.z, drawn.z.reshape(6, 2))
+    assert np.array_equal(back.images, drawn.means.reshape(6, 1, 16, 16))
+    assert set(np.unique(back.images_sampled)) <= {0, 255}  # Bernoulli pixels
+    assert {parent.role for parent in back.header.parents} == {"aggregate", "judge"}
+    assert back.header.settings["given"] == ["parity=odd", "parity=even magnitude=high"]
+    images, names = images_of_file(tmp_path / "s.h5", (1, 16, 16), [4])
+    assert names == ["s.h5 sample 4"] and np.array_equal(images[0] * 255, back.images_sampled[4])
+    assert len(sample_grid(drawn, loaded.attributes, accuracy={"mean": 90.0}).boxes) == 6
+
+
+@pytest.mark.parametrize("name", ["flat", "flat-true", "flat-aggregate-nothing", "telbo", "cvae"])
+def test_every_kind_of_model_draws(world: Path, name: str) -> None:
+    loaded = load(world / f"{name}.safetensors")
+    for posterior in loaded.posteriors:
+        drawn = draw(loaded, np.array([[1, 255]], np.uint8), 2, posterior=posterior)
+        assert drawn.means.shape == (1, 2, 1, 16, 16) and np.isfinite(drawn.means).all()
+        assert len(sample_grid(drawn, loaded.attributes, sampled=True).boxes) == 2
+
+
+def test_find_judge_wants_the_same_dataset(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    import shutil
+
+    shutil.copy(world / "flat.safetensors", tmp_path)
+    assert find_judge(tmp_path / "flat.safetensors") is None
+    assert find_judge(tmp_path / "flat.safetensors", [world / "x"]) == (world / "judge.safetensors").resolve()
+
+
+def _mmgen(*arguments: object) -> int:
+    from cli._main import main
+
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return int(left.value.code or 0)
+
+
+def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    aggregate, grid = world / "flat-aggregate.safetensors", tmp_path / "grid.png"
+    assert _mmgen("sample", aggregate, "--given", "parity=odd", "--given", "", "-n", 2, "-o", grid) == 0
+    out, err = capfd.readouterr()
+    assert out == f"{grid}\n" and "attributes right" in err
+    assert _mmgen("sample", aggregate, "-n", 2, "-o", tmp_path / "s.h5") == 0
+    capfd.readouterr()
+    assert _mmgen("sample", world / "flat.safetensors", "--from", tmp_path / "s.h5", "--json") == 0
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [line["image"] for line in lines] == ["s.h5 sample 0", "s.h5 sample 1"]
+    assert _mmgen("sample", world / "flat.safetensors", "--dataset-row", 4) == 0
+    out, err = capfd.readouterr()
+    assert out == "" and "data.h5 row 4" in err
+    assert _mmgen("show", aggregate, "--json", "-o", tmp_path / "sheet.png") == 0
+    assert json.loads(capfd.readouterr().out)["kind"] == "aggregate" and (tmp_path / "sheet.png").exists()
+    assert _mmgen("show", tmp_path / "s.h5") == 0
+    out, err = capfd.readouterr()
+    assert out == "" and "verified" in err and "[bold]" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--given", "parity=ood"], "unknown value of 'parity' 'ood': did you mean 'odd'?"),
+        (["--given", "size=3"], "unknown attribute 'size'"),
+        (["-o", "grid.jpeg"], "expected a name ending in .png (a grid) or .h5 (samples)"),
+        (["--posterior", "text"], "posterior"),
+        (["--json"], "--json got no images to read"),
+        (["--from", "x.png", "--given", "parity=odd"], "choose one"),
+        (["--dataset-row", "4000"], "rows outside 0 to 159"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(
+    world: Path, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert _mmgen("sample", world / "flat.safetensors", *arguments) == 2
+    out, err = capfd.readouterr()
+    assert out == "" and message in err and len(err.strip().splitlines()) == 1
