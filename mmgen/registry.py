@@ -1,7 +1,7 @@
 """How members are found: a package is its own registry.
 
-The members of a room are its files without a leading underscore; ``get`` imports just the one file and returns the single
-public object of its ``__all__``. Names use hyphens where files use underscores (``mnist_a.py`` is ``mnist-a``).
+The members of a room are its files without a leading underscore; ``get`` imports just the one file and returns the
+single public object of its ``__all__``. Names use hyphens where files use underscores (``mnist_a.py`` is ``mnist-a``).
 Nothing is kept by hand, so a new member is one new file.
 """
 
