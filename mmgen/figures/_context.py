@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen import __version__
-from mmgen.figures._material import Group, Material
+from mmgen.figures._material import Group, Material, setting
 from mmgen.figures._pictures import Picture, picture
 from mmgen.figures.comparison import POSTERIORS
 from mmgen.figures.curves import learning_curves, read_log, term_curves
@@ -37,19 +37,13 @@ def _plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _setting(values: Mapping[str, Any], room: str, key: str) -> Any:
-    """A setting of a file, "?" where it has none: reports take what they find."""
-    inner = values.get(room)
-    return inner.get(key, "?") if isinstance(inner, Mapping) else "?"
-
-
 def about(group: Group) -> str:
     """One line on a model: objective, size, training."""
     header = group.header
     steps = header.facts.get("step")
     trained = f", {steps:,} steps" if isinstance(steps, int) else ""
-    objective = _setting(header.settings, "objective", "name")
-    return f"objective {objective}, latent size {_setting(header.settings, 'model', 'latent_size')}{trained}"
+    objective = setting(header, "objective", "name")
+    return f"objective {objective}, latent size {setting(header, 'model', 'latent_size')}{trained}"
 
 
 def _compared(material: Material) -> dict[str, Any] | None:
@@ -104,7 +98,7 @@ def _judges(material: Material) -> list[dict[str, Any]]:
         accuracy = header.facts.get("held_out_accuracy")
         if header.kind != "classifier" or not isinstance(accuracy, dict):
             continue
-        described = _setting(header.settings, "classifier", "names")
+        described = setting(header, "classifier", "names")
         order = [str(name) for name in described] if isinstance(described, list) else []
         names = [n for n in order if n in accuracy] + [n for n in accuracy if n not in order]  # the mean comes last
         papers = [paper for recipe in material.recipes for paper in published_judges(recipe)]
@@ -114,7 +108,8 @@ def _judges(material: Material) -> list[dict[str, Any]]:
             for source, values in papers
         ]
         images = header.facts.get("held_out_images")
-        counted = f" on {max(images.values()):,} images" if isinstance(images, dict) and images else ""
+        counts = [n for n in images.values() if isinstance(n, int)] if isinstance(images, dict) else []
+        counted = f" on {max(counts):,} images" if counts else ""
         meaning = f"Measured{counted} that the judge has not seen. It bounds every score that it gives."
         found.append({"names": names, "rows": rows, "about": meaning})
     return found
@@ -179,7 +174,7 @@ def context(
     recipe = material.recipes[0] if material.recipes else ""
     tables = score_tables(material.scores, material.names, recipe=recipe, posteriors=POSTERIORS, models=material.models)
     measured = {table.metric for table in tables}
-    sizes = [str(_setting(group.header.settings, "model", "latent_size")) for group in material.groups]
+    sizes = [str(setting(group.header, "model", "latent_size")) for group in material.groups]
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
     counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
     return {

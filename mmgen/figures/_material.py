@@ -13,7 +13,7 @@ from mmgen.figures.lineage import Node, lineage, walk
 from mmgen.figures.scores import read_scores
 from mmgen.metrics._base import Score
 
-__all__ = ["Group", "Material", "gather"]
+__all__ = ["Group", "Material", "gather", "setting"]
 
 _ABOUT = "a checkpoint, an aggregate, a judge, a dataset, samples, scores of mmgen eval or a training log"
 
@@ -85,6 +85,12 @@ class Material:
         return list(dict.fromkeys(filter(None, names)))
 
 
+def setting(header: Header, room: str, key: str) -> Any:
+    """A setting of a file, "?" where it has none: a report takes files as they are."""
+    values = header.settings.get(room)
+    return values.get(key, "?") if isinstance(values, dict) else "?"
+
+
 def _is_lines(path: Path) -> bool:
     """Whether a file is JSON lines rather than an artifact."""
     try:
@@ -108,12 +114,11 @@ def _first_record(path: Path) -> dict[str, Any]:
 def _kind_of_curve(header: Header) -> str:
     """What the bound in a training log is: curves of different kinds do not share axes."""
     if header.kind == "aggregate":
-        settings = header.settings.get("aggregate", {})
-        given = "" if settings.get("given") == "attributes" else ", given nothing"
-        return f"aggregate, target {settings.get('target', '?')}{given}"
+        given = "" if setting(header, "aggregate", "given") == "attributes" else ", given nothing"
+        return f"aggregate, target {setting(header, 'aggregate', 'target')}{given}"
     if header.kind == "classifier":
         return "judge"
-    return f"model, objective {header.settings.get('objective', {}).get('name', '?')}"
+    return f"model, objective {setting(header, 'objective', 'name')}"
 
 
 def _log_beside(path: Path) -> Path:
@@ -170,9 +175,9 @@ def _add_groups(material: Material, judges: Sequence[Path]) -> None:
             group = _group_of(material, model.path, model.header)
             if node.path.resolve() not in {path.resolve() for path in group.aggregates}:
                 group.aggregates.append(node.path)
-    targets = {node.path: (node.header.settings if node.header else {}) for node in material.nodes}
+    fitted = {node.path: node.header for node in material.nodes if node.header is not None}
     for group in material.groups:
-        group.aggregates.sort(key=lambda path: targets[path].get("aggregate", {}).get("target") != "true")
+        group.aggregates.sort(key=lambda path: setting(fitted[path], "aggregate", "target") != "true")
         group.judge = _judge_of(group, material, judges)
 
 

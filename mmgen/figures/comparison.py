@@ -45,16 +45,17 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
         raise UsageError("no example has all its attributes known: there is no concept to draw")
     concepts = concepts[numpy_generator(seed, "concepts").permutation(len(concepts))]
     chosen: list[np.ndarray] = []
-    used: set[tuple[int, int]] = set()
+    each = np.arange(concepts.shape[1])
+    used = np.zeros((concepts.shape[1], UNKNOWN), bool)
     while len(chosen) < count and len(concepts):
-        fresh = [sum((a, int(code)) not in used for a, code in enumerate(row)) for row in concepts]
+        fresh = (~used[each, concepts]).sum(1)
         best = int(np.argmax(fresh))
-        chosen.append(concepts[best])
-        used |= {(a, int(code)) for a, code in enumerate(concepts[best])}
-        concepts = np.delete(concepts, best, axis=0)
         # Every value has been shown: start over, so that later concepts differ from each other as well.
-        if max(fresh) == 0:
-            used.clear()
+        if not fresh[best]:
+            used[:] = False
+        chosen.append(concepts[best])
+        used[each, concepts[best]] = True
+        concepts = np.delete(concepts, best, axis=0)
     return np.stack(chosen)
 
 

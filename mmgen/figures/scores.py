@@ -28,6 +28,10 @@ _DEFAULTS: dict[str, Any] = {
     "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
     "protocol": "", "judge_accuracy": None, "ids": {}, "extra": {},
 }  # fmt: skip
+_KINDS: dict[str, Any] = {
+    "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
+    "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str, "ids": dict, "extra": dict,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -148,11 +152,9 @@ def _score(path: Path, number: int, line: str) -> Score:
         raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")
     known = {field.name for field in fields(Score)}
     values = {**_DEFAULTS, **{key: value for key, value in record.items() if key in known}}
-    if not isinstance(values["ids"], dict) or not isinstance(values["extra"], dict):
-        raise ArtifactError(f"{path}: line {number} has ids or extra that are no tables, {expected}")
-    for key in ("value", "stderr"):
-        if not isinstance(values[key], int | float | None):
-            raise ArtifactError(f"{path}: line {number} has a {key} that is no number, {expected}")
+    for key, kind in _KINDS.items():
+        if not isinstance(values[key], kind):
+            raise ArtifactError(f"{path}: line {number} has a {key} of the wrong kind, {expected}")
     return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})
 
 

@@ -75,7 +75,15 @@ def test_a_score_that_is_not_finite_says_so_and_never_wins(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "line", ["[1]", '{"value": 1}', '{"metric": "a", "value": "b"}', '{"metric": "a", "value": 1, "ids": 3}', "x"]
+    "line",
+    [
+        "[1]",
+        '{"value": 1}',
+        '{"metric": "a", "value": "b"}',
+        '{"metric": "a", "value": 1, "ids": 3}',
+        '{"metric": "a", "value": 1, "given": "4"}',
+        "x",
+    ],
 )
 def test_what_is_no_score_is_refused(tmp_path: Path, line: str) -> None:
     path = tmp_path / "scores.jsonl"
