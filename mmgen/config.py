@@ -104,10 +104,16 @@ def plain(value: Any) -> Any:
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
     """``base`` with the values of ``over`` laid on top, table by table.
 
+    A table that names another member replaces the one below it: the settings of one member are not those of another.
+
     Example:
         >>> merge({"a": {"x": 1, "y": 2}}, {"a": {"y": 3}})
         {'a': {'x': 1, 'y': 3}}
+        >>> merge({"net": {"name": "mlp", "hidden": 8}}, {"net": {"name": "dcgan"}})
+        {'net': {'name': 'dcgan'}}
     """
+    if "name" in base and over.get("name", base["name"]) != base["name"]:
+        return dict(over)
     result = dict(base)
     for key, value in over.items():
         if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):

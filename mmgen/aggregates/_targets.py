@@ -57,7 +57,7 @@ class FitTask(Task):
         return self._to_encodings(described) if self.target == "aggregate" else self._to_true_posterior(described)
 
     def _to_encodings(self, batch: Batch) -> Bound:
-        r"""Minus KL(q(z|x) || q(z|y)) with fresh noise at every step (CK Eq. 5); for q(z), E log q(z) (CK Section 3)."""
+        r"""Minus KL(q(z|x) || q(z|y)), fresh noise at every step (CK Eq. 5); for q(z), E log q(z) (CK Section 3)."""
         encoding = DiagonalGaussian(batch.values["mean"], batch.values["log_sd"])
         log_q = self.aggregate.log_prob(encoding.sample(), batch)
         entropy = encoding.entropy()

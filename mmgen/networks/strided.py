@@ -8,7 +8,7 @@ from pydantic.dataclasses import dataclass
 from torch import nn
 
 from mmgen.errors import SettingsError
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
 
 __all__ = ["Strided"]
 
@@ -27,8 +27,8 @@ class Strided(ImageNetwork):
     """Side of the patches folded into channels."""
     channels: tuple[Size, ...] = (32, 64, 128)
     """Feature maps: the first layer at the resolution of patches, each further one at half the side."""
-    features: Size = 256
-    """Width of the fully connected layer next to the convolutions."""
+    fully_connected: tuple[Size, ...] = (256,)
+    """Widths of the fully connected layers next to the convolutions; the decoder mirrors them."""
     activation: Literal["elu", "relu", "silu"] = "relu"
     """Non-linearity (ReLU is 10 % faster than the others on CPUs)."""
     batch_norm: bool = True
@@ -57,16 +57,16 @@ class Strided(ImageNetwork):
         ]
         for before, after in pairwise(self.channels):
             layers += [nn.Conv2d(before, after, 3, 2, 1, bias=not self.batch_norm), *self._after(after)]
-        last = nn.Linear(self.channels[-1] * height * width, self.features)
-        return nn.Sequential(*layers, nn.Flatten(), last, ACTIVATIONS[self.activation]()), self.features
+        sizes = [self.channels[-1] * height * width, *self.fully_connected]
+        layers += [nn.Flatten(), mlp(sizes, ACTIVATIONS[self.activation], last=True)]
+        return nn.Sequential(*layers), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         height, width = self._side(shape)
         widths = list(reversed(self.channels))
         layers: list[nn.Module] = [
-            nn.Linear(inputs, self.features),
-            ACTIVATIONS[self.activation](),
-            nn.Linear(self.features, widths[0] * height * width),
+            mlp([inputs, *reversed(self.fully_connected)], ACTIVATIONS[self.activation], last=True),
+            nn.Linear(self.fully_connected[0], widths[0] * height * width),
             Reshape((widths[0], height, width)),
             *self._after(widths[0]),
         ]

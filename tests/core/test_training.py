@@ -28,7 +28,7 @@ TINY: dict[str, Any] = {
     "model": {
         "latent_size": 3,
         "hidden": 16,
-        "image_network": {"name": "strided", "channels": [8, 8], "features": 16, "patch": 4},
+        "image_network": {"name": "strided", "channels": [8, 8], "fully_connected": [16], "patch": 4},
         "attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8},
     },
     "objective": {"name": "telbo"},
