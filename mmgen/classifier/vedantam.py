@@ -31,6 +31,10 @@ class Vedantam(JudgeNetwork):
         self.hidden = nn.Linear(64 * (height // 4) * (width // 4), _UNITS * len(sizes))
         self.dropout = nn.Dropout(0.5)
         self.heads = nn.ModuleList(nn.Linear(_UNITS, size) for size in sizes)
+        # The paper does not say how weights start. PyTorch's own choice shrinks the signal at every layer.
+        for layer in (self.first, self.second, self.hidden):
+            nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            nn.init.zeros_(layer.bias)
 
     def forward(self, images: Tensor) -> list[Tensor]:
         # ReLU after pooling gives the same values as before it (max commutes with a monotone function), on a quarter
