@@ -1,8 +1,8 @@
 """The networks that both sides train, written once more in plain torch for a user of MultiVae.
 
 They are the networks of ``mmgen`` (Vedantam et al., Appendix A.4, and smaller ones) with parameters of the same shapes
-in the same order, so that weights can be copied from one side to the other: equal parameter counts are asserted, and equal
-numbers come out of both sides' likelihoods. This file imports neither ``mmgen`` nor ``multivae``.
+in the same order, so that weights can be copied from one side to the other: equal parameter counts are asserted,
+and equal numbers come out of both sides' likelihoods. This file imports neither ``mmgen`` nor ``multivae``.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ NETWORKS = {
     "strided": Sizes(
         "4x4 patches folded into channels, convolutions 32-64-128 down and up: the networks of mmgen's -cpu presets",
         "strided",
-        {"patch": 4, "channels": (32, 64, 128), "features": 256, "activation": "relu"},
+        {"patch": 4, "channels": (32, 64, 128), "fully_connected": (256,), "activation": "relu"},
         attribute_hidden=256,
     ),
     "dcgan": Sizes(
@@ -80,8 +80,8 @@ def image_features(sizes: Sizes, side: int) -> tuple[nn.Module, int]:
         for before, after, stride in zip((patch**2, *channels[:-1]), channels, (1, 2, 2), strict=True):
             layers += [nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), activation()]
         end = side // (patch * 4)
-        last = nn.Linear(channels[-1] * end * end, settings["features"])
-        return nn.Sequential(*layers, nn.Flatten(), last, activation()), settings["features"]
+        widths = [channels[-1] * end * end, *settings["fully_connected"]]
+        return nn.Sequential(*layers, nn.Flatten(), mlp(widths, activation, last=True)), widths[-1]
     layers = []
     before = 1
     for after, kernel, stride in zip(settings["channels"], settings["kernels"], settings["strides"], strict=True):
@@ -105,9 +105,8 @@ def image_pixels(sizes: Sizes, side: int) -> nn.Module:
         patch, widths = settings["patch"], [*reversed(settings["channels"])]
         start = side // (patch * 4)
         layers = [
-            nn.Linear(sizes.latent, settings["features"]),
-            activation(),
-            nn.Linear(settings["features"], widths[0] * start * start),
+            mlp([sizes.latent, *reversed(settings["fully_connected"])], activation, last=True),
+            nn.Linear(settings["fully_connected"][0], widths[0] * start * start),
             nn.Unflatten(1, (widths[0], start, start)),
             nn.BatchNorm2d(widths[0]),
             activation(),
