@@ -1,5 +1,6 @@
 """Talk: everything for people goes to stderr, only results go to stdout."""
 
+import os
 import sys
 import time
 from collections import deque
@@ -11,7 +12,7 @@ from mmgen.progress import Progress, Work
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["follow", "result", "say", "table"]
+__all__ = ["follow", "is_first_process", "result", "say", "table"]
 
 T = TypeVar("T")
 
@@ -25,6 +26,11 @@ def _stderr() -> "Console":
     from rich.console import Console
 
     return Console(stderr=True, soft_wrap=True, highlight=False, width=None if sys.stderr.isatty() else 200)
+
+
+def is_first_process() -> bool:
+    """Whether this process is the one that talks: with ``--devices`` there are several."""
+    return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
 def say(text: str) -> None:
@@ -112,6 +118,8 @@ def follow(work: Work[T]) -> T:
 
     A bar with rate, time left and the work's figures on a terminal; a plain line now and then elsewhere.
     """
+    if not is_first_process():
+        return work.run()
     if not sys.stderr.isatty():
         return _follow_plainly(work)
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn

@@ -68,8 +68,10 @@ def read_path(text: str, what: str = "file") -> Path:
                 f"expected the path of a {what} on stdin, got nothing: the command before this one in the pipe failed"
             )
         text = lines[-1]
-        # The recorded command must work without the pipe.
+        # The recorded command must work without the pipe, and so must the further processes of --devices, which are
+        # started from sys.argv and find an empty stdin.
         _arguments[:] = [text if argument == "-" else argument for argument in _arguments]
+        sys.argv[1:] = [text if argument == "-" else argument for argument in sys.argv[1:]]
     path = Path(text)
     if not path.exists():
         raise MmgenError(f"there is no {what} at {path}: check the path, or make it with the command before")

@@ -127,6 +127,9 @@ def eval_command(
             say(f"judge: {critic_path} ({_percent(critic.accuracy)} on images that it has not seen)")
         evaluation = Evaluation(loaded, data, critic, _posteriors(posterior, loaded), settings)
         scores = follow(evaluate(evaluation, metrics))
+    for name in dict.fromkeys(metrics):
+        if all(score.metric != name for score in scores):
+            say(f"{name}: nothing to measure with these numbers of given attributes")
     show_scores(scores)
     lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
     if as_json:

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli._console import follow, result
+from cli._console import follow, is_first_process, result
 from cli._options import InputPath, Output, command_line, read_path
-from cli.train import is_first_process, resume_mode
+from cli.train import resume_mode
 
 __all__ = ["fit_aggregate_command"]
 

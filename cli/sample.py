@@ -10,6 +10,7 @@ from cli._console import result, say, table
 from cli._options import Device, InputPath, Output, Seed, command_line, read_path
 
 if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
     from mmgen.loading import Loaded
 
 __all__ = ["sample_command"]
@@ -115,6 +116,25 @@ def _read_images(loaded: "Loaded", file: Path | None, rows: list[int], seed: int
     table("What the images show", ("image", *loaded.attributes.names), lines)
 
 
+def _judge(loaded: "Loaded", given: Path | None, out: Path) -> "tuple[Path | None, Classifier | None]":
+    """The judge that was named, else one found near the files; whoever cannot be found or opened is only mentioned."""
+    from mmgen.classifier import load_classifier
+    from mmgen.errors import ArtifactError
+    from mmgen.figures.draws import find_judge
+
+    if given is not None:
+        return given, load_classifier(given, loaded.device)
+    found = find_judge(loaded.model_path, [loaded.path, out]) if loaded.attributes is not None else None
+    if found is None:
+        say("no judge was found, so nobody checks these images: make one with mmgen train-classifier")
+        return None, None
+    try:
+        return found, load_classifier(found, loaded.device)
+    except ArtifactError as error:
+        say(f"nobody checks these images: {error}")
+        return None, None
+
+
 def _draw_images(
     loaded: "Loaded",
     given: list[str],
@@ -127,9 +147,8 @@ def _draw_images(
 ) -> None:
     import numpy as np
 
-    from mmgen.classifier import load_classifier
     from mmgen.errors import UsageError
-    from mmgen.figures.draws import draw, find_judge
+    from mmgen.figures.draws import draw
     from mmgen.figures.hierarchy import share_right
     from mmgen.figures.sampling import sample_grid, save_samples
     from mmgen.queries import parse_query
@@ -140,13 +159,10 @@ def _draw_images(
     if info is None and any(given):
         raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description; leave out --given")
     codes = np.stack([parse_query(text, info) if info else np.zeros(0, np.uint8) for text in given])
-    found = judge or (find_judge(loaded.model_path, [loaded.path, out]) if info is not None else None)
-    reader = load_classifier(found, loaded.device) if found else None
+    found, reader = _judge(loaded, judge, out)
     drawn = draw(loaded, codes, number, posterior=posterior or loaded.default_posterior, seed=seed, judge=reader)
     verdict = share_right(drawn)
-    if found is None:
-        say("no judge was found, so nobody checks these images: make one with mmgen train-classifier")
-    elif verdict:
+    if found and verdict:
         say(f"the judge {found} finds {verdict}")
     if out.suffix.lower() == ".h5":
         save_samples(out, drawn, loaded, judge=found, command=command_line())

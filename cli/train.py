@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from cli._console import follow, result, say
+from cli._console import follow, is_first_process, result, say
 from cli._options import InputPath, Output, command_line, read_path
 
 __all__ = ["train_command"]
@@ -122,10 +122,3 @@ def resume_mode(resume: bool, overwrite: bool) -> str:
             "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
         )
     return "require" if resume else "never" if overwrite else "auto"
-
-
-def is_first_process() -> bool:
-    """Whether this process is the one that talks: with --devices there are several."""
-    import os
-
-    return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"
