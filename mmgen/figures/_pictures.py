@@ -9,10 +9,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mmgen.artifacts import Dataset
+from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._material import Group
 from mmgen.figures._style import data_uri, figure_image
 from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
-from mmgen.figures.draws import Draws, differences, draw
+from mmgen.figures.draws import Draws, check_judge, differences, draw
 from mmgen.figures.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
 from mmgen.notation import UNKNOWN
@@ -80,6 +81,7 @@ class Session:
         judge: The judge, or None.
         sources: What draws for descriptions: the model's own q(z|y), fitted posteriors.
         priors: What draws without a description: p(z), learned q(z).
+        notices: What could not be opened, and what to do about it.
         concepts: uint8 [M, A], descriptions to draw, the most varied first; empty for a model without attributes.
         seed: Seed of every choice and draw.
     """
@@ -90,6 +92,7 @@ class Session:
     seed: int
     sources: list[Source] = field(default_factory=list)
     priors: list[Source] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     concepts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
 
     @property
@@ -113,7 +116,14 @@ def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
     from mmgen.loading import load
 
     model = load(group.model, device)
-    session = Session(group, model, load_classifier(group.judge, device) if group.judge else None, seed)
+    session = Session(group, model, None, seed)
+    if group.judge is not None:
+        try:
+            session.judge = load_classifier(group.judge, model.device)
+            check_judge(model, session.judge)
+        except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
+            session.judge = None
+            session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
     session.priors.append(Source(POSTERIORS["prior"], model, "prior", group.model))
     fitted = [load(path, device) for path in group.aggregates]
     for loaded in fitted:

@@ -69,6 +69,7 @@ def make_report(
         done = 0
         for group in material.groups:
             session = open_session(group, seed, device)
+            material.notices += session.notices
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
             for stage, drawn in _STAGES.items():
                 run[stage] = drawn(session)

@@ -129,6 +129,9 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
     assert out == "" and "data.h5 row 4" in err
     assert _mmgen("show", aggregate, "--json", "-o", tmp_path / "sheet.png") == 0
     assert json.loads(capfd.readouterr().out)["kind"] == "aggregate" and (tmp_path / "sheet.png").exists()
+    assert _mmgen("report", world / "flat-true.safetensors", world / "scores.jsonl", "-o", tmp_path / "r.html") == 0
+    out, err = capfd.readouterr()
+    assert out == f"{tmp_path / 'r.html'}\n" and (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
     assert _mmgen("show", tmp_path / "s.h5") == 0
     out, err = capfd.readouterr()
     assert out == "" and "verified" in err and "[bold]" not in err
