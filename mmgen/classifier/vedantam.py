@@ -34,6 +34,7 @@ class Vedantam(JudgeNetwork):
         # The paper does not say how weights start. PyTorch's own choice shrinks the signal at every layer.
         for layer in (self.first, self.second, self.hidden):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
+            assert layer.bias is not None
             nn.init.zeros_(layer.bias)
 
     def forward(self, images: Tensor) -> list[Tensor]:

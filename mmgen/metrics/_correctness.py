@@ -57,7 +57,7 @@ def correctness_score(
         posterior=posterior,
         given=queries.given,
         judge_accuracy=evaluation.judge.accuracy or None,
-        ids=evaluation.ids,
+        ids=evaluation.judged_ids,
         extra={
             "queries": len(queries),
             "images_per_query": judged.shape[1],

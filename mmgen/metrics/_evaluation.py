@@ -132,9 +132,13 @@ class Evaluation:
 
     @property
     def ids(self) -> dict[str, str]:
-        """Content ids of the files behind a score."""
-        ids = {self.loaded.header.kind: self.loaded.header.content_id, "dataset": self.dataset.header.content_id}
-        return ids | ({"judge": self._judge.content_id} if self._judge is not None else {})
+        """Content ids of the files behind a score without a judge."""
+        return {self.loaded.header.kind: self.loaded.header.content_id, "dataset": self.dataset.header.content_id}
+
+    @property
+    def judged_ids(self) -> dict[str, str]:
+        """Content ids of the files behind a score that a judge gave."""
+        return self.ids | {"judge": self.judge.content_id}
 
     def attributes_of(self, part: str) -> NDArray[np.uint8]:
         """Codes uint8 [N, A] of one part of the split."""

@@ -70,6 +70,6 @@ def _generated(evaluation: "Evaluation", posterior: str) -> Score:
         given=0,
         protocol="generated-text",
         judge_accuracy=evaluation.judge.accuracy or None,
-        ids=evaluation.ids,
+        ids=evaluation.judged_ids,
         extra={"by_attribute": dict(zip(evaluation.info.names, right.mean(0).tolist(), strict=True))},
     )

@@ -150,7 +150,7 @@ def _score(
         given=queries.given,
         protocol=evaluation.settings.protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
-        ids=evaluation.ids,
+        ids=evaluation.judged_ids,
         extra={
             "queries": len(queries),
             "images_per_query": judged.shape[1],

@@ -43,7 +43,7 @@ def test_member_keeps_its_promises(name: str, evaluation: Evaluation) -> None:
         assert math.isfinite(score.value)
         assert score.stderr is None or score.stderr >= 0
         assert score.n > 0
-        assert set(score.ids) >= {"model", "dataset"}
+        assert set(score.ids) == {"model", "dataset"} | ({"judge"} if member.judged else set())
         assert (score.judge_accuracy is not None) == member.judged
         json.dumps(score.to_json(), allow_nan=False)
     if member.per_posterior:
