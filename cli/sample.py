@@ -38,9 +38,7 @@ def sample_command(
             help="Where z comes from: prior, text, aggregate or true; by default what was fitted, else text.",
         ),
     ] = None,
-    mean: Annotated[
-        bool, typer.Option("--mean/--sampled", help="Show means of p(image | z), or draws from it.")
-    ] = True,
+    mean: Annotated[bool, typer.Option("--mean/--sampled", help="Show means of p(image|z), or draws from it.")] = True,
     judge: Annotated[
         Path | None,
         typer.Option(

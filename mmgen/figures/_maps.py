@@ -76,14 +76,14 @@ def _map_pictures(session: Session) -> list[Picture]:
     images = images.reshape(side, side, *images.shape[1:])
     info = session.model.attributes
     if info is not None and info.name in model.decoders:
-        coloured, how = _by_attribute(session, z), "coloured by p(y | z)"
+        coloured, how = _by_attribute(session, z), "coloured by p(y|z)"
     else:
         coloured = _nearest(session, z.cpu().numpy())
-        how = f"coloured by the nearest of {_MOST_IMAGES:,} training images, since the model has no p(y | z)"
+        how = f"coloured by the nearest of {_MOST_IMAGES:,} training images, since the model has no p(y|z)"
     return [
         picture(
             f"Latent map: {title}",
-            f"Mean of p(image | z) at {side} x {side} points z, {how}.",
+            f"Mean of p(image|z) at {side} x {side} points z, {how}.",
             latent_map(images, values.reshape(side, side, -1), names, _TILES),
         )
         for title, names, values in coloured
@@ -141,7 +141,7 @@ def _contour_pictures(session: Session) -> list[Picture]:
     found = [_concept(session, codes, *encoded, plane) for codes, encoded in zip(chosen, encodings, strict=True)]
     counts = " and ".join(f"{len(mean):,}" for mean, _ in encodings)
     caption = (
-        f"Dashed: true posterior, proportional to p(y | z) p(z), normalised on {_CELLS} x {_CELLS} points. "
+        f"Dashed: true posterior, proportional to p(y|z) p(z), normalised on {_CELLS} x {_CELLS} points. "
         f"Filled: {', '.join(found[0].filled)}. Dark and pale hold 50 % and 90 %. The aggregates mix the posteriors "
         f"of {counts} training images."
     )

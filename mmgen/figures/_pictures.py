@@ -240,5 +240,5 @@ def without_words(session: Session) -> list[Picture]:
         panels.append(Panel(name, images))
     grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))
     names = "; ".join(panel.title for panel in panels)
-    caption = f"{across * rows} images from each of: {names}. Shown: means of p(image | z). Seed {session.seed}."
+    caption = f"{across * rows} images from each of: {names}. Shown: means of p(image|z). Seed {session.seed}."
     return [picture("Without words", caption, grid)]

@@ -16,10 +16,10 @@ __all__ = ["FRAMES", "POSTERIORS", "choose_concepts", "comparison", "judge_note"
 
 POSTERIORS = {
     "prior": "p(z): prior",
-    "text": "q(z | y): the model's own",
-    "true": "q_true(z | y): fitted to the true posterior",
-    "aggregate": "q_agg(z | y): fitted to the aggregate",
-    "image": "q(z | x): of images",
+    "text": "q(z|y): the model's own",
+    "true": "q_true(z|y): fitted to the true posterior",
+    "aggregate": "q_agg(z|y): fitted to the aggregate",
+    "image": "q(z|x): of images",
 }
 """What each posterior is called in figures."""
 
@@ -62,10 +62,10 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
 def judge_note(accuracy: dict[str, float] | None) -> str:
     """What a reader must know about the frames: what the judge sees, and how often it is right itself."""
     if accuracy is None:
-        return "Shown: means of p(image | z). No judge looked at these images."
+        return "Shown: means of p(image|z). No judge looked at these images."
     mean = accuracy.get("mean")
     itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
-    return f"{FRAMES} Shown: means of p(image | z); the judge{itself} sees sampled images."
+    return f"{FRAMES} Shown: means of p(image|z); the judge{itself} sees sampled images."
 
 
 def comparison(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: str = "", note: str = "") -> Grid:

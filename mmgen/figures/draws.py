@@ -33,7 +33,7 @@ class Draws:
         seed: Seed of z and of the sampled pixels.
         asked: uint8 [Q, A], 255 where the description says nothing.
         means: E[image | z], float32 [Q, n, C, H, W]: what people look at.
-        sampled: Draws from p(image | z), float32 [Q, n, C, H, W]: what the judge looks at.
+        sampled: Draws from p(image|z), float32 [Q, n, C, H, W]: what the judge looks at.
         z: float32 [Q, n, D].
         judged: What the judge sees, uint8 [Q, n, A]; None without a judge.
     """

@@ -181,15 +181,23 @@ def _checked_wrong(wrong: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarr
     return wrong.astype(bool)
 
 
-def _captions(caption: str, remark: str, width: int) -> tuple[Lines, Lines]:
-    """Caption and red remark, set small enough that their longest words stay whole where that is readable."""
+def _captions(captions: Sequence[str], remarks: Sequence[str], width: int) -> list[tuple[Lines, Lines]]:
+    """Captions and red remarks, set small enough that their longest words stay whole where that is readable."""
+    words = {word for text in (*captions, *remarks) for word in text.split()}
     size = 17
-    while size > 13 and any(font(size).getlength(word) > width for word in f"{caption} {remark}".split()):
+    while size > 13 and any(font(size).getlength(word) > width for word in words):
         size -= 1
-    return (
-        Lines(wrap(caption, size, width, most=4), size, MUTED),
-        Lines(wrap(remark, size, width, most=3), size, WRONG),
-    )
+    return [
+        (Lines(wrap(caption, size, width, most=4), size, MUTED), Lines(wrap(remark, size, width, most=3), size, WRONG))
+        for caption, remark in zip(captions, remarks, strict=True)
+    ]
+
+
+def _columns(count: int) -> int:
+    """Columns for a grid about twice as wide as high, all rows full where that is near enough."""
+    wanted = math.sqrt(2 * count)
+    full = [n for n in range(1, count + 1) if count % n == 0 and 0.65 * wanted <= n <= 1.6 * wanted]
+    return min(full, key=lambda n: abs(n - wanted)) if full else math.ceil(wanted)
 
 
 def image_grid(
@@ -225,11 +233,8 @@ def image_grid(
     verdicts = _checked_wrong(wrong, (count,))
     pixels = _enlarge(to_bytes(images))
     width = pixels.shape[2]
-    columns = min(count, columns or max(1, math.ceil(math.sqrt(2 * count))))
-    below = [
-        _captions(caption, remark, width + 2 * FRAME)
-        for caption, remark in zip(captions or [""] * count, remarks or [""] * count, strict=True)
-    ]
+    columns = min(count, columns or _columns(count))
+    below = _captions(captions or [""] * count, remarks or [""] * count, width + 2 * FRAME)
     deepest = max(caption.height + remark.height for caption, remark in below)
     cells = _Cells(math.ceil(count / columns), columns, pixels.shape[1], width, deepest + 4 * bool(deepest))
     sheet = _sheet(cells.size[1], cells.size[0], title, note)

@@ -226,8 +226,8 @@ def _caption_of_lines(figure: Figure, concepts: Sequence[Concept], palette: Sequ
     handles: list[Line2D | Patch] = [
         Patch(color=colour, label=concept.name) for colour, concept in zip(palette, concepts, strict=True)
     ]
-    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1.8, label="true posterior p(z | y), 50 %"))
-    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1.0, label="true posterior p(z | y), 90 %"))
+    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1.8, label="true posterior p(z|y), 50 %"))
+    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1.0, label="true posterior p(z|y), 90 %"))
     handles.append(Patch(facecolor=INK, alpha=_SHADES[1], label="filled, 50 %"))
     handles.append(Patch(facecolor=INK, alpha=_SHADES[0], label="filled, 90 %"))
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=8)

@@ -93,7 +93,7 @@ def _picture(path: Path, channels: int) -> np.ndarray:
 
 
 def attribute_probabilities(loaded: "Loaded", images: np.ndarray, draws: int = 100, seed: int = 0) -> np.ndarray:
-    """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z | x).
+    """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z|x).
 
     Args:
         loaded: A model with a decoder of attributes.

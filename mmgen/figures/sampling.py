@@ -41,11 +41,11 @@ def sample_grid(
     Args:
         drawn: The images.
         info: The attributes' words; None for a model without attributes.
-        sampled: Show draws from p(image | z) instead of its means.
+        sampled: Show draws from p(image|z) instead of its means.
         accuracy: The judge's own, in percent.
     """
     images = drawn.sampled if sampled else drawn.means
-    what = "draws from p(image | z)" if sampled else "means of p(image | z)"
+    what = "draws from p(image|z)" if sampled else "means of p(image|z)"
     words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
     name = POSTERIORS.get(drawn.posterior, drawn.posterior)
     note = _note(drawn, what, accuracy)

@@ -86,6 +86,12 @@ def test_a_table_frames_each_panels_own_mistakes() -> None:
     assert (tops == tops[0, :, :1]).all()
 
 
+def test_rows_are_full_where_that_looks_right() -> None:
+    for count, expected in {1: 1, 2: 2, 12: 4, 16: 4, 24: 6, 32: 8, 7: 4}.items():
+        grid = image_grid(np.zeros((count, 1, 8, 8), np.uint8))
+        assert len({box[0] for box in grid.boxes}) == expected
+
+
 def test_pixels() -> None:
     assert to_bytes(np.array([[[0.0, 0.5, 1.0, 2.0, -1.0, np.nan]]])).tolist() == [
         [[v] * 3 for v in (0, 128, 255, 255, 0, 0)]
