@@ -1,7 +1,7 @@
 """What every way of composing posteriors offers, and the experts that they are composed from."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -65,23 +65,36 @@ class Inference(nn.Module, ABC):
     def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
         """q(z | given) [B, D]; only for what it answers."""
 
+    def infer_all(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
+        """q(z | given) [B, D] for several sets of modalities; members that share networks run each of them once."""
+        return [self.infer(batch, given) for given in queries]
+
     def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
         """q(z | given) [B, D].
 
         Raises:
             UsageError: The model has no such inference network, or the batch lacks a modality.
         """
-        missing = [name for name in given if name not in batch.values]
-        if missing:
-            raise UsageError(
-                f"the posterior given {' and '.join(given)} needs {missing[0]}, which the batch does not hold"
-            )
-        if not self.answers(given):
-            raise UsageError(
-                f"this model has no inference network for q(z | {', '.join(given)}); "
-                "fit one afterwards with mmgen fit-aggregate, or train with an objective that learns it"
-            )
-        return self.infer(batch, given)
+        return self.posteriors(batch, [given])[0]
+
+    def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
+        """q(z | given) [B, D] for each of several sets of modalities.
+
+        Raises:
+            UsageError: The model has no such inference network, or the batch lacks a modality.
+        """
+        for given in queries:
+            missing = [name for name in given if name not in batch.values]
+            if missing:
+                raise UsageError(
+                    f"the posterior given {' and '.join(given)} needs {missing[0]}, which the batch does not hold"
+                )
+            if not self.answers(given):
+                raise UsageError(
+                    f"this model has no inference network for q(z | {', '.join(given)}); "
+                    "fit one afterwards with mmgen fit-aggregate, or train with an objective that learns it"
+                )
+        return self.infer_all(batch, queries)
 
 
 def as_gaussian(raw: Tensor) -> DiagonalGaussian:

@@ -1,5 +1,7 @@
 """Product of experts: one per modality (one per attribute) and p(z), for any subset (WG Section 2)."""
 
+from collections.abc import Sequence
+
 from torch import Tensor, nn
 
 from mmgen.batch import Batch
@@ -26,10 +28,19 @@ class ProductOfExperts(Inference):
         return bool(given) and frozenset(given) <= self.names
 
     def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        votes: list[tuple[DiagonalGaussian, Tensor]] = []
-        for name in given:
-            if name == self._image:
-                votes.append((self.experts["image"](batch), batch.present[name]))
-            else:
-                votes += self.experts["attributes"](batch)
-        return product(votes, universal_expert(votes[0][0].mean))
+        return self.infer_all(batch, [given])[0]
+
+    def infer_all(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
+        votes = {name: self._votes(batch, name) for name in sorted({name for given in queries for name in given})}
+        found = []
+        for given in queries:
+            experts = [vote for name in given for vote in votes[name]]
+            found.append(product(experts, universal_expert(experts[0][0].mean)))
+        return found
+
+    def _votes(self, batch: Batch, name: str) -> list[tuple[DiagonalGaussian, Tensor]]:
+        """The Gaussian experts of one modality, each with its presence [B]."""
+        if name == self._image:
+            return [(self.experts["image"](batch), batch.present[name])]
+        votes: list[tuple[DiagonalGaussian, Tensor]] = self.experts["attributes"](batch)
+        return votes

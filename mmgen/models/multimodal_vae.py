@@ -4,7 +4,7 @@ References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import torch
@@ -66,6 +66,14 @@ class MultimodalVAE(nn.Module):
         if not given or given == self.conditional_on:
             return DiagonalGaussian.standard(batch.size, self.latent_size, like=next(self.parameters()))
         return self.inference.posterior(batch, given)
+
+    def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
+        """Several posteriors of the same batch; networks that they share run once.
+
+        Raises:
+            UsageError: The model lacks an inference network.
+        """
+        return self.inference.posteriors(batch, queries)
 
     def log_prior(self, z: Tensor) -> Tensor:
         """log p(z), z [..., D] -> [...], nats; p(z) = N(0, I)."""

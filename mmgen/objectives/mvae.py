@@ -6,12 +6,13 @@ References:
 
 from typing import Annotated
 
+import torch
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Objective, prior_kl, warmup
 
 __all__ = ["Mvae"]
 
@@ -43,13 +44,22 @@ class Mvae(Objective):
         weights = {"image": self.image_weight, "attributes": self.attributes_weight}
         terms = {}
         value = batch.values["image"].new_zeros(batch.size)
-        for given in (("image", "attributes"), ("image",), ("attributes",)):
-            q = model.posterior(batch, given)
+        queries = (("image", "attributes"), ("image",), ("attributes",))
+        posteriors = model.posteriors(batch, queries)
+        z = [q.sample() for q in posteriors]
+        for name, weight in weights.items():
+            # Each decoder runs once, on the draws of all posteriors that it answers for.
+            asked = [number for number, given in enumerate(queries) if name in given]
+            found = model.log_likelihood(name, torch.stack([z[number] for number in asked]), batch)
+            for number, term in zip(asked, found, strict=True):
+                value = value + weight * term
+                terms[f"log p({name}|z){_suffix(queries[number])}"] = term
+        for given, q in zip(queries, posteriors, strict=True):
             kl = prior_kl(q)
             value = value - scale * kl
-            suffix = "" if len(given) == 2 else f", {given[0]} alone"
-            for name, term in expected_log_likelihood(model, batch, q, given).items():
-                value = value + weights[name] * term
-                terms[f"log p({name}|z){suffix}"] = term
-            terms[f"kl{suffix}"] = kl
+            terms[f"kl{_suffix(given)}"] = kl
         return Bound(value, terms, is_bound=False)
+
+
+def _suffix(given: tuple[str, ...]) -> str:
+    return "" if len(given) == 2 else f", {given[0]} alone"

@@ -242,7 +242,9 @@ class _Run:
         value, terms = self.module(batch.values, batch.present, step)
         self.fabric.backward(-value.mean())
         parameters = [p for group in self.optimizer.param_groups for p in group["params"] if p.grad is not None]
-        norm = torch.nn.utils.clip_grad_norm_(parameters, settings.gradient_clip or math.inf)
+        norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
+        if settings.gradient_clip is not None:
+            torch.nn.utils.clip_grads_with_norm_(parameters, settings.gradient_clip, norm)
         figures = {"bound": value.mean(), **{name: term.mean() for name, term in terms.items()}, "gradient norm": norm}
         guard.add(step, figures)  # on a CPU before the update, so that a NaN never reaches the weights
         self.optimizer.step()
