@@ -46,11 +46,11 @@ def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[s
     return [(name, list(info.values[a]), table[:, a, : sizes[a]]) for a, name in enumerate(info.names)]
 
 
-def _nearest(session: Session, z: np.ndarray) -> list[tuple[str, list[str], np.ndarray]]:
-    """The label of the training image that maps closest to each z (VE Fig. 7a), for models without p(y|z)."""
+def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str], np.ndarray]], int]:
+    """The label of the training image that maps closest to each z (VE Fig. 7a), and how many images were searched."""
     info, image = session.model.attributes, session.model.image
     if info is None or image is None or session.group.dataset is None:
-        return []
+        return [], 0
     with Dataset.open(session.group.dataset) as data:
         rows = data.split(session.model.settings.data.split, "train")[:_MOST_IMAGES]
         pixels = data.read_image(image.name, rows).astype(np.float32) / data.images[image.name].scale
@@ -62,7 +62,7 @@ def _nearest(session: Session, z: np.ndarray) -> list[tuple[str, list[str], np.n
         words = list(info.values[a])
         hot = np.eye(len(words) + 1)[np.minimum(codes[closest, a], len(words))][:, : len(words)]
         found.append((name, words, hot))
-    return found
+    return found, len(rows)
 
 
 def _map_pictures(session: Session) -> list[Picture]:
@@ -78,8 +78,8 @@ def _map_pictures(session: Session) -> list[Picture]:
     if info is not None and info.name in model.decoders:
         coloured, how = _by_attribute(session, z), "coloured by p(y|z)"
     else:
-        coloured = _nearest(session, z.cpu().numpy())
-        how = f"coloured by the nearest of {_MOST_IMAGES:,} training images, since the model has no p(y|z)"
+        coloured, searched = _nearest(session, z.cpu().numpy())
+        how = f"coloured by the nearest of {searched:,} training images, since the model has no p(y|z)"
     return [
         picture(
             f"Latent map: {title}",

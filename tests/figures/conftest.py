@@ -100,7 +100,7 @@ def _dataset(path: Path) -> None:
         writer.add_splits("iid", train=np.arange(100), val=np.arange(100, 120), test=np.arange(120, 160))
 
 
-def _train(dataset: Path, out: Path, objective: str, latent_size: int) -> None:
+def _train(dataset: Path, out: Path, objective: dict[str, Any], latent_size: int) -> None:
     from mmgen.artifacts import Dataset
     from mmgen.training.model_run import complete_settings, train_model
 
@@ -111,7 +111,7 @@ def _train(dataset: Path, out: Path, objective: str, latent_size: int) -> None:
             "image_network": {"name": "strided", "channels": [4, 4]},
             "attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8},
         },
-        "objective": {"name": objective},
+        "objective": objective,
         "training": {"steps": 4, "batch": 16, "log_every": 1, "validate_every": 2, "device": "cpu"},
     }
     with Dataset.open(dataset) as data:
@@ -157,7 +157,7 @@ def score(metric: str, value: float, given: int, posterior: str, ids: dict[str, 
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with everything that a project accumulates, tiny and hardly trained: data.h5, judge.safetensors; flat
     (2-D latents, from images) with its aggregates flat-true, flat-aggregate, flat-aggregate-nothing; telbo (3-D); cvae;
-    and scores.jsonl of flat."""
+    blind (2-D, images alone); and scores.jsonl of flat."""
     folder = tmp_path_factory.mktemp("world")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -165,7 +165,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _dataset(data)
     _judge(data, folder / "judge.safetensors")
     for name, objective, size in (("flat", "elbo", 2), ("telbo", "telbo", 3), ("cvae", "cvae", 2)):
-        _train(data, folder / f"{name}.safetensors", objective, size)
+        _train(data, folder / f"{name}.safetensors", {"name": objective}, size)
+    _train(data, folder / "blind.safetensors", {"name": "elbo", "modalities": ["image"]}, 2)
     for target, given in (("true", "attributes"), ("aggregate", "attributes"), ("aggregate", "nothing")):
         _fit(folder / "flat.safetensors", data, target, given)
     true = {"aggregate": read_header(folder / "flat-true.safetensors").content_id}

@@ -132,6 +132,13 @@ def test_scores_and_logs_alone_make_a_page(world: Path, tmp_path: Path) -> None:
     assert "Only numbers" in page.text and "91.0 ± 0.5" in page.text and "Log alone" in page.text
 
 
+def test_a_model_of_images_alone_is_mapped_by_its_nearest_images(world: Path, tmp_path: Path) -> None:
+    """VE Fig. 7a: without p(y|z), a point has the colour of the training image that maps closest to it."""
+    text = Page(make_report([world / "blind.safetensors"], tmp_path / "r.html").run().read_text()).text
+    assert "Latent map: parity" in text and "Latent map: magnitude" in text
+    assert "coloured by the nearest of 100 training images" in text
+
+
 def test_what_a_report_cannot_show_is_named(world: Path, tmp_path: Path) -> None:
     stranger = tmp_path / "notes.txt"
     stranger.write_text("hello")
