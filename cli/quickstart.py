@@ -35,7 +35,7 @@ class Size:
     draws: int
 
 
-FULL = Size(copies=40, judge_steps=2500, train_steps=3000, fit_steps=2000, draws=24)
+FULL = Size(copies=40, judge_steps=1500, train_steps=7000, fit_steps=1000, draws=24)
 QUICK = Size(copies=4, judge_steps=150, train_steps=150, fit_steps=100, draws=2)
 
 
@@ -56,7 +56,7 @@ class Stage:
 def stages(size: Size, seed: int) -> list[Stage]:
     """All commands, in order; the paths in them are relative to the folder that they run in."""
     fit = f"--steps {size.fit_steps} --seed {seed}"
-    measure = f"--metric correctness --metric coverage --draws {size.draws} --seed {seed} --json"
+    measure = f"--metric correctness --metric coverage --given-count 4,3 --draws {size.draws} --seed {seed} --json"
     words = f"--given 'digit=3 scale=big location=top-left' --seed {seed}"
     return [
         Stage(

@@ -65,7 +65,7 @@ def judge_note(accuracy: dict[str, float] | None) -> str:
         return "Shown: means of p(image|z). No judge looked at these images."
     mean = accuracy.get("mean")
     itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
-    return f"{FRAMES} Shown: means of p(image|z); the judge{itself} sees sampled images."
+    return f"{FRAMES} Shown: means of p(image|z); the judge{itself} sees sampled pixels if data are binary, else these."
 
 
 def comparison(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: str = "", note: str = "") -> Grid:

@@ -33,7 +33,8 @@ class Draws:
         seed: Seed of z and of the sampled pixels.
         asked: uint8 [Q, A], 255 where the description says nothing.
         means: E[image | z], float32 [Q, n, C, H, W]: what people look at.
-        sampled: Draws from p(image|z), float32 [Q, n, C, H, W]: what the judge looks at.
+        sampled: Draws from p(image|z), float32 [Q, n, C, H, W]: what the judge looks at where the data are binary;
+            elsewhere it looks at the means, since grey levels of the data are no draws of a Bernoulli variable.
         z: float32 [Q, n, D].
         judged: What the judge sees, uint8 [Q, n, A]; None without a judge.
     """
@@ -134,7 +135,7 @@ def draw(
         count: Images for each description, n.
         posterior: One of ``loaded.posteriors``.
         seed: Seed.
-        judge: Looks at the sampled images.
+        judge: Looks at the images, as it does in metrics: sampled where the data are binary, else means.
 
     Raises:
         UsageError: The model has no such posterior, or the judge has other attributes.
@@ -161,7 +162,8 @@ def draw(
             means, sampled = _decode(loaded, z, row, pixels)
             parts.append((means, sampled, z.float().cpu().numpy()))
             if judge is not None:
-                judged.append(judge.predict(torch.from_numpy(sampled)).cpu().numpy())
+                seen = sampled if loaded.image is not None and loaded.image.layout == "bits" else means
+                judged.append(judge.predict(torch.from_numpy(seen)).cpu().numpy())
     means, sampled, latent = (np.stack(arrays) for arrays in zip(*parts, strict=True))
     return Draws(posterior, seed, codes, means, sampled, latent, np.stack(judged) if judged else None)
 
