@@ -32,15 +32,16 @@ def test_contract(name: str, shape: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("name", mmgen.networks.names())
 def test_misspelt_settings_are_refused(name: str) -> None:
-    with pytest.raises(Exception, match="unexpected|Unexpected"):
+    with pytest.raises(Exception, match=r"(?i)unexpected"):
         mmgen.networks.get(name)(chanels=(8,))
 
 
 @pytest.mark.parametrize("name", ["strided", "dcgan"])
 def test_sides_that_do_not_fit_are_named(name: str) -> None:
-    with pytest.raises(SettingsError, match="30x30|7x7"):
-        network = mmgen.networks.get(name)()
-        network.decoder(4, (1, 30, 30) if name == "strided" else (1, 7, 7))
+    network = mmgen.networks.get(name)()
+    side = 30 if name == "strided" else 7
+    with pytest.raises(SettingsError, match=f"{side}x{side}"):
+        network.decoder(4, (1, side, side))
 
 
 def test_coordinates_equal_those_of_torch() -> None:
