@@ -1,9 +1,11 @@
 """``mmgen quickstart``: its commands can be typed, its table says what was measured, its failures are honest."""
 
+import re
 import shlex
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +13,7 @@ from cli import quickstart
 from cli._main import command_names, load_command
 from mmgen.errors import MmgenError
 
+ROOT = Path(__file__).resolve().parents[2]
 SCORE = {
     "metric": "correctness",
     "posterior": "true",
@@ -81,3 +84,11 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
     assert (tmp_path / "q" / quickstart.PICTURE).exists()
     assert "q_agg(z | words)" in done.stderr
     assert all(f"$ {stage.typed}" in done.stderr for stage in quickstart.stages(quickstart.QUICK, 0))
+    # The README's Python example, on what was just made.
+    (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
+    path = tmp_path / "q" / "aggregate.safetensors"
+    made: dict[str, Any] = {}
+    exec(re.sub(r"load\(.*?\)", f"load({str(path)!r})", example), made)
+    assert made["images"].shape == (16, 1, 32, 32)
+    assert made["posterior"].mean.shape == (16, 12)
+    assert made["score"].unit == "nats"
