@@ -8,7 +8,7 @@ from pydantic import Field
 
 import mmgen.objectives
 from mmgen.artifacts import Dataset, Header, read_checkpoint, reference, write_checkpoint
-from mmgen.config import Settings, build_member, plain, validate
+from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, MmgenError
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, ModelSettings
 from mmgen.models.build import build_model
@@ -59,7 +59,8 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     Raises:
         SettingsError: Names all wrong keys and values.
     """
-    settings = validate(ExperimentSettings, values)
+    # Settings of an objective without its name are those of the default one.
+    settings = validate(ExperimentSettings, merge({"objective": {"name": "elbo"}}, values))
     objective = settings.build_objective()
     name = settings.objective["name"]
     model = settings.model.model_copy(update={"inference": settings.model.inference or objective.default_inference})

@@ -13,7 +13,9 @@ import pytest
 
 from mmgen.artifacts import Dataset
 
-COMMAND = [sys.executable, "-c", "from cli._main import main; main()", "make-data"]
+# A shell starts background jobs with SIGINT ignored, and tests may run in one; a user's Ctrl-C meets the usual handler.
+_PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from cli._main import main; main()"
+COMMAND = [sys.executable, "-c", _PROGRAM, "make-data"]
 
 
 def run(*arguments: object, cwd: Path, **options) -> subprocess.CompletedProcess[str]:
