@@ -39,6 +39,7 @@ def train_classifier_command(
     seed: Seed = 0,
 ) -> None:
     """Train a judge: a classifier that says which attributes a picture shows, with its own held-out accuracy."""
+    from mmgen.artifacts import Dataset
     from mmgen.classifier import names
     from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, train_classifier
     from mmgen.config import validate
@@ -64,6 +65,8 @@ def train_classifier_command(
     )
     out = output or Path(f"{path.stem}-judge.safetensors")
     mode = "require" if resume else "never" if overwrite else "auto"
+    with Dataset.open(path):
+        pass  # a file that is no dataset is reported before any work
     accuracy = follow(train_classifier(path, out, settings, command_line(), mode))
     counts = {name: f"{right:,} of {accuracy.images[name]:,}" for name, right in accuracy.correct.items()}
     rows = [(name, f"{value:.2f} %", counts.get(name, "")) for name, value in accuracy.percent.items()]

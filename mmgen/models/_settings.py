@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from mmgen.config import Settings
 from mmgen.networks._attributes import AttributeNetwork
@@ -27,6 +27,12 @@ class ModelSettings(Settings):
     """Width of the layers that join features."""
     image_likelihood: str = "bernoulli"
     """p(image | z)."""
+
+    @field_validator("image_network")
+    @classmethod
+    def _named(cls, value: dict[str, Any]) -> dict[str, Any]:
+        """Settings without a name are those of the default family."""
+        return {"name": "strided", **value}
 
 
 class ImageDescription(Settings):
