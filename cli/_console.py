@@ -17,6 +17,7 @@ __all__ = ["follow", "is_first_process", "result", "say", "table"]
 T = TypeVar("T")
 
 _PLAIN_INTERVAL = 15.0  # seconds between progress lines where stderr is no terminal
+_NUMBERS = ("", *"+-0123456789")  # how the cell of a number begins
 _RATE_WINDOW = 30.0  # seconds that the rate and the time left are estimated from
 
 
@@ -44,14 +45,15 @@ def result(text: object) -> None:
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table for people, on stderr: the first column left-aligned, the others right-aligned."""
+    """A table for people, on stderr: numbers right-aligned, words left-aligned."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
 
     drawn = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
     for index, column in enumerate(columns):
-        drawn.add_column(column, justify="left" if index == 0 else "right", overflow="fold")
+        numbers = index > 0 and all(row[index][:1] in _NUMBERS for row in rows)
+        drawn.add_column(column, justify="right" if numbers else "left", overflow="fold")
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     _stderr().print(drawn, soft_wrap=False)

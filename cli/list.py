@@ -18,6 +18,7 @@ _ROOMS = {
     "inference": "mmgen.inference",
     "objective": "mmgen.objectives",
     "aggregate family": "mmgen.aggregates",
+    "judge network": "mmgen.classifier",
     "metric": "mmgen.metrics",
 }
 
@@ -52,12 +53,12 @@ def list_command(
     from mmgen.errors import UsageError
     from mmgen.registry import unknown_name
 
-    kinds = [*_ROOMS, "preset"]
-    wanted = kinds if kind is None else [kind.removesuffix("s")]
-    if wanted[0] == "aggregate-family" or wanted[0] == "family":
-        wanted = ["aggregate family"]
-    if wanted[0] not in kinds:
-        raise UsageError(unknown_name("kind", str(kind), kinds))
+    wanted = kinds = [*_ROOMS, "preset"]
+    if kind is not None:
+        one = kind.removesuffix("s").replace("-", " ")
+        wanted = [{"family": "aggregate family", "judge": "judge network"}.get(one, one)]
+        if wanted[0] not in kinds:
+            raise UsageError(unknown_name("kind", kind, kinds))
     members = [member for member in _members() if member["kind"] in wanted]
     for one in wanted:
         rows = [member for member in members if member["kind"] == one]
