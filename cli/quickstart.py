@@ -35,7 +35,7 @@ class Size:
     draws: int
 
 
-FULL = Size(copies=40, judge_steps=1500, train_steps=7000, fit_steps=1000, draws=24)
+FULL = Size(copies=40, judge_steps=1000, train_steps=5000, fit_steps=1000, draws=24)
 QUICK = Size(copies=4, judge_steps=150, train_steps=150, fit_steps=100, draws=2)
 
 
