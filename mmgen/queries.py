@@ -1,7 +1,7 @@
-"""Descriptions of concepts in words: ``digit=3 scale=big`` to attribute codes and back.
+"""Descriptions in words: ``digit=3 scale=big`` to attribute codes and back, captions to word codes and back.
 
 An attribute that the description does not mention is unknown, never a default: "big" means a big digit of any kind,
-orientation and place (VE Section 1 calls these abstract concepts).
+orientation and place (VE Section 1 calls these abstract concepts). A caption is a whole sentence: it is there or not.
 """
 
 import difflib
@@ -18,7 +18,20 @@ from mmgen.registry import unknown_name
 if TYPE_CHECKING:
     from mmgen.batch import Batch
 
-__all__ = ["ANYTHING", "Vocabulary", "batch_of_queries", "format_query", "format_values", "parse_query"]
+__all__ = [
+    "ANYTHING",
+    "TextVocabulary",
+    "Vocabulary",
+    "batch_of_captions",
+    "batch_of_queries",
+    "caption_of_codes",
+    "codes_of_caption",
+    "format_caption",
+    "format_query",
+    "format_values",
+    "parse_caption",
+    "parse_query",
+]
 
 ANYTHING = "anything"
 """The description that mentions no attribute."""
@@ -40,6 +53,25 @@ class Vocabulary(Protocol):
 
     @property
     def values(self) -> tuple[tuple[str, ...], ...]: ...
+
+
+class TextVocabulary(Protocol):
+    """What a caption is checked against; ``Dataset.texts[...]`` and a model's ``text`` are ones.
+
+    Attributes:
+        vocabulary: The V words; a word's code is its position, and V stands for "no word".
+        length: Most words in a caption, T.
+        slots: For each position the attribute that it spells, [T]; empty for free text.
+    """
+
+    @property
+    def vocabulary(self) -> tuple[str, ...]: ...
+
+    @property
+    def length(self) -> int: ...
+
+    @property
+    def slots(self) -> tuple[str, ...]: ...
 
 
 def _words(text: str) -> list[str]:
@@ -173,3 +205,129 @@ def batch_of_queries(codes: np.ndarray, name: str = "attributes", device: str = 
         {name: torch.from_numpy(values).to(device)},
         {name: torch.from_numpy(present).to(device)},
     )
+
+
+def _slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[tuple[str, tuple[str, ...]]]:
+    """For each position its attribute and the words that may stand there; empty where that is not known."""
+    if not info.slots or attributes is None or not set(info.slots) <= set(attributes.names):
+        return []
+    return [(slot, attributes.values[attributes.names.index(slot)]) for slot in info.slots]
+
+
+def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+    """Refuse words that do not exist, or that stand where another attribute is spelled."""
+    for position, word in enumerate(words):
+        slot, expected = slots[position] if position < len(slots) else ("", info.vocabulary)
+        if word in expected:
+            continue
+        where = f"word {position + 1} of the caption" + (f", {slot}," if slot else "")
+        if word not in info.vocabulary:
+            raise UsageError(unknown_name(where, word, expected))
+        raise UsageError(
+            f"{where} is '{word}', expected {' or '.join(expected) if len(expected) < 4 else ', '.join(expected)}: "
+            f"a caption reads {' '.join(info.slots)}"
+        )
+
+
+def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None = None) -> np.ndarray:
+    """Word codes of a caption such as "large red rubber cube left small blue metal sphere".
+
+    Args:
+        text: Words separated by spaces or commas, in lower or upper case; quotes hold words with spaces together.
+        info: The words, the longest caption, what each position spells.
+        attributes: The values of the attributes that the positions spell; with them a word at a wrong place is found.
+
+    Returns:
+        uint16 [T]; V after the last word.
+
+    Raises:
+        UsageError: A word does not exist (the nearest is suggested) or stands in a wrong place, or the number of words
+            is wrong.
+    """
+    folded = {word.casefold(): word for word in reversed(info.vocabulary)}
+    words = [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in _words(text)]
+    _check_words(words[: info.length], info, _slot_words(info, attributes))
+    if not (len(words) == info.length if info.slots else 0 < len(words) <= info.length):
+        expected = f"{info.length} ({' '.join(info.slots)})" if info.slots else f"1 to {info.length}"
+        raise UsageError(f"the caption '{text}' has {len(words)} words, expected {expected}")
+    codes = np.full(info.length, len(info.vocabulary), np.uint16)
+    codes[: len(words)] = [info.vocabulary.index(word) for word in words]
+    return codes
+
+
+def format_caption(codes: Sequence[int] | np.ndarray, info: TextVocabulary) -> str:
+    """The words of ``codes`` [T]; :func:`parse_caption` gives the codes back.
+
+    Raises:
+        UsageError: A code is outside the vocabulary.
+    """
+    plain, size = [int(code) for code in codes], len(info.vocabulary)
+    if any(not 0 <= code <= size for code in plain):
+        raise UsageError(f"caption got word codes {plain}, expected 0 to {size - 1} or {size} for no word")
+    return " ".join(_quoted(info.vocabulary[code]) for code in plain if code < size)
+
+
+def codes_of_caption(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
+    """What captions say, as attribute codes.
+
+    Args:
+        tokens: Word codes, integers [..., T].
+        info: Text whose positions spell attributes.
+        attributes: The attributes.
+
+    Returns:
+        uint8 [..., A]; ``UNKNOWN`` for attributes that the text does not spell, and where the word is none of theirs.
+    """
+    codes = np.full((*tokens.shape[:-1], len(attributes.names)), UNKNOWN, np.uint8)
+    for position, (slot, words) in enumerate(_slot_words(info, attributes)):
+        meaning = np.full(len(info.vocabulary) + 1, UNKNOWN, np.uint8)
+        for code, word in enumerate(words):
+            if word in info.vocabulary:
+                meaning[info.vocabulary.index(word)] = code
+        codes[..., attributes.names.index(slot)] = meaning[tokens[..., position]]
+    return codes
+
+
+def caption_of_codes(codes: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
+    """Captions that spell attribute codes; the inverse of :func:`codes_of_caption`.
+
+    Args:
+        codes: uint8 [..., A].
+        info: Text whose positions spell attributes.
+        attributes: The attributes.
+
+    Returns:
+        Word codes uint16 [..., T].
+
+    Raises:
+        UsageError: The text spells no attributes, or one that it spells is unknown.
+    """
+    slots = _slot_words(info, attributes)
+    if not slots:
+        raise UsageError("this text does not spell attributes, so they make no caption; give a caption instead")
+    tokens = np.zeros((*codes.shape[:-1], info.length), np.uint16)
+    for position, (slot, words) in enumerate(slots):
+        wanted = codes[..., attributes.names.index(slot)]
+        if (wanted == UNKNOWN).any():
+            raise UsageError(f"a caption says every word, got no {slot}; give all of: {' '.join(info.slots)}")
+        tokens[..., position] = np.array([info.vocabulary.index(word) for word in words], np.uint16)[wanted]
+    return tokens
+
+
+def batch_of_captions(tokens: np.ndarray, name: str = "text", device: str = "cpu") -> "Batch":
+    """A batch that holds captions and nothing else.
+
+    Args:
+        tokens: Word codes, integers [B, T] (or [T], taken as B = 1).
+        name: Name of the text modality.
+        device: Where the tensors go.
+
+    Returns:
+        Batch of one modality: codes int64 [B, T], all present.
+    """
+    import torch
+
+    from mmgen.batch import Batch
+
+    values = torch.from_numpy(np.atleast_2d(np.asarray(tokens)).astype(np.int64)).to(device)
+    return Batch({name: values}, {name: torch.ones(len(values), dtype=torch.bool, device=device)})

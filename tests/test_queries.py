@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
-from mmgen.queries import batch_of_queries, format_query, format_values, parse_query
+from mmgen.queries import (
+    batch_of_captions,
+    batch_of_queries,
+    caption_of_codes,
+    codes_of_caption,
+    format_caption,
+    format_query,
+    format_values,
+    parse_caption,
+    parse_query,
+)
 
 
 @dataclass(frozen=True)
@@ -97,3 +107,90 @@ def test_batch_masks_what_is_unknown() -> None:
     assert batch.present["attributes"].tolist() == [[True, False], [False, True]]
     assert batch.size == 2
     assert batch_of_queries(np.array([1, 2], np.uint8)).values["attributes"].shape == (1, 2)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    vocabulary: tuple[str, ...]
+    length: int
+    slots: tuple[str, ...] = ()
+
+
+_OBJECT = ("size", "colour", "shape")
+_VALUES = (("small", "large"), ("cyan", "red", "gray", "blue"), ("sphere", "cylinder", "cube"))
+# In the order of a caption, as two-objects has them; "extra" is an attribute that no word spells.
+SCENE = Words(
+    (*(f"{name}_1" for name in _OBJECT), "relation", *(f"{name}_2" for name in _OBJECT), "extra"),
+    (*_VALUES, ("right", "left"), *_VALUES, ("a", "b")),
+)
+CAPTION = Sentence(tuple(word for words in (*_VALUES, ("right", "left")) for word in words), 7, SCENE.names[:-1])
+FREE = Sentence(("Male", "Smiling", "Mouth Slightly Open", "-"), 3)
+
+
+def test_a_caption_in_words_and_back() -> None:
+    codes = parse_caption("large red cube left small blue sphere", CAPTION, SCENE)
+    assert codes.dtype == np.uint16
+    assert " ".join(CAPTION.vocabulary[code] for code in codes) == "large red cube left small blue sphere"
+    assert format_caption(codes, CAPTION) == "large red cube left small blue sphere"
+    assert parse_caption("Large RED cube, left; small blue sphere", CAPTION).tolist() == codes.tolist()
+
+
+def test_free_text_may_be_short_and_its_words_may_have_spaces() -> None:
+    codes = parse_caption("smiling 'Mouth Slightly Open'", FREE)
+    assert codes.tolist() == [1, 2, 4]
+    assert format_caption(codes, FREE) == "Smiling 'Mouth Slightly Open'"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "larg red cube left small blue sphere",
+            "unknown word 1 of the caption, size_1, 'larg': did you mean 'large'?",
+        ),
+        ("red large cube left small blue sphere", "word 1 of the caption, size_1, is 'red', expected small or large"),
+        ("large red left small blue sphere", "word 3 of the caption, shape_1, is 'left', expected sphere or cylinder"),
+        ("large red cube left small blue", "has 6 words, expected 7 (size_1 colour_1 shape_1 relation size_2"),
+        ("large red cube left small blue sphere cube", "has 8 words, expected 7"),
+        ("", "has 0 words, expected 7"),
+        ("large blu cube left small blue sphere", "did you mean 'blue'? Available: cyan, red, gray, blue"),
+    ],
+)
+def test_a_mistake_in_a_caption_is_found_where_it_is(text: str, expected: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse_caption(text, CAPTION, SCENE)
+    assert expected in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_free_text_refuses_too_many_words_and_unknown_ones() -> None:
+    with pytest.raises(UsageError, match=r"has 4 words, expected 1 to 3"):
+        parse_caption("Male Male Male Male", FREE)
+    with pytest.raises(UsageError, match=r"did you mean 'Smiling'\?"):
+        parse_caption("Male Smilling", FREE)
+    with pytest.raises(UsageError, match=r"got word codes \[0, 9\], expected 0 to 3 or 4 for no word"):
+        format_caption([0, 9], FREE)
+
+
+@given(st.data())
+def test_captions_and_attributes_say_the_same(data: st.DataObject) -> None:
+    codes = [data.draw(st.integers(0, len(words) - 1)) for words in SCENE.values[:-1]]
+    tokens = caption_of_codes(np.array([[*codes, 1]], np.uint8), CAPTION, SCENE)
+    assert codes_of_caption(tokens, CAPTION, SCENE).tolist() == [[*codes, UNKNOWN]]
+    words = format_caption(tokens[0], CAPTION)
+    assert words.split() == [SCENE.values[a][code] for a, code in enumerate(codes)]
+    assert parse_caption(words, CAPTION, SCENE).tolist() == tokens[0].tolist()
+
+
+def test_a_misplaced_word_says_nothing_about_its_slot() -> None:
+    tokens = parse_caption("red large cube left small blue sphere", CAPTION)  # no attributes: nothing to check against
+    assert codes_of_caption(tokens, CAPTION, SCENE).tolist() == [UNKNOWN, UNKNOWN, 2, 1, 0, 3, 0, UNKNOWN]
+    with pytest.raises(UsageError, match="a caption says every word, got no shape_1"):
+        caption_of_codes(np.array([0, 0, UNKNOWN, 0, 0, 0, 0, 0], np.uint8), CAPTION, SCENE)
+    with pytest.raises(UsageError, match="does not spell attributes"):
+        caption_of_codes(np.zeros(8, np.uint8), FREE, SCENE)
+
+
+def test_batch_of_captions_holds_them_whole() -> None:
+    batch = batch_of_captions(parse_caption("Male", FREE))
+    assert batch.values["text"].tolist() == [[0, 4, 4]] and batch.present["text"].tolist() == [True]
