@@ -9,48 +9,17 @@ References:
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import dataclass
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import ImageDraw
 
 from mmgen.errors import UsageError
-from mmgen.figures._style import INK, MUTED, RULE, WRONG, font, rgb
+from mmgen.figures._page import FRAME, GAP, MARGIN, TILE, Box, Grid, enlarge, frame_colour, paste, sheet, to_bytes
+from mmgen.figures._style import INK, MUTED, WRONG, font
 from mmgen.figures._text import Lines, wrap
 
-__all__ = ["Grid", "Panel", "frame_colour", "image_grid", "image_table", "to_bytes"]
-
-Box = tuple[int, int, int, int]
-
-TILE = 112
-"""Images are enlarged by a whole factor to about this many pixels; pages show them at half size, so they stay sharp."""
-FRAME = 7
-"""Pixels of frame around each image: filled red where the judge disagrees, else white with a hairline."""
-GAP = 10
-MARGIN = 24
-NARROWEST = 640
-"""Pixels that a title needs beside even the smallest grid."""
-
-
-@dataclass(frozen=True)
-class Grid:
-    """A finished picture.
-
-    Attributes:
-        image: RGB.
-        boxes: (left, top, right, bottom) of every image inside it, frames excluded, in the order given.
-    """
-
-    image: Image.Image
-    boxes: list[Box]
-
-    def save(self, path: Path) -> None:
-        """Write a PNG; a reader never sees half of it."""
-        from mmgen.artifacts import atomic_path
-
-        with atomic_path(path) as temporary:
-            self.image.save(temporary, format="png", optimize=True)
+__all__ = ["FRAME", "GAP", "Grid", "Panel", "frame_colour", "image_grid", "image_table", "to_bytes"]
 
 
 @dataclass(frozen=True)
@@ -68,32 +37,6 @@ class Panel:
     images: np.ndarray
     wrong: np.ndarray | None = None
     subtitle: str = ""
-
-
-def to_bytes(images: np.ndarray) -> np.ndarray:
-    """Images as RGB bytes.
-
-    Args:
-        images: [..., C, H, W] with one or three channels; float in [0, 1] (values outside are clipped) or uint8 0..255.
-
-    Returns:
-        uint8 [..., H, W, 3].
-
-    Raises:
-        UsageError: Neither one nor three channels.
-    """
-    if images.ndim < 3 or images.shape[-3] not in (1, 3):
-        raise UsageError(f"got images of shape {list(images.shape)}, expected [..., C, H, W] with 1 or 3 channels")
-    if images.dtype != np.uint8:
-        # NaN would cast to any byte: it shows as black, and the scores say the rest.
-        images = np.rint(np.clip(np.nan_to_num(images.astype(np.float32)), 0, 1) * 255).astype(np.uint8)
-    last = np.moveaxis(images, -3, -1)
-    return np.repeat(last, 3, axis=-1) if last.shape[-1] == 1 else last
-
-
-def frame_colour(wrong: bool) -> tuple[int, int, int]:
-    """The colour just outside an image's box: red where the judge disagrees, else the hairline's grey."""
-    return rgb(WRONG if wrong else RULE)
 
 
 @dataclass(frozen=True)
@@ -121,56 +64,6 @@ class _Cells:
         left = origin[0] + column * self.pitch[1] + FRAME
         top = origin[1] + row * self.pitch[0] + FRAME
         return left, top, left + self.width, top + self.height
-
-
-def _enlarge(images: np.ndarray) -> np.ndarray:
-    """uint8 [n, H, W, 3] enlarged by a whole factor, pixels kept square and sharp."""
-    factor = max(1, round(TILE / max(images.shape[1:3])))
-    return images.repeat(factor, axis=1).repeat(factor, axis=2)
-
-
-def _paste(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> None:
-    draw = ImageDraw.Draw(canvas)
-    left, top, right, bottom = box
-    if wrong:
-        draw.rectangle((left - FRAME, top - FRAME, right + FRAME - 1, bottom + FRAME - 1), fill=WRONG)
-    else:
-        draw.rectangle((left - 1, top - 1, right, bottom), outline=RULE)
-    canvas.paste(Image.fromarray(pixels), (left, top))
-
-
-@dataclass(frozen=True)
-class _Sheet:
-    """A white page with a title above and a note below its content."""
-
-    width: int
-    height: int
-    title: Lines
-    note: Lines
-    canvas: Image.Image = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        below = GAP + 4 + self.note.height if self.note.lines else 0
-        size = self.width + 2 * MARGIN, self.top + self.height + below + MARGIN
-        object.__setattr__(self, "canvas", Image.new("RGB", size, "white"))
-        draw = ImageDraw.Draw(self.canvas)
-        self.title.draw(draw, MARGIN, MARGIN - 4)
-        self.note.draw(draw, MARGIN, self.top + self.height + GAP + 4)
-
-    @property
-    def top(self) -> int:
-        """Where the content begins."""
-        return MARGIN + self.title.height + (GAP if self.title.lines else 0)
-
-
-def _sheet(width: int, height: int, title: str, note: str) -> _Sheet:
-    wide = max(width, NARROWEST if title or note else 0)
-    return _Sheet(
-        wide,
-        height,
-        Lines(wrap(title, 28, wide, bold=True), 28, INK, bold=True),
-        Lines(wrap(note, 20, wide), 20, MUTED),
-    )
 
 
 def _checked_wrong(wrong: np.ndarray | None, shape: tuple[int, ...]) -> np.ndarray:
@@ -209,6 +102,7 @@ def image_grid(
     wrong: np.ndarray | None = None,
     title: str = "",
     note: str = "",
+    tile: int = TILE,
 ) -> Grid:
     """Images row by row.
 
@@ -220,6 +114,7 @@ def image_grid(
         wrong: Bool [n]; True frames the image red.
         title: What the picture shows.
         note: How it was made: number, seed, judge.
+        tile: About how wide each image becomes, in pixels; captions that are sentences want more.
 
     Raises:
         UsageError: No images, or lengths that do not match.
@@ -231,24 +126,24 @@ def image_grid(
         if texts is not None and len(texts) != count:
             raise UsageError(f"got {len(texts)} {what}, expected {count}, one for each image")
     verdicts = _checked_wrong(wrong, (count,))
-    pixels = _enlarge(to_bytes(images))
+    pixels = enlarge(to_bytes(images), tile)
     width = pixels.shape[2]
     columns = min(count, columns or _columns(count))
     below = _captions(captions or [""] * count, remarks or [""] * count, width + 2 * FRAME)
     deepest = max(caption.height + remark.height for caption, remark in below)
     cells = _Cells(math.ceil(count / columns), columns, pixels.shape[1], width, deepest + 4 * bool(deepest))
-    sheet = _sheet(cells.size[1], cells.size[0], title, note)
-    draw = ImageDraw.Draw(sheet.canvas)
+    page = sheet(cells.size[1], cells.size[0], title, note)
+    draw = ImageDraw.Draw(page.canvas)
     boxes = []
     for index in range(count):
-        box = cells.box(index // columns, index % columns, (MARGIN, sheet.top))
-        _paste(sheet.canvas, pixels[index], box, bool(verdicts[index]))
+        box = cells.box(index // columns, index % columns, (MARGIN, page.top))
+        paste(page.canvas, pixels[index], box, bool(verdicts[index]))
         under = box[3] + FRAME + 2
         for text in below[index]:
             text.draw(draw, box[0] - FRAME, under, centred_in=width + 2 * FRAME)
             under += text.height
         boxes.append(box)
-    return Grid(sheet.canvas, boxes)
+    return Grid(page.canvas, boxes)
 
 
 def _labels(labels: Sequence[str]) -> list[Lines]:
@@ -288,7 +183,7 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
     blocks = []
     for panel in panels:
         rows, n = panel.images.shape[:2]
-        pixels = _enlarge(to_bytes(panel.images.reshape(rows * n, *panel.images.shape[2:])))
+        pixels = enlarge(to_bytes(panel.images.reshape(rows * n, *panel.images.shape[2:])))
         blocks.append((pixels, _Cells(rows, n, *pixels.shape[1:3]), _checked_wrong(panel.wrong, (rows, n))))
     labels = _labels(row_labels)
     label_width = max(label.width for label in labels) + 2 * GAP
@@ -296,19 +191,19 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
     head_height = max(a.height for a, _ in heads) + max(b.height for _, b in heads) + GAP
     between = 4 * GAP
     width = label_width + sum(cells.size[1] for _, cells, _ in blocks) + between * (len(blocks) - 1)
-    sheet = _sheet(width, head_height + blocks[0][1].size[0], title, note)
-    draw = ImageDraw.Draw(sheet.canvas)
-    top = sheet.top + head_height
+    page = sheet(width, head_height + blocks[0][1].size[0], title, note)
+    draw = ImageDraw.Draw(page.canvas)
+    top = page.top + head_height
     for row, label in enumerate(labels):
         middle = top + row * blocks[0][1].pitch[0] + (blocks[0][1].pitch[0] - GAP - label.height) // 2
         label.draw(draw, MARGIN, middle)
     boxes, left = [], MARGIN + label_width
     for (pixels, cells, verdicts), (head, subhead) in zip(blocks, heads, strict=True):
-        head.draw(draw, left, sheet.top)
-        subhead.draw(draw, left, sheet.top + max(other.height for other, _ in heads))
+        head.draw(draw, left, page.top)
+        subhead.draw(draw, left, page.top + max(other.height for other, _ in heads))
         for index in range(cells.rows * cells.columns):
             row, column = divmod(index, cells.columns)
             boxes.append(cells.box(row, column, (left, top)))
-            _paste(sheet.canvas, pixels[index], boxes[-1], bool(verdicts[row, column]))
+            paste(page.canvas, pixels[index], boxes[-1], bool(verdicts[row, column]))
         left += cells.size[1] + between
-    return Grid(sheet.canvas, boxes)
+    return Grid(page.canvas, boxes)
