@@ -86,9 +86,9 @@ def make_data_command(
     settings = {key: value for key, value in given.items() if value is not None}
     chosen = validate(data_recipes.get(recipe), settings | parse_assignments(assignments or []))
     path = output or Path(f"{recipe}.h5")
-    fetching = chosen.fetch()
-    if fetching is not None:
-        follow(fetching)
+    preparing = chosen.prepare()
+    if preparing is not None:
+        follow(preparing)
     with _tidy_when_terminated():
         follow(chosen.make(path, seed=seed, workers=workers, command=command_line()))
     result(path)

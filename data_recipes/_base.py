@@ -17,16 +17,20 @@ from numpy.typing import NDArray
 from mmgen.config import Settings
 from mmgen.progress import Work
 
-__all__ = ["Recipe", "Rows", "in_order"]
+__all__ = ["Recipe", "Rows", "Workers", "in_order"]
+
+Workers = int | str | None
+"""Processes on this machine, all cores by default; or the address of a Dask scheduler, whose workers do the work."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Some consecutive examples as they are stored, by name: images (packed if bits), attribute codes, factors."""
+    """Some consecutive examples as they are stored, by name: images (packed if bits), codes, factors, words."""
 
     images: dict[str, NDArray[np.uint8]]
     attributes: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
     factors: dict[str, NDArray[Any]] = field(default_factory=dict)
+    texts: dict[str, NDArray[np.uint16]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(next(iter(self.images.values())))
@@ -35,31 +39,37 @@ class Rows:
 class Recipe(Settings, ABC):
     """How one dataset is made; its fields are the dataset's settings (and become options of ``mmgen make-data``)."""
 
-    def fetch(self) -> Work[Path] | None:
-        """The download that has to happen before :meth:`make`; None where nothing is missing."""
+    def prepare(self) -> Work[Any] | None:
+        """What has to happen once before :meth:`make`, a download or a compilation; None where nothing is missing."""
         return None
 
     @abstractmethod
     def make(
-        self, path: Path, *, seed: int = 0, workers: int | None = None, chunk: int = 2048, command: str = ""
+        self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         """Make the dataset file; the work's unit is the example and its result is ``path``.
 
         Args:
             path: File to write; it appears only when complete.
             seed: All randomness comes from this number.
-            workers: Processes; all cores by default. Neither workers nor chunk changes the content.
+            workers: Processes here, or a Dask scheduler's address. Neither workers nor chunk changes the content.
             chunk: Examples that a worker renders at a time.
             command: The command line to record in the file.
 
         Raises:
             DataError: The sources are missing or malformed.
             ArtifactError: The file cannot be written (raised as the work is done).
+            MmgenError: The Dask cluster cannot be used (likewise).
         """
 
 
-def in_order(render: Callable[..., Rows], calls: Iterable[tuple[Any, ...]], workers: int | None) -> Iterator[Rows]:
+def in_order(render: Callable[..., Rows], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[Rows]:
     """Results of ``render(*call)`` for each call, in the order of the calls, computed by several processes."""
+    if isinstance(workers, str):
+        from data_recipes._cluster import on_cluster
+
+        yield from on_cluster(render, calls, workers)
+        return
     import joblib
 
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.

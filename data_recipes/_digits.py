@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from data_recipes._base import Recipe, Rows, in_order
+from data_recipes._base import Recipe, Rows, Workers, in_order
 from data_recipes._render import binarise, pack
 from data_recipes._sources import Digits, Source, fetch_digits, read_digits
 from data_recipes._splits import Parts, by_group
@@ -82,7 +82,7 @@ class DigitRecipe(Recipe):
             seed: Seed of the dataset.
         """
 
-    def fetch(self) -> Work[Path] | None:
+    def prepare(self) -> Work[Path] | None:
         return fetch_digits(self.source, self.mnist)
 
     def rows(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], indices: NDArray[np.int64], seed: int) -> Rows:
@@ -93,7 +93,7 @@ class DigitRecipe(Recipe):
         return Rows({"image": stored}, {"attributes": attributes}, factors)
 
     def make(
-        self, path: Path, *, seed: int = 0, workers: int | None = None, chunk: int = 2048, command: str = ""
+        self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         digits = read_digits(self.source, self.mnist)
         size = self.number or len(digits) * self.copies

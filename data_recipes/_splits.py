@@ -1,4 +1,4 @@
-"""Division of a dataset's images into train, val and test, 85 / 5 / 10 % as VE App. A.2."""
+"""Division of a dataset's images into train, val and test, 85 / 5 / 10 % as VE App. A.2 unless told otherwise."""
 
 from typing import Any
 
@@ -15,17 +15,21 @@ Parts = dict[str, NDArray[np.int64]]
 _TRAIN, _VAL = 0.85, 0.05
 
 
-def by_group(groups: NDArray[Any], n_groups: int, seed: int, name: str) -> Parts:
-    """Divide the groups 0 .. n_groups - 1 at random 85 / 5 / 10 %; an image goes where its group goes.
+def by_group(
+    groups: NDArray[Any], n_groups: int, seed: int, name: str, *, train: float = _TRAIN, val: float = _VAL
+) -> Parts:
+    """Divide the groups 0 .. n_groups - 1 at random; an image goes where its group goes.
 
     Args:
         groups: Group of each image [N]; images of one group are never separated.
         n_groups: Number of groups that are divided, whether or not all of them have images.
         seed: Seed of the dataset.
         name: The scheme's name, so that schemes differ.
+        train: Share of the groups.
+        val: Likewise; the rest is test.
     """
     order = shuffled(seed, f"split {name}", n_groups)
-    first, second = round(_TRAIN * n_groups), round((_TRAIN + _VAL) * n_groups)
+    first, second = round(train * n_groups), round((train + val) * n_groups)
     part_of_group = np.empty(n_groups, np.uint8)
     for code, members in enumerate((order[:first], order[first:second], order[second:])):
         part_of_group[members] = code

@@ -1,0 +1,102 @@
+"""Captions of scenes: which relations hold between two objects, and which true sentence is said.
+
+A caption of two objects has nine words, ``size colour material shape relation size colour material shape``; either
+object may come first and either true relation may be named (Cremer & Kushman, 2018, Section 5.2, "CK"). A caption of
+one object has the four words of its looks.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._scenes import Scenes, Words, ground_axes
+from data_recipes._streams import Bits, bits, choice
+
+__all__ = [
+    "NO_RELATION", "RELATIONS", "Captions", "attribute_words", "compose", "draw_captions", "relations", "vocabulary",
+]  # fmt: skip
+
+Bytes = NDArray[np.uint8]
+
+RELATIONS = ("right", "left", "front", "behind")
+"""By code; the opposite of code r is r ^ 1. "A left B": A is to the left of B as the camera sees it."""
+
+NO_RELATION = 255
+"""Code where neither of two opposite relations holds; drawn scenes always have one."""
+
+_THRESHOLD = 0.2  # displacement from which a relation holds
+
+# Slots of a scene's stream, between those of draw_scenes.
+_FIRST_SLOT, _SAID_SLOT = 32, 33
+
+
+@dataclass(frozen=True)
+class Captions:
+    """Captions of n scenes.
+
+    Attributes:
+        codes: Code [n, A] of each word among the values of its place, see :func:`attribute_words`.
+        horizontal: Relation [n] of the scenes' first object to the second, right or left; none for single objects.
+        depth: Likewise, front or behind.
+        first: Which object [n] the caption begins with, 0 or 1.
+    """
+
+    codes: Bytes
+    horizontal: Bytes
+    depth: Bytes
+    first: Bytes
+
+    def tokens(self, words: Words, objects: int) -> NDArray[np.uint16]:
+        """Code [n, T] of each word in the whole vocabulary."""
+        index = {word: code for code, word in enumerate(vocabulary(words, objects))}
+        tables = [np.array([index[word] for word in values]) for values in attribute_words(words, objects).values()]
+        columns = [table[self.codes[:, place]] for place, table in enumerate(tables)]
+        return np.stack(columns, axis=1).astype(np.uint16)
+
+
+def attribute_words(words: Words, objects: int) -> dict[str, list[str]]:
+    """Words at each place of a caption, by the attribute that the place spells, in the caption's order."""
+    if objects == 1:
+        return {name: list(values) for name, values in words.items()}
+    first, second = ({f"{name}_{i}": list(values) for name, values in words.items()} for i in (1, 2))
+    return first | {"relation": list(RELATIONS)} | second
+
+
+def vocabulary(words: Words, objects: int) -> list[str]:
+    """All words of captions, each once."""
+    return [word for values in words.values() for word in values] + (list(RELATIONS) if objects == 2 else [])
+
+
+def relations(scenes: Scenes) -> tuple[Bytes, Bytes]:
+    """Horizontal and depth relation [n] of each scene's first object to its second."""
+    dx, dy = (values[:, 0].astype(np.float64) - values[:, 1] for values in (scenes.x, scenes.y))
+    found = []
+    for code, axis in zip((0, 2), ground_axes(scenes.camera), strict=True):
+        along = dx * axis[:, 0] + dy * axis[:, 1]
+        found.append(np.where(along > _THRESHOLD, code, np.where(along < -_THRESHOLD, code + 1, NO_RELATION)))
+    return found[0].astype(np.uint8), found[1].astype(np.uint8)
+
+
+def draw_captions(scenes: Scenes, keys: Bits) -> Captions:
+    """A caption of each scene, drawn from its stream among those that are true.
+
+    At least one relation must hold in every scene of two objects.
+    """
+    n, objects = scenes.x.shape
+    if objects == 1:
+        nothing = np.full(n, NO_RELATION, np.uint8)
+        return Captions(scenes.looks[:, 0], nothing, nothing, np.zeros(n, np.uint8))
+    horizontal, depth = relations(scenes)
+    first = choice(bits(keys, _FIRST_SLOT), 2)
+    say_depth = choice(bits(keys, _SAID_SLOT), 2) == 1
+    said = np.where((say_depth | (horizontal == NO_RELATION)) & (depth != NO_RELATION), depth, horizontal)
+    return compose(scenes, horizontal, depth, first, said)
+
+
+def compose(scenes: Scenes, horizontal: Bytes, depth: Bytes, first: Bytes, said: Bytes) -> Captions:
+    """Captions of two objects that begin with object ``first`` [n] and name ``said`` [n], a relation of 0 to 1."""
+    rows = np.arange(len(scenes))
+    relation = (said ^ first)[:, None]  # the opposite holds of the second object to the first
+    codes = np.concatenate([scenes.looks[rows, first], relation, scenes.looks[rows, 1 - first]], axis=1)
+    return Captions(codes.astype(np.uint8), horizontal, depth, first.astype(np.uint8))

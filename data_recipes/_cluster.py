@@ -1,0 +1,94 @@
+"""Work on a Dask cluster, through joblib's Dask back end."""
+
+import socket
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from mmgen.errors import MmgenError, UsageError
+
+if TYPE_CHECKING:
+    from data_recipes._base import Rows
+
+__all__ = ["on_cluster"]
+
+_PATIENCE = 20  # seconds for the scheduler to answer, and for a first worker to appear
+_WINDOW = 16  # calls per core whose results may wait to be taken
+
+
+def on_cluster(render: "Callable[..., Rows]", calls: Iterable[tuple[Any, ...]], address: str) -> "Iterator[Rows]":
+    """Results of ``render(*call)`` for each call, in the order of the calls, computed by the cluster's workers.
+
+    mmgen must be installed where the workers run.
+
+    Args:
+        render: What to do.
+        calls: Arguments.
+        address: Of the cluster's scheduler, such as ``tcp://host:8786``.
+
+    Raises:
+        UsageError: Dask is not installed, or the address is none.
+        MmgenError: The cluster cannot be reached, has no workers, or loses them.
+    """
+    import joblib
+
+    left = iter(calls)
+    with _client(address) as client, joblib.parallel_config("dask", client=client, wait_for_workers_timeout=_PATIENCE):
+        try:
+            # A window of calls at a time: writing their results may be slower than a large cluster makes them.
+            while window := list(islice(left, _WINDOW * max(1, sum(client.ncores().values())))):
+                parallel = joblib.Parallel(return_as="generator", batch_size=1)
+                with closing(parallel(joblib.delayed(render)(*call) for call in window)) as results:
+                    yield from results
+        except MmgenError:
+            raise
+        except TimeoutError:
+            raise MmgenError(
+                f"the Dask cluster at {address} has no workers: start some, dask worker {address} --nthreads 1"
+            ) from None
+        except _failures() as error:
+            raise MmgenError(
+                f"the Dask cluster at {address} failed ({_brief(error)}): look at the logs of its workers, "
+                "which need the same mmgen as this machine"
+            ) from None
+
+
+def _failures() -> tuple[type[BaseException], ...]:
+    """How the loss of workers or of the scheduler, or workers without mmgen, show themselves."""
+    from concurrent.futures import CancelledError
+
+    from distributed.client import FutureCancelledError
+    from distributed.comm import CommClosedError
+    from distributed.scheduler import KilledWorker
+
+    return CancelledError, FutureCancelledError, CommClosedError, KilledWorker, ImportError
+
+
+def _client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise UsageError(
+            "--scheduler needs Dask, which is not installed: pip install 'mmgen[dask]', or leave the option out"
+        ) from None
+    parts = urlsplit(address)
+    try:
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host = port = None
+    if parts.scheme not in ("tcp", "tls") or not host or not port:
+        raise UsageError(f"--scheduler got '{address}', expected what 'dask scheduler' prints: tcp://host:8786")
+    try:
+        # A plain connection first: a client that finds nobody complains for long, in many lines.
+        socket.create_connection((host, port), timeout=_PATIENCE).close()
+        return Client(address, timeout=_PATIENCE, set_as_default=False)
+    except OSError as error:
+        raise MmgenError(
+            f"no Dask scheduler answers at {address} ({_brief(error)}): check the address, or start one, dask scheduler"
+        ) from None
+
+
+def _brief(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).strip().split("\n")[0]

@@ -1,0 +1,232 @@
+"""Scenes: one or two objects on a floor, a camera and three lamps, drawn by the rules of CLEVR's generator.
+
+Everything about a scene is a draw from its own numbered stream (:mod:`data_recipes._streams`), rounded to float32. That
+is what the dataset's factors hold: they are exactly the scene that was rendered.
+
+References:
+    CLEVR: A Diagnostic Dataset for Compositional Language and Elementary Visual Reasoning (Johnson, Hariharan, van der
+    Maaten, Fei-Fei, Zitnick, Girshick, 2016), arXiv:1612.06890, Section 3 and its published generator
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._streams import Bits, bits, choice, uniform
+
+__all__ = [
+    "COLOURS", "LAMPS", "LOOKS", "SIZES", "VISIBLE_AT", "SceneArrays", "Scenes", "VisiblePixels", "Words",
+    "draw_scenes", "footprint", "ground_axes", "scene_arrays",
+]  # fmt: skip
+
+Floats = NDArray[np.float32]
+
+Words = Mapping[str, tuple[str, ...]]
+"""Words of each of an object's four attributes, in the order in which captions say them."""
+
+SceneArrays = dict[str, NDArray[Any]]
+"""n scenes as the renderers take them, see :func:`scene_arrays`."""
+
+VisiblePixels = Callable[[SceneArrays, int], NDArray[np.int64]]
+"""Pixels [n, objects] that show each object in an image of the given height and width."""
+
+SIZES = {"small": 0.35, "large": 0.7}
+"""Half extent of an object; it rests on the floor, so its centre is as high."""
+
+COLOURS = {
+    "cyan": (41, 208, 208),
+    "red": (173, 35, 35),
+    "gray": (87, 87, 87),
+    "blue": (42, 75, 215),
+    "yellow": (255, 238, 51),
+    "purple": (129, 38, 192),
+    "brown": (129, 74, 25),
+    "green": (29, 105, 20),
+}
+"""Reflectance times 255; CLEVR uses these sRGB bytes as linear values."""
+
+LOOKS: Words = {
+    "size": tuple(SIZES),
+    "colour": tuple(COLOURS),
+    "material": ("rubber", "metal"),
+    "shape": ("sphere", "cylinder", "cube"),
+}
+"""All that an object can look like."""
+
+CAMERA = (7.48113, -6.50764, 5.34367)
+_CAMERA_JITTER = 0.5  # uniform, to both sides of each coordinate
+
+LAMPS = {
+    "key": (6.44671, -2.90517, 4.25840),
+    "fill": (-4.67112, -4.01360, 3.01122),
+    "back": (-1.16850, 2.64602, 5.81574),
+}
+"""Where the three lamps are before jitter; they and the camera aim at the origin."""
+_LAMP_JITTER = 1.0
+
+_REACH = 3.0  # |x| and |y| of an object's centre
+_DISTANCE = 0.25  # least free floor between two objects
+_MARGIN = 0.4  # least displacement to the right or left, and to the front or behind
+_CUBE_ROUNDING = 0.19  # radius of a cube's edges in half extents
+
+VISIBLE_AT, _VISIBLE = 112, 25
+"""Each object shows at least 25 pixels of an image of this size (CLEVR: 200 at 320 x 240)."""
+
+# Draws of a scene, by slot of its stream; what belongs to objects takes one slot each.
+_LOOK_SLOT, _ROTATION_SLOT, _CAMERA_SLOT, _LAMP_SLOT = 0, 8, 10, 13
+_POSITION_SLOT = 64  # and four more for every attempt
+_MOST_ATTEMPTS = 100_000  # about one in three succeeds
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """n scenes, each of the same number of objects.
+
+    Attributes:
+        looks: Codes [n, objects, 4] of size, colour, material and shape.
+        x: Centres [n, objects] on the floor.
+        y: Likewise.
+        rotation: About the vertical [n, objects], radians.
+        camera: Positions [n, 3].
+        key: Positions [n, 3] of the key lamp.
+        fill: Of the fill lamp.
+        back: Of the back lamp.
+        visible: Pixels [n, objects] that show each object at 112 x 112.
+    """
+
+    looks: NDArray[np.uint8]
+    x: Floats
+    y: Floats
+    rotation: Floats
+    camera: Floats
+    key: Floats
+    fill: Floats
+    back: Floats
+    visible: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.looks)
+
+    def __getitem__(self, rows: slice) -> "Scenes":
+        return replace(self, **{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+
+def ground_axes(camera: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Directions "right" and "front" [n, 2] on the floor: the camera's axes with the floor's normal taken out.
+
+    Args:
+        camera: Positions [n, 3]; it looks at the origin and stands upright, not straight above.
+
+    Example:
+        >>> right, front = ground_axes(np.array([[0.0, -5.0, 3.0]]))
+        >>> right.tolist(), front.tolist()
+        ([[1.0, 0.0]], [[0.0, -1.0]])
+    """
+    x, y = camera[:, 0].astype(np.float64), camera[:, 1].astype(np.float64)
+    away = np.sqrt(x * x + y * y)
+    # 0 + ... turns -0 into 0.
+    return 0.0 + np.stack([-y / away, x / away], axis=1), 0.0 + np.stack([x / away, y / away], axis=1)
+
+
+def footprint(size: NDArray[np.float64], is_cube: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Radius of the circle around what an object of this half extent covers, whatever its rotation."""
+    corner = np.sqrt(2.0) * (1.0 - _CUBE_ROUNDING) + _CUBE_ROUNDING
+    return size * np.where(is_cube, corner, 1.0)
+
+
+def scene_arrays(scenes: Scenes, words: Words, keys: Bits) -> SceneArrays:
+    """Scenes as numbers that a renderer understands, all float64 unless said otherwise.
+
+    Args:
+        scenes: What to describe.
+        words: Words of the codes in ``scenes.looks``.
+        keys: Key [n] of each image's own noise.
+
+    Returns:
+        ``size`` [n, objects] half extents; ``colour`` [n, objects, 3] linear reflectance; ``metal`` [n, objects] bool;
+        ``shape`` [n, objects] int64, 0 sphere, 1 cylinder, 2 cube; ``x``, ``y``, ``rotation`` [n, objects]; ``camera``,
+        ``key``, ``fill``, ``back`` [n, 3]; ``seed`` [n] uint64.
+    """
+    size, colour, material, shape = (scenes.looks[..., column] for column in range(4))
+    numbers = {name: getattr(scenes, name).astype(np.float64) for name in ("x", "y", "rotation", "camera", *LAMPS)}
+    return numbers | {
+        "size": np.array([SIZES[word] for word in words["size"]])[size],
+        "colour": np.array([COLOURS[word] for word in words["colour"]])[colour] / 255.0,
+        "metal": np.array([word == "metal" for word in words["material"]])[material],
+        "shape": np.array([LOOKS["shape"].index(word) for word in words["shape"]])[shape],
+        "seed": keys,
+    }
+
+
+def draw_scenes(keys: Bits, objects: int, words: Words, visible_pixels: VisiblePixels) -> Scenes:
+    """Draw a scene from each stream.
+
+    Looks, rotations, camera and lamps are drawn once. Positions are redrawn, all together, until the objects keep their
+    distance, one clearly lies to the right of the other and one clearly in front, and each shows 25 pixels. Were whole
+    scenes redrawn, there would be too few small objects.
+
+    Args:
+        keys: Streams [n].
+        objects: 1 or 2.
+        words: What objects can look like; all are equally likely.
+        visible_pixels: The renderer's count.
+    """
+    n, each = len(keys), np.arange(objects)
+
+    def uniforms(slots: NDArray[Any], low: NDArray[Any] | float, high: NDArray[Any] | float) -> Floats:
+        u = uniform(bits(keys[:, None], slots))
+        return (low + (np.asarray(high) - low) * u).astype(np.float32)
+
+    def jittered(slot: int, centre: tuple[float, ...], jitter: float) -> Floats:
+        middle = np.array(centre)
+        return uniforms(slot + np.arange(3), middle - jitter, middle + jitter)
+
+    looks = [
+        choice(bits(keys[:, None], _LOOK_SLOT + 4 * each + column), len(some))
+        for column, some in enumerate(words.values())
+    ]
+    lamps = {name: jittered(_LAMP_SLOT + 3 * i, LAMPS[name], _LAMP_JITTER) for i, name in enumerate(LAMPS)}
+    scenes = Scenes(
+        looks=np.stack(looks, axis=-1),
+        x=np.zeros((n, objects), np.float32),
+        y=np.zeros((n, objects), np.float32),
+        rotation=uniforms(_ROTATION_SLOT + each, 0.0, 2.0 * np.pi),
+        camera=jittered(_CAMERA_SLOT, CAMERA, _CAMERA_JITTER),
+        **lamps,
+        visible=np.zeros((n, objects), np.int64),
+    )
+    _place(scenes, keys, words, visible_pixels)
+    return scenes
+
+
+def _place(scenes: Scenes, keys: Bits, words: Words, visible_pixels: VisiblePixels) -> None:
+    """Fill in positions and visible pixels."""
+    objects = scenes.x.shape[1]
+    arrays = scene_arrays(scenes, words, keys)
+    reach = footprint(arrays["size"], arrays["shape"] == 2).sum(axis=1)
+    right, front = ground_axes(scenes.camera)
+    open_rows = np.arange(len(scenes))
+    for attempt in range(_MOST_ATTEMPTS):
+        slots = _POSITION_SLOT + 4 * attempt + np.arange(2 * objects)
+        drawn = uniform(bits(keys[open_rows, None], slots))
+        drawn = (_REACH * (2.0 * drawn - 1.0)).astype(np.float32).astype(np.float64)
+        x, y = drawn[:, :objects], drawn[:, objects:]
+        good = np.ones(len(open_rows), np.bool_)
+        if objects == 2:
+            dx, dy = x[:, 0] - x[:, 1], y[:, 0] - y[:, 1]
+            good &= np.sqrt(dx * dx + dy * dy) - reach[open_rows] >= _DISTANCE
+            for axis in (right[open_rows], front[open_rows]):
+                good &= np.abs(dx * axis[:, 0] + dy * axis[:, 1]) >= _MARGIN
+        rows = open_rows[good]
+        trial = {name: values[rows] for name, values in arrays.items()} | {"x": x[good], "y": y[good]}
+        visible = visible_pixels(trial, VISIBLE_AT) if len(rows) else np.zeros((0, objects), np.int64)
+        seen = (visible >= _VISIBLE).all(axis=1)
+        rows = rows[seen]
+        scenes.x[rows], scenes.y[rows], scenes.visible[rows] = x[good][seen], y[good][seen], visible[seen]
+        open_rows = np.setdiff1d(open_rows, rows, assume_unique=True)
+        if not len(open_rows):
+            return
+    raise AssertionError(f"no positions found for {len(open_rows)} scenes")
