@@ -47,6 +47,9 @@ class Captions:
     depth: Bytes
     first: Bytes
 
+    def __getitem__(self, rows: slice) -> "Captions":
+        return Captions(self.codes[rows], self.horizontal[rows], self.depth[rows], self.first[rows])
+
     def tokens(self, words: Words, objects: int) -> NDArray[np.uint16]:
         """Code [n, T] of each word in the whole vocabulary."""
         index = {word: code for code, word in enumerate(vocabulary(words, objects))}

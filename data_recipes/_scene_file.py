@@ -1,0 +1,182 @@
+"""Scenes that somebody else drew, from a JSON file."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from data_recipes._captions import NO_RELATION, Captions, attribute_words, compose, draw_captions, relations
+from data_recipes._scenes import Scenes, Words
+from data_recipes._streams import Bits
+from mmgen.errors import DataError
+from mmgen.registry import unknown_name
+
+__all__ = ["SceneFile", "caption_scenes", "read_scene_file"]
+
+_FLOOR = 100.0  # units; nothing that is farther away can be seen
+
+Number = Annotated[float, Field(ge=-_FLOOR, le=_FLOOR, allow_inf_nan=False)]
+Height = Annotated[float, Field(gt=0, le=_FLOOR, allow_inf_nan=False)]
+Point = tuple[Number, Number, Height]
+
+
+class _Given(BaseModel):
+    """What the file says besides is not looked at."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class _Object(_Given):
+    size: str
+    colour: str
+    material: str
+    shape: str
+    x: Number
+    y: Number
+    rotation_rad: Number
+
+
+class _Lamps(_Given):
+    key: Point
+    fill: Point
+    back: Point
+
+
+class _Scene(_Given):
+    camera: Point
+    lights: _Lamps
+    objects: Annotated[list[_Object], Field(min_length=1, max_length=2)]
+    caption: str | None = None
+
+
+@dataclass(frozen=True)
+class SceneFile:
+    """The scenes of a file.
+
+    Attributes:
+        scenes: All of them; ``visible`` is not known yet and 0.
+        captions: The caption of each scene, None where one has to be drawn.
+        sha256: Hash of the file, hexadecimal.
+        path: The file.
+    """
+
+    scenes: Scenes
+    captions: tuple[str | None, ...]
+    sha256: str
+    path: Path
+
+
+def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
+    """Read a JSON array of scenes.
+
+    Each is ``{"camera": [x, y, z], "lights": {"key": [x, y, z], "fill": ..., "back": ...}, "objects": [...]}`` and may
+    have a ``"caption"``; an object is ``{"size": "large", "colour": "red", "material": "metal", "shape": "cube", "x":
+    0.5, "y": -1, "rotation_rad": 0.3}``.
+
+    Args:
+        path: The file.
+        objects: How many objects every scene must have.
+        words: What they may look like.
+
+    Raises:
+        DataError: The file cannot be read, or is not that; names the scene and what is wrong with it.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read the scenes in {path}: {error.strerror}; check the path") from None
+    try:
+        given = TypeAdapter(list[_Scene]).validate_json(content)
+    except ValidationError as error:
+        raise DataError(f"{path} holds no scenes: {_fault(error)}; docs/two-objects.md shows the format") from None
+    if not given:
+        raise DataError(f"{path} holds no scenes: its list is empty; give at least one")
+    for number, scene in enumerate(given):
+        if len(scene.objects) != objects:
+            raise DataError(
+                f"{path}: scene {number} has {len(scene.objects)} object(s), expected {objects}; "
+                "all scenes of a file have as many as --objects says"
+            )
+        if max(abs(scene.camera[0]), abs(scene.camera[1])) < 1e-3:
+            raise DataError(f"{path}: the camera of scene {number} is straight above the origin; move it to a side")
+
+    def points(many: Sequence[Any]) -> NDArray[np.float32]:
+        return np.array(many, np.float32)
+
+    looks = [[_codes(thing, number, words, path) for thing in scene.objects] for number, scene in enumerate(given)]
+    scenes = Scenes(
+        looks=np.array(looks, np.uint8),
+        x=points([[thing.x for thing in scene.objects] for scene in given]),
+        y=points([[thing.y for thing in scene.objects] for scene in given]),
+        rotation=points([[thing.rotation_rad for thing in scene.objects] for scene in given]),
+        camera=points([scene.camera for scene in given]),
+        key=points([scene.lights.key for scene in given]),
+        fill=points([scene.lights.fill for scene in given]),
+        back=points([scene.lights.back for scene in given]),
+        visible=np.zeros((len(given), objects), np.int64),
+    )
+    return SceneFile(scenes, tuple(scene.caption for scene in given), hashlib.sha256(content).hexdigest(), path)
+
+
+def _fault(error: ValidationError) -> str:
+    """The first thing that is wrong: ``scene 3, objects.0.x: field required``."""
+    first, *others = error.errors(include_url=False)
+    place = [str(part) for part in first["loc"]]
+    where = f"scene {place[0]}{', ' if place[1:] else ''}{'.'.join(place[1:])}: " if place else ""
+    return f"{where}{first['msg'][0].lower()}{first['msg'][1:]}" + (f" (and {len(others)} more)" if others else "")
+
+
+def _codes(thing: _Object, number: int, words: Words, path: Path) -> list[int]:
+    codes = []
+    for name, values in words.items():
+        word = getattr(thing, name)
+        if word not in values:
+            raise DataError(f"{path}: scene {number}: {unknown_name(name, word, values)}")
+        codes.append(values.index(word))
+    return codes
+
+
+def caption_scenes(file: SceneFile, words: Words, keys: Bits) -> Captions:
+    """The captions that the file gives, and drawn ones where it gives none.
+
+    Args:
+        file: Scenes.
+        words: What objects may look like.
+        keys: Streams [n] to draw from.
+
+    Raises:
+        DataError: A caption is not true of its scene, or no relation holds between two objects.
+    """
+    objects = file.scenes.x.shape[1]
+    if objects == 2:
+        horizontal, depth = relations(file.scenes)
+        if none := np.flatnonzero((horizontal == NO_RELATION) & (depth == NO_RELATION)).tolist():
+            raise DataError(f"{file.path}: in scene {none[0]} both objects are at one place; move them 0.2 units apart")
+    drawn = draw_captions(file.scenes, keys)
+    codes, first = drawn.codes.copy(), drawn.first.copy()
+    places = list(attribute_words(words, objects).values())
+    for number, caption in enumerate(file.captions):
+        if caption is None:
+            continue
+        true = _true_captions(file.scenes[number : number + 1])
+        said = caption.split()
+        matching = [one for one in true if [places[i][code] for i, code in enumerate(one.codes[0])] == said]
+        if not matching:
+            raise DataError(f"{file.path}: the caption of scene {number} is not true of it: {caption[:200]!r}")
+        codes[number], first[number] = matching[0].codes[0], matching[0].first[0]
+    return Captions(codes, drawn.horizontal, drawn.depth, first)
+
+
+def _true_captions(scene: Scenes) -> list[Captions]:
+    """All true captions of one scene: two beginnings by at most two relations."""
+    if scene.x.shape[1] == 1:
+        return [draw_captions(scene, np.zeros(1, np.uint64))]
+    horizontal, depth = relations(scene)
+    holding = [relation for relation in (horizontal, depth) if relation[0] != NO_RELATION]
+    first = (np.zeros(1, np.uint8), np.ones(1, np.uint8))
+    return [compose(scene, horizontal, depth, one, relation) for one in first for relation in holding]
