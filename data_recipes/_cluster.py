@@ -40,7 +40,7 @@ def on_cluster(render: "Callable[..., Rows]", calls: Iterable[tuple[Any, ...]], 
             # A window of calls at a time: writing their results may be slower than a large cluster makes them.
             while window := list(islice(left, _WINDOW * max(1, sum(client.ncores().values())))):
                 parallel = joblib.Parallel(return_as="generator", batch_size=1)
-                with closing(parallel(joblib.delayed(render)(*call) for call in window)) as results:
+                with closing(parallel(joblib.delayed(_call)(render, call) for call in window)) as results:
                     yield from results
         except MmgenError:
             raise
@@ -53,6 +53,14 @@ def on_cluster(render: "Callable[..., Rows]", calls: Iterable[tuple[Any, ...]], 
                 f"the Dask cluster at {address} failed ({_brief(error)}): look at the logs of its workers, "
                 "which need the same mmgen as this machine"
             ) from None
+
+
+def _call(render: "Callable[..., Rows]", arguments: tuple[Any, ...]) -> "Rows":
+    """``render(*arguments)``; their tuple travels with the call.
+
+    Arrays on their own would be put on one worker beforehand, and the work would fail with that worker.
+    """
+    return render(*arguments)
 
 
 def _failures() -> tuple[type[BaseException], ...]:
