@@ -1,12 +1,13 @@
 """Lines of text in pictures: wrapping, measuring, drawing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from PIL import ImageDraw
 
-from mmgen.figures._style import INK, font
+from mmgen.figures._style import INK, MUTED, font
 
-__all__ = ["Lines", "wrap"]
+__all__ = ["Lines", "MarkedLines", "wrap", "wrap_marked"]
 
 
 def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
@@ -75,3 +76,44 @@ class Lines:
         for row, line in enumerate(self.lines):
             shift = max(0, round((centred_in - letters.getlength(line)) / 2)) if centred_in else 0
             canvas.text((left + shift, top + row * self.pitch), line, font=letters, fill=self.colour)
+
+
+@dataclass(frozen=True)
+class MarkedLines:
+    """Wrapped words of which some stand out: bold and dark, where the others are grey.
+
+    Attributes:
+        lines: For each line its words, and whether each stands out.
+        size: Type size in pixels.
+    """
+
+    lines: list[list[tuple[str, bool]]]
+    size: int
+
+    @property
+    def height(self) -> int:
+        """Pixels from the top of the block to its bottom; 0 without text."""
+        return round(self.size * 1.35) * len(self.lines)
+
+    def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int) -> None:
+        """Draw the block with its upper left corner at (left, top)."""
+        for row, line in enumerate(self.lines):
+            x = float(left)
+            for word, marked in line:
+                letters = font(self.size, marked)
+                canvas.text((x, top + row * round(self.size * 1.35)), word, font=letters, fill=INK if marked else MUTED)
+                x += letters.getlength(word + " ")
+
+
+def wrap_marked(words: Sequence[str], marked: Sequence[bool], size: int, width: int) -> MarkedLines:
+    """Words in lines at most ``width`` pixels wide; a word that is wider than a line has one to itself."""
+    lines: list[list[tuple[str, bool]]] = []
+    used = 0.0
+    for word, mark in zip(words, marked, strict=True):
+        needed = font(size, mark).getlength(word + " ")
+        if not lines or used + font(size, mark).getlength(word) > width:
+            lines.append([])
+            used = 0.0
+        lines[-1].append((word, mark))
+        used += needed
+    return MarkedLines(lines, size)

@@ -1,0 +1,119 @@
+"""Word histograms and tables of pictures with texts, to the pixel."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw
+
+from mmgen.errors import UsageError
+from mmgen.figures._page import FRAME
+from mmgen.figures._style import FAINT, INK, WRONG, category_colours, font, rgb
+from mmgen.figures._text import wrap_marked
+from mmgen.figures.tiles import Tile, TileRow, tile_table
+from mmgen.figures.words import Text, WordPanels, average_entropies, entropies, vocabulary_note
+
+
+@dataclass(frozen=True)
+class Sentence:
+    vocabulary: tuple[str, ...]
+    length: int
+    slots: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Words:
+    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+
+INFO = Sentence(("small", "large", "red", "blue", "gray"), 2, ("size", "colour"))
+ATTRIBUTES = Words(("size", "colour"), (("small", "large"), ("red", "blue", "gray")))
+BLUE = rgb(category_colours(1)[0])
+
+
+def _pixels(panels: WordPanels, text: Text) -> np.ndarray:
+    canvas = Image.new("RGB", (panels.width, panels.height + 4), "white")
+    panels.draw(ImageDraw.Draw(canvas), text, 0, 0)
+    return np.asarray(canvas)
+
+
+def test_each_bar_is_as_high_as_its_probability_and_the_drawn_word_is_black() -> None:
+    probabilities = np.array([[0.25, 0.75, 0, 0, 0, 0], [0, 0, 0.5, 0, 0.5, 0]])
+    panels = WordPanels(INFO, ATTRIBUTES, 240)
+    pixels = _pixels(panels, Text(np.array([1, 2]), probabilities))
+    full = panels.bar(0, 0, 1.0, 0, 0)
+    height = full[3] - full[1]
+    for position in range(2):
+        drawn = (1, 2)[position]
+        for code, probability in enumerate(probabilities[position][:5]):
+            left, _, right, floor = panels.bar(position, code, float(probability), 0, 0)
+            column = pixels[floor - height : floor, (left + right) // 2]
+            filled = (column == rgb(INK if code == drawn else category_colours(1)[0])).all(-1)
+            assert filled.sum() == round(height * probability)
+            assert filled[height - filled.sum() :].all()  # it stands on the line
+            # Nothing but the band or the page above the bar: the band is there for the words of the position.
+            expected = FAINT if code in ((0, 1), (2, 3, 4))[position] else "#ffffff"
+            assert (column[~filled] == rgb(expected)).all()
+
+
+def test_free_text_has_a_bar_for_no_word() -> None:
+    free = Sentence(INFO.vocabulary, 2)
+    assert WordPanels(free, ATTRIBUTES, 240).bars == 6
+    assert WordPanels(INFO, ATTRIBUTES, 240).bars == 5
+    assert vocabulary_note(INFO, ATTRIBUTES).startswith("Bars from left to right: small, large | red, blue, gray. Grey")
+    assert vocabulary_note(free).startswith("Bars from left to right: small, large, red, blue, gray. Last: no word.")
+    _pixels(WordPanels(free, None, 240), Text(np.array([1, 5]), np.full((2, 6), 1 / 6)))
+    with pytest.raises(UsageError, match="draw fewer words"):
+        _pixels(WordPanels(INFO, ATTRIBUTES, 16), Text(np.array([1, 5]), np.full((2, 6), 1 / 6)))
+
+
+def test_entropy_is_in_bits() -> None:
+    p = np.array([[0.25] * 4, [0.5, 0.5, 0, 0], [1, 0, 0, 0]])
+    assert entropies(p).tolist() == [2.0, 1.0, 0.0]
+    # -(0.9 log2 0.9 + 0.1 log2 0.1)
+    assert entropies(np.array([0.9, 0.1])) == pytest.approx(0.468996, abs=1e-6)
+    texts = [Text(np.zeros(3, int), p), Text(np.zeros(3, int), p[::-1])]
+    assert average_entropies(texts).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_tiles_lie_in_their_boxes_and_mistakes_are_framed() -> None:
+    images = np.random.default_rng(0).random((4, 3, 16, 16)).astype(np.float32)
+    text = Text(np.array([0, 3]), np.eye(6)[[0, 3]])
+    rows = [
+        TileRow("first", [[Tile(images[0], ["small", "red"]), Tile(images[1], wrong=True, remark="judge: blue")]]),
+        TileRow("second", [[Tile(images[2], text=text), Tile(images[3], ["small", "blue"], [False, True])]]),
+    ]
+    grid = tile_table(rows, heads=[("block", "of two")], info=INFO, attributes=ATTRIBUTES, title="t", note="n")
+    pixels = np.asarray(grid.image)
+    assert len(grid.boxes) == 4
+    for image, (left, top, right, bottom), wrong in zip(images, grid.boxes, (False, True, False, False), strict=True):
+        factor = (right - left) // 16
+        inside = pixels[top:bottom:factor, left:right:factor] / 255
+        assert np.allclose(inside, image.transpose(1, 2, 0), atol=1 / 255)
+        frame = pixels[top - FRAME, left - FRAME : right + FRAME]
+        assert (frame == rgb(WRONG)).all() == wrong
+    # Only the second row has histograms, below its images.
+    black = (pixels == BLUE).all(-1) | (pixels == rgb(FAINT)).all(-1)
+    assert black[grid.boxes[2][3] :].any() and not black[: grid.boxes[2][1]].any()
+
+
+def test_tables_refuse_what_does_not_fit() -> None:
+    tile = Tile(np.zeros((1, 8, 8)))
+    with pytest.raises(UsageError, match="no images"):
+        tile_table([])
+    with pytest.raises(UsageError, match=r"rows of different lengths, expected \[1\]"):
+        tile_table([TileRow("", [[tile]]), TileRow("", [[tile, tile]])])
+    with pytest.raises(UsageError, match="without their vocabulary"):
+        tile_table([TileRow("", [[Tile(np.zeros((1, 8, 8)), text=Text(np.zeros(1, int), np.ones((1, 2))))]])])
+
+
+def test_marked_words_wrap_within_their_width() -> None:
+    words = ["large", "red", "rubber", "cube", "left"]
+    lines = wrap_marked(words, [False, True, False, False, True], 18, 120)
+    assert [word for line in lines.lines for word, _ in line] == words
+    assert [mark for line in lines.lines for _, mark in line] == [False, True, False, False, True]
+    for line in lines.lines:
+        width = sum(font(18, mark).getlength(word + " ") for word, mark in line)
+        assert width <= 120 + font(18).getlength(" ") or len(line) == 1
+    assert wrap_marked([], [], 18, 120).height == 0
