@@ -12,10 +12,22 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.likelihoods._base import full_precision
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
+from mmgen.modalities.text import Text
 from mmgen.networks._attributes import AttributeNetwork, AttributeTables
 from mmgen.networks._base import ImageNetwork, mlp
+from mmgen.networks._shared import SharedEncoder, SharedNetwork
+from mmgen.networks._text import TextEncoder, TextNetwork
 
-__all__ = ["AttributeExperts", "GaussianHead", "ImagePosterior", "Inference", "Parts", "as_gaussian", "product"]
+__all__ = [
+    "AttributeExperts",
+    "GaussianHead",
+    "ImagePosterior",
+    "Inference",
+    "Parts",
+    "TextPosterior",
+    "as_gaussian",
+    "product",
+]
 
 Given = tuple[str, ...]
 
@@ -30,6 +42,9 @@ class Parts:
         image_network: Family of image networks.
         attribute_network: Widths of the networks over attributes.
         hidden: Width of the fully connected layers that join features.
+        text: The text modality, where the model has one.
+        text_network: Widths of the networks over sentences.
+        shared: The network from features to every Gaussian; None for plain layers of width ``hidden``.
     """
 
     def __init__(
@@ -40,6 +55,9 @@ class Parts:
         image_network: ImageNetwork,
         attribute_network: AttributeNetwork,
         hidden: int,
+        text: Text | None = None,
+        text_network: TextNetwork | None = None,
+        shared: SharedNetwork | None = None,
     ) -> None:
         self.latent_size = latent_size
         self.image = image
@@ -47,11 +65,19 @@ class Parts:
         self.image_network = image_network
         self.attribute_network = attribute_network
         self.hidden = hidden
+        self.text = text
+        self.text_network = text_network or TextNetwork()
+        self.shared = shared
 
     @property
     def names(self) -> Given:
         """Names of the modalities that there are."""
-        return tuple(m.name for m in (self.image, self.attributes) if m is not None)
+        return tuple(m.name for m in (self.image, self.attributes, self.text) if m is not None)
+
+    def head(self, features: int, layers: int) -> nn.Module:
+        """A network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers where none is shared."""
+        shared = SharedEncoder(features, 2 * self.latent_size, self.shared) if self.shared else None
+        return GaussianHead(features, (self.hidden,) * layers, self.latent_size, shared)
 
 
 class Inference(nn.Module, ABC):
@@ -122,11 +148,13 @@ def product(experts: Iterable[tuple[DiagonalGaussian, Tensor]], prior: DiagonalG
 
 
 class GaussianHead(nn.Module):
-    """Fully connected layers from features [B, F] to a Gaussian [B, D]."""
+    """Fully connected layers, or those given, from features [B, F] to a Gaussian [B, D]."""
 
-    def __init__(self, features: int, hidden: tuple[int, ...], latent_size: int) -> None:
+    def __init__(
+        self, features: int, hidden: tuple[int, ...], latent_size: int, layers: nn.Module | None = None
+    ) -> None:
         super().__init__()
-        self.layers = mlp([features, *hidden, 2 * latent_size])
+        self.layers = layers or mlp([features, *hidden, 2 * latent_size])
 
     def forward(self, features: Tensor) -> DiagonalGaussian:
         return as_gaussian(self.layers(features))
@@ -140,7 +168,22 @@ class ImagePosterior(nn.Module):
         assert parts.image is not None
         self.name = parts.image.name
         self.encoder, features = parts.image_network.encoder(parts.image.shape)
-        self.head = GaussianHead(features, (parts.hidden, parts.hidden), parts.latent_size)
+        self.head = parts.head(features, layers=2)
+
+    def forward(self, batch: Batch) -> DiagonalGaussian:
+        posterior: DiagonalGaussian = self.head(self.encoder(batch.values[self.name]))
+        return posterior
+
+
+class TextPosterior(nn.Module):
+    """q(z | sentence): the last state of a recurrent encoder, then fully connected layers."""
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__()
+        assert parts.text is not None
+        self.name = parts.text.name
+        self.encoder = TextEncoder(len(parts.text.vocabulary), parts.text_network)
+        self.head = parts.head(self.encoder.features, layers=1)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         posterior: DiagonalGaussian = self.head(self.encoder(batch.values[self.name]))

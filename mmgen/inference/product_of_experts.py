@@ -6,7 +6,16 @@ from torch import Tensor, nn
 
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import AttributeExperts, Given, ImagePosterior, Inference, Parts, product, universal_expert
+from mmgen.inference._base import (
+    AttributeExperts,
+    Given,
+    ImagePosterior,
+    Inference,
+    Parts,
+    TextPosterior,
+    product,
+    universal_expert,
+)
 
 __all__ = ["ProductOfExperts"]
 
@@ -18,11 +27,15 @@ class ProductOfExperts(Inference):
         super().__init__()
         self.names = frozenset(parts.names)
         self.experts = nn.ModuleDict()
-        self._image = parts.image.name if parts.image else None
+        self._whole: dict[str, str] = {}  # modalities that have one expert, by name
         if parts.image:
             self.experts["image"] = ImagePosterior(parts)
+            self._whole[parts.image.name] = "image"
         if parts.attributes:
             self.experts["attributes"] = AttributeExperts(parts)
+        if parts.text:
+            self.experts["text"] = TextPosterior(parts)
+            self._whole[parts.text.name] = "text"
 
     def answers(self, given: Given) -> bool:
         return bool(given) and frozenset(given) <= self.names
@@ -40,7 +53,7 @@ class ProductOfExperts(Inference):
 
     def _votes(self, batch: Batch, name: str) -> list[tuple[DiagonalGaussian, Tensor]]:
         """The Gaussian experts of one modality, each with its presence [B]."""
-        if name == self._image:
-            return [(self.experts["image"](batch), batch.present[name])]
+        if name in self._whole:
+            return [(self.experts[self._whole[name]](batch), batch.present[name])]
         votes: list[tuple[DiagonalGaussian, Tensor]] = self.experts["attributes"](batch)
         return votes

@@ -6,8 +6,10 @@ from pydantic import Field, field_validator
 
 from mmgen.config import Settings
 from mmgen.networks._attributes import AttributeNetwork
+from mmgen.networks._shared import SharedNetwork
+from mmgen.networks._text import TextNetwork
 
-__all__ = ["AttributesDescription", "DataSettings", "ImageDescription", "ModelSettings"]
+__all__ = ["AttributesDescription", "DataSettings", "ImageDescription", "ModelSettings", "TextDescription"]
 
 Count = Annotated[int, Field(ge=1)]
 
@@ -23,6 +25,10 @@ class ModelSettings(Settings):
     """Family of image networks by name, and its own settings."""
     attribute_network: AttributeNetwork = Field(default_factory=AttributeNetwork)
     """Widths of the networks over attributes."""
+    text_network: TextNetwork | None = None
+    """Widths of the networks over sentences, where there is text; left out, those of the paper."""
+    shared: SharedNetwork | None = None
+    """Networks next to z that modalities share (CK Section 5.1); left out, each modality has its own."""
     hidden: Count = 512
     """Width of the layers that join features."""
     image_likelihood: str = "bernoulli"
@@ -53,6 +59,18 @@ class AttributesDescription(Settings):
     values: tuple[tuple[str, ...], ...]
 
 
+class TextDescription(Settings):
+    """The text modality that a model was built for."""
+
+    name: str = "text"
+    vocabulary: tuple[str, ...]
+    """The V words."""
+    length: Count
+    """T, words in the longest sentence."""
+    slots: tuple[str, ...] = ()
+    """Attribute that each position spells, length T; empty for free text."""
+
+
 class DataSettings(Settings):
     """Which data: filled in from the dataset file, so that a checkpoint explains itself."""
 
@@ -60,3 +78,4 @@ class DataSettings(Settings):
     """Split scheme that is trained on; validation and test follow it."""
     image: ImageDescription | None = None
     attributes: AttributesDescription | None = None
+    text: TextDescription | None = None

@@ -11,23 +11,43 @@ import mmgen.networks
 from mmgen.config import build_member
 from mmgen.errors import SettingsError
 from mmgen.inference._base import Parts
+from mmgen.likelihoods._base import Likelihood
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
-from mmgen.models._settings import AttributesDescription, DataSettings, ModelSettings
+from mmgen.modalities.text import Text
+from mmgen.models._settings import AttributesDescription, DataSettings, ModelSettings, TextDescription
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._attributes import AttributeDecoder
 from mmgen.networks._base import ImageNetwork
+from mmgen.networks._shared import SharedDecoder
+from mmgen.networks._text import TextDecoder, TextNetwork
 
 if TYPE_CHECKING:
     from mmgen.objectives._base import Objective
 
-__all__ = ["build_model", "describe_attributes"]
+__all__ = ["build_model", "describe_attributes", "describe_text"]
 
 
 def describe_attributes(description: AttributesDescription) -> Attributes:
     """The attribute modality that a description stands for."""
     return Attributes(description.name, description.names, description.values)
+
+
+def describe_text(description: TextDescription, speaker: TextDecoder | None = None) -> Text:
+    """The text modality that a description stands for; ``speaker`` is the decoder that makes its words."""
+    return Text(description.name, description.vocabulary, description.length, description.slots, speaker)
+
+
+def _image_likelihood(name: str) -> Likelihood:
+    likelihood = mmgen.likelihoods.get(name)
+    if not issubclass(likelihood, Likelihood):
+        dense = [n for n in mmgen.likelihoods.names() if issubclass(mmgen.likelihoods.get(n), Likelihood)]
+        raise SettingsError(
+            f"model.image_likelihood got '{name}', which is no likelihood of images; expected one of {', '.join(dense)}"
+        )
+    made: Likelihood = likelihood()
+    return made
 
 
 def build_model(settings: ModelSettings, objective: "Objective", data: DataSettings) -> MultimodalVAE:
@@ -37,10 +57,11 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
         SettingsError: The settings do not fit each other or the data.
     """
     image_network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
-    likelihood = mmgen.likelihoods.get(settings.image_likelihood)()
+    likelihood = _image_likelihood(settings.image_likelihood)
     image = Image(data.image.name, data.image.shape, likelihood) if data.image else None
     attributes = describe_attributes(data.attributes) if data.attributes else None
-    available = {m.name: m for m in (image, attributes) if m is not None}
+    text = describe_text(data.text) if data.text else None
+    available: dict[str, Modality] = {m.name: m for m in (image, attributes, text) if m is not None}
     needed = (
         {name for given in objective.queries for name in given}
         | set(objective.generates)
@@ -53,6 +74,7 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
             f"but the dataset holds {', '.join(sorted(available)) or 'none'}; "
             "choose another objective or dataset"
         )
+    text_network = settings.text_network or TextNetwork()
     parts = Parts(
         settings.latent_size,
         image if "image" in needed else None,
@@ -60,14 +82,22 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
         image_network,
         settings.attribute_network,
         settings.hidden,
+        text if "text" in needed else None,
+        text_network,
+        settings.shared,
     )
     condition = attributes if objective.conditions_on else None
-    inputs = settings.latent_size + (condition.description_size if condition else 0)
+    shared = SharedDecoder(settings.latent_size, settings.shared) if settings.shared else None
+    inputs = (shared.outputs if shared else settings.latent_size) + (condition.description_size if condition else 0)
     modalities: dict[str, Modality] = {name: available[name] for name in objective.generates}
     decoders: dict[str, nn.Module] = {}
     for name, modality in modalities.items():
         if isinstance(modality, Image):
             decoders[name] = image_network.decoder(inputs, (modality.decoder_channels, *modality.shape[1:]))
+        elif isinstance(modality, Text):
+            assert data.text is not None
+            speaker = TextDecoder(inputs, len(modality.vocabulary), text_network)
+            decoders[name], modalities[name] = speaker, describe_text(data.text, speaker)
         else:
             assert isinstance(modality, Attributes)
             decoders[name] = AttributeDecoder(inputs, modality.sizes, settings.attribute_network)
@@ -79,6 +109,6 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
             f"inference '{inference_name}' has no posterior given {', '.join(missing[0])}, which the objective needs; "
             f"use '{objective.default_inference}'"
         )
-    model = MultimodalVAE(settings.latent_size, modalities, decoders, inference, condition)
+    model = MultimodalVAE(settings.latent_size, modalities, decoders, inference, condition, shared)
     # Convolutions are 0 to 10 % faster with channels last, on CPUs and GPUs, and never slower.
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch stub lacks it

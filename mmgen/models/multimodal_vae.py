@@ -16,6 +16,7 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Given, Inference
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.text import Text
 
 __all__ = ["MultimodalVAE"]
 
@@ -31,6 +32,7 @@ class MultimodalVAE(nn.Module):
         inference: q(z | any answered set of modalities).
         condition: For a conditional model p(x | z, y): the attributes y that its decoders also see. y is then no
             observation, so p(z | y) = p(z).
+        shared: A network that z passes before every decoder; None where decoders see z itself.
     """
 
     def __init__(
@@ -40,6 +42,7 @@ class MultimodalVAE(nn.Module):
         decoders: dict[str, nn.Module],
         inference: Inference,
         condition: Attributes | None = None,
+        shared: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.latent_size = latent_size
@@ -47,6 +50,7 @@ class MultimodalVAE(nn.Module):
         self.decoders = nn.ModuleDict(decoders)
         self.inference = inference
         self.condition = condition
+        self.shared = shared
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
@@ -80,7 +84,7 @@ class MultimodalVAE(nn.Module):
         return DiagonalGaussian.standard(self.latent_size, like=z).log_prob(z)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Parameters of p(x_name | z): z [..., D] -> [..., *event].
+        """Parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words follow from.
 
         Args:
             name: The modality.
@@ -90,6 +94,8 @@ class MultimodalVAE(nn.Module):
         if name not in self.decoders:
             raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.decoders)}")
         flat = z.reshape(-1, z.shape[-1])
+        if self.shared is not None:
+            flat = self.shared(flat)
         if self.condition:
             if condition is None or self.condition.name not in condition.values:
                 raise UsageError(
@@ -109,14 +115,43 @@ class MultimodalVAE(nn.Module):
         return self.modalities[name].log_prob(parameters, batch.values[name], batch.present[name])
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """E[x_name | z]: an image [..., C, H, W], or attribute probabilities [..., A, V]."""
+        """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""
         return self.modalities[name].mean(self.decode(name, z, condition))
 
     def sample(
-        self, name: str, z: Tensor, generator: torch.Generator | None = None, condition: Batch | None = None
+        self,
+        name: str,
+        z: Tensor,
+        generator: torch.Generator | None = None,
+        condition: Batch | None = None,
+        greedy: bool = False,
     ) -> Tensor:
-        """A draw of x_name given z: an image [..., C, H, W] float, or attribute codes int64 [..., A]."""
-        return self.modalities[name].sample(self.decode(name, z, condition), generator)
+        """A draw of x_name given z: an image [..., C, H, W] float, attribute codes or word codes int64 [..., A or T].
+
+        Args:
+            name: The modality.
+            z: Latents [..., D].
+            generator: Of the draw.
+            condition: See :meth:`decode`.
+            greedy: Of text, the likeliest word at every step instead of a draw.
+        """
+        parameters = self.decode(name, z, condition)
+        if greedy:
+            return self._text(name).sample(parameters, greedy=True)
+        return self.modalities[name].sample(parameters, generator)
+
+    def word_probabilities(self, name: str, z: Tensor, tokens: Tensor) -> Tensor:
+        """p(word_t | z, words before t): z [..., D], tokens int64 [..., T] -> [..., T, V+1].
+
+        The last column is padding, "no word", which is certain once a sentence has ended.
+        """
+        return self._text(name).probabilities(self.decode(name, z), tokens)
+
+    def _text(self, name: str) -> Text:
+        modality = self.modalities.get(name)
+        if not isinstance(modality, Text):
+            raise UsageError(f"words were asked of {name}, but this model generates no text of that name")
+        return modality
 
     @contextmanager
     def frozen_decoders(self) -> Iterator[None]:
@@ -125,11 +160,12 @@ class MultimodalVAE(nn.Module):
         TELBO needs this in its unimodal terms (VE Section 2): q(z|x) and q(z|y) are fitted to the decoders as they will
         be used, and must not change them.
         """
-        trainable = [p for p in self.decoders.parameters() if p.requires_grad]
-        training = [m for m in self.decoders.modules() if m.training]
+        frozen = nn.ModuleList([self.decoders] + ([self.shared] if self.shared is not None else []))
+        trainable = [p for p in frozen.parameters() if p.requires_grad]
+        training = [m for m in frozen.modules() if m.training]
         for parameter in trainable:
             parameter.requires_grad_(False)
-        self.decoders.eval()
+        frozen.eval()
         try:
             yield
         finally:

@@ -27,13 +27,15 @@ class Elbo(Objective):
     """
 
     modalities: tuple[str, ...] = ("image", "attributes")
-    """What is generated; ("image",) is the plain VAE."""
+    """What is generated: some of image, attributes, text; ("image",) is the plain VAE."""
     given: tuple[str, ...] = ("image",)
     """What the posterior sees; ("image",) with both modalities generated is CK Eq. 2."""
     image_weight: Annotated[float, Field(ge=0)] = 1.0
     """lambda of the image likelihood."""
     attributes_weight: Annotated[float, Field(ge=0)] = 1.0
     """lambda of the attribute likelihood."""
+    text_weight: Annotated[float, Field(ge=0)] = 1.0
+    """lambda of the text likelihood."""
     beta: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the divergence; above 1 is beta-VAE."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -55,7 +57,7 @@ class Elbo(Objective):
         q = model.posterior(batch, self.given)
         likelihoods = expected_log_likelihood(model, batch, q, self.modalities)
         kl = prior_kl(q)
-        weights = {"image": self.image_weight, "attributes": self.attributes_weight}
+        weights = {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         value = sum((weights[name] * term for name, term in likelihoods.items()), -scale * kl)
         exact = all(weights[name] == 1 for name in self.modalities) and scale >= 1

@@ -1,0 +1,99 @@
+"""Autoregressive: words one after the other, each given those before it and z.
+
+References:
+    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Section 2, arXiv:1808.09111
+"""
+
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from mmgen.likelihoods._base import full_precision
+
+__all__ = ["Autoregressive"]
+
+
+class Speaker(Protocol):
+    """A recurrent network over words; the last of its V + 1 classes is "no word". M stands for any leading axes."""
+
+    def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
+        """Of every word given those before it: context [M, F], tokens [M, T] (they broadcast) -> [M, T, V+1]."""
+
+    def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        """The state before the first word [M, H] and the code of what precedes it [M]."""
+
+    def step(self, context: Tensor, state: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
+        """One word on: the new state [M, H] and the logits of the next word [M, V+1]."""
+
+
+class Autoregressive:
+    r"""Exact likelihood of a sentence of at most T words.
+
+    .. math:: \log p(y|z) = \sum_{t=1}^{T} \log p(y_t \mid y_{<t}, z)  \qquad \text{(CK Figure 2)}
+
+    A sentence shorter than T ends with padding (code V), which is a word like the others the first time, and certain
+    from there on: the probabilities of all sentences of up to T words add up to 1.
+
+    What a decoder gives is a context, and the words follow from it through a :class:`Speaker`; that is why this
+    likelihood, unlike those of images, is given a network.
+
+    Args:
+        words: V, the number of words; V is also the code of padding.
+    """
+
+    def __init__(self, words: int) -> None:
+        self.padding = words
+
+    def log_probabilities(self, logits: Tensor, tokens: Tensor) -> Tensor:
+        """Logits [..., T, V+1] -> log p(word_t | words before t, z), certain padding where the sentence has ended."""
+        table = full_precision(logits).log_softmax(-1)
+        is_end = (tokens == self.padding).long()
+        ended = ((is_end.cumsum(-1) - is_end) > 0).expand(table.shape[:-1]).unsqueeze(-1)
+        certain = torch.full_like(table[..., :1, :].detach(), -torch.inf)
+        certain[..., self.padding] = 0.0
+        return torch.where(ended, certain, table)
+
+    def log_prob(self, speaker: Speaker, context: Tensor, tokens: Tensor) -> Tensor:
+        """log p(tokens | context) in nats: context [..., F], tokens [..., T] (they broadcast) -> [...]."""
+        if torch.is_grad_enabled():
+            logits = speaker.logits(context, tokens)
+            return self._chosen(self.log_probabilities(logits, tokens), tokens).sum(-1)
+        # Importance sampling has thousands of contexts: word by word, so that no [..., T, H] is held.
+        state, previous = speaker.start(context)
+        total = full_precision(context).new_zeros(context.shape[:-1])
+        ended = torch.zeros_like(tokens[..., 0], dtype=torch.bool)
+        for t in range(tokens.shape[-1]):
+            state, logits = speaker.step(context, state, previous)
+            table = full_precision(logits).log_softmax(-1)
+            previous = tokens[..., t]
+            total = total + self._chosen(table, previous).masked_fill(ended, 0.0)
+            ended = ended | (previous == self.padding)
+        return total
+
+    def _chosen(self, table: Tensor, tokens: Tensor) -> Tensor:
+        return table.gather(-1, tokens.expand(table.shape[:-1]).unsqueeze(-1)).squeeze(-1)
+
+    def sample(
+        self,
+        speaker: Speaker,
+        context: Tensor,
+        length: int,
+        generator: torch.Generator | None = None,
+        greedy: bool = False,
+    ) -> Tensor:
+        """Sentences [..., T]: ancestral draws, or the likeliest word at every step if ``greedy``."""
+        state, previous = speaker.start(context)
+        ended = torch.zeros(context.shape[:-1], dtype=torch.bool, device=context.device)
+        tokens = []
+        for _ in range(length):
+            state, logits = speaker.step(context, state, previous)
+            if greedy:
+                word = logits.argmax(-1)
+            else:
+                probability = full_precision(logits).softmax(-1)
+                word = torch.multinomial(probability.flatten(0, -2), 1, generator=generator).reshape(ended.shape)
+            previous = word.masked_fill(ended, self.padding)
+            ended = ended | (previous == self.padding)
+            tokens.append(previous)
+        return torch.stack(tokens, -1)

@@ -1,0 +1,153 @@
+"""Networks over sentences: gated recurrent units over words.
+
+A word's share in the gates of the unit is a table with a row per word, computed once; z's share is computed once per
+z. So a step costs one product with the state, however many latents are asked about the same sentences.
+
+References:
+    Learning Phrase Representations using RNN Encoder-Decoder (Cho et al., 2014), arXiv:1406.1078
+    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Section 5.1
+"""
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+
+from mmgen.likelihoods._base import full_precision
+from mmgen.networks._base import ACTIVATIONS
+
+__all__ = ["TextDecoder", "TextEncoder", "TextNetwork"]
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
+class TextNetwork:
+    """Sizes of the networks over sentences; widths are CK's (Section 5.1)."""
+
+    embedding: Annotated[int, Field(ge=1)] = 64
+    """Width of the embedding of a word."""
+    hidden: Annotated[int, Field(ge=1)] = 200
+    """Width of the recurrent state, in encoder and decoder."""
+    head: Annotated[int, Field(ge=1)] = 200
+    """Width of the fully connected layers from the decoder's state to the next word."""
+    dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
+    """Share of the head's features that are dropped in training."""
+    batch_norm: bool = True
+    """Whether the head's layers are followed by batch norm."""
+    activation: Literal["elu", "relu", "silu"] = "relu"
+    """Non-linearity of the head."""
+
+
+class _Unit(nn.Module):
+    """A gated recurrent unit whose input gates are given: the word's share plus z's."""
+
+    def __init__(self, symbols: int, settings: TextNetwork) -> None:
+        super().__init__()
+        self.hidden = settings.hidden
+        self.embedding = nn.Embedding(symbols, settings.embedding)
+        self.word = nn.Linear(settings.embedding, 3 * settings.hidden)
+        self.state = nn.Linear(settings.hidden, 3 * settings.hidden)
+
+    def table(self) -> Tensor:
+        """Each symbol's share in the gates [symbols, 3 H]."""
+        share: Tensor = self.word(self.embedding.weight)
+        return share
+
+    def forward(self, gates: Tensor, state: Tensor) -> Tensor:
+        """Input gates [..., 3 H] and state [..., H] -> the next state."""
+        from_state = self.state(state)
+        size = self.hidden
+        both = (gates[..., : 2 * size] + from_state[..., : 2 * size]).sigmoid()
+        reset, keep = both.split(size, -1)
+        proposal = torch.addcmul(gates[..., 2 * size :], reset, from_state[..., 2 * size :]).tanh()
+        return torch.lerp(proposal, state, keep)
+
+
+class TextEncoder(nn.Module):
+    """Sentences [B, T] -> the state after the last word [B, H].
+
+    Args:
+        words: V; code V is padding.
+        settings: Widths.
+    """
+
+    def __init__(self, words: int, settings: TextNetwork) -> None:
+        super().__init__()
+        self.words = words
+        self.features = settings.hidden
+        self.unit = _Unit(words + 1, settings)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        with torch.autocast(tokens.device.type, enabled=False):
+            gates = self.unit.table()[tokens]
+            state = gates.new_zeros(len(tokens), self.features)
+            for t, is_word in enumerate((tokens < self.words).unsqueeze(-1).unbind(1)):
+                state = torch.where(is_word, self.unit(gates[:, t], state), state)
+            return state
+
+
+class TextDecoder(nn.Module):
+    """z -> context -> words: a unit that sees the previous word and z at every step, then three layers per word.
+
+    Calling it gives the context, z's share in the gates [..., 3 H]; :meth:`logits`, :meth:`start` and :meth:`step`
+    make words of it (a :class:`~mmgen.likelihoods.autoregressive.Speaker`). Always in full precision.
+
+    Args:
+        inputs: Width of what is decoded: z, or what a shared decoder makes of it.
+        words: V.
+        settings: Widths.
+    """
+
+    def __init__(self, inputs: int, words: int, settings: TextNetwork) -> None:
+        super().__init__()
+        self.words = words
+        self.unit = _Unit(words + 2, settings)  # the words, padding, and what stands before the first word
+        self.context = nn.Linear(inputs, 3 * settings.hidden, bias=False)
+        self.head = _Head(settings, words + 1)
+
+    def forward(self, z: Tensor) -> Tensor:
+        with torch.autocast(z.device.type, enabled=False):
+            context: Tensor = self.context(full_precision(z))
+            return context
+
+    def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        state = context.new_zeros(*context.shape[:-1], self.unit.hidden)
+        return state, torch.full((1,) * (context.dim() - 1), self.words + 1, device=context.device)
+
+    def step(self, context: Tensor, state: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.autocast(context.device.type, enabled=False):
+            state = self.unit(context + self.unit.table()[previous], state)
+            return state, self.head(state)
+
+    def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
+        with torch.autocast(context.device.type, enabled=False):
+            state, _ = self.start(context)
+            first = torch.full_like(tokens[..., :1], self.words + 1)
+            gates = self.unit.table()[torch.cat([first, tokens[..., :-1]], -1)]
+            states = []
+            for t in range(tokens.shape[-1]):
+                state = self.unit(context + gates[..., t, :], state)
+                states.append(state)
+            return self.head(torch.stack(states, -2))
+
+
+class _Head(nn.Module):
+    """Three fully connected layers with a residual connection, batch norm and dropout: [..., H] -> [..., classes]."""
+
+    def __init__(self, settings: TextNetwork, classes: int) -> None:
+        super().__init__()
+        width = settings.head
+        self.first = nn.Linear(settings.hidden, width)
+        self.second = nn.Linear(width, width)
+        self.last = nn.Linear(width, classes)
+        self.norms = nn.ModuleList(nn.BatchNorm1d(width) if settings.batch_norm else nn.Identity() for _ in range(2))
+        self.activation = ACTIVATIONS[settings.activation]()
+        self.dropout = nn.Dropout(settings.dropout)
+
+    def forward(self, state: Tensor) -> Tensor:
+        flat = state.flatten(0, -2)
+        one = self.activation(self.norms[0](self.first(flat)))
+        two = one + self.activation(self.norms[1](self.second(self.dropout(one))))
+        result: Tensor = self.last(self.dropout(two))
+        return result.reshape(*state.shape[:-1], -1)
