@@ -14,6 +14,10 @@ from cli._options import Seed, Workers, command_line
 __all__ = ["make_data_command"]
 
 
+_DIGITS = "mnist, mnist-a, mnist-2bit"
+_TWO_OBJECTS = "two-objects"
+
+
 def make_data_command(
     recipe: Annotated[
         str, typer.Argument(metavar="RECIPE", show_default=False, help="Such as mnist-a; mmgen list recipe names all.")
@@ -24,11 +28,40 @@ def make_data_command(
             "--output", "-o", metavar="PATH", show_default=False, help="Where to write; RECIPE.h5 by default."
         ),
     ] = None,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            metavar="PIXELS", show_default=False, help="Height and width: two-objects 112, mnist-a 64, others 28."
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            help="Images in all: two-objects 100,000; of digits all, so many times as copies says.",
+        ),
+    ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", show_default=False, help="Any other setting of the recipe."),
+    ] = None,
+    workers: Workers = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            show_default=False,
+            help="Dask scheduler, as tcp://host:8786, whose workers do the work instead of this machine.",
+        ),
+    ] = None,
+    seed: Seed = 0,
     source: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
             show_default=False,
+            rich_help_panel=_DIGITS,
             help="Where digits come from: mnist (default), or digits for the 1,797 that scikit-learn carries.",
         ),
     ] = None,
@@ -37,43 +70,115 @@ def make_data_command(
         typer.Option(
             metavar="DIR",
             show_default=False,
+            rich_help_panel=_DIGITS,
             help="Folder with MNIST's four IDX files, gzipped or not; downloaded into the cache by default.",
         ),
     ] = None,
-    size: Annotated[
-        int | None,
-        typer.Option(metavar="PIXELS", show_default=False, help="Height and width: mnist-a 64, others 28."),
-    ] = None,
     copies: Annotated[
         int | None,
-        typer.Option(metavar="N", show_default=False, help="Images of each source digit: mnist-a 10, others 1."),
-    ] = None,
-    number: Annotated[
-        int | None,
-        typer.Option(metavar="N", show_default=False, help="Images in all, instead of copies of every digit."),
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            rich_help_panel=_DIGITS,
+            help="Images of each source digit: mnist-a 10, others 1.",
+        ),
     ] = None,
     binarise: Annotated[
         bool | None,
         typer.Option(
             "--binarise/--grey",
             show_default=False,
+            rich_help_panel=_DIGITS,
             help="Draw each pixel black or white once (mnist-a), or keep grey levels (others).",
         ),
     ] = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", show_default=False, help="Any other setting of the recipe."),
+    objects: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            show_default=False,
+            rich_help_panel=_TWO_OBJECTS,
+            help="Objects in each scene: 2 (default) or 1.",
+        ),
     ] = None,
-    workers: Workers = None,
-    seed: Seed = 0,
+    colours: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            show_default=False,
+            rich_help_panel=_TWO_OBJECTS,
+            help="Colours of objects, as blue,red; all eight by default.",
+        ),
+    ] = None,
+    materials: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            show_default=False,
+            rich_help_panel=_TWO_OBJECTS,
+            help="Materials; rubber,metal by default.",
+        ),
+    ] = None,
+    shapes: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            show_default=False,
+            rich_help_panel=_TWO_OBJECTS,
+            help="Shapes; sphere,cylinder,cube by default.",
+        ),
+    ] = None,
+    masks: Annotated[
+        bool | None,
+        typer.Option(
+            "--masks",
+            show_default=False,
+            rich_help_panel=_TWO_OBJECTS,
+            help="Store which object each pixel shows.",
+        ),
+    ] = None,
+    render: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            show_default=False,
+            rich_help_panel=_TWO_OBJECTS,
+            help="Render the scenes of this JSON file instead of drawing some.",
+        ),
+    ] = None,
+    samples: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", show_default=False, rich_help_panel=_TWO_OBJECTS, help="Light paths per pixel: 64 by default."
+        ),
+    ] = None,
+    renderer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default=False,
+            rich_help_panel=_TWO_OBJECTS,
+            help="numba (default), or blender: Cycles, which CLEVR was made with, fifty times slower.",
+        ),
+    ] = None,
+    blender_python: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            show_default=False,
+            rich_help_panel=_TWO_OBJECTS,
+            help="Python interpreter that can import bpy, for --renderer blender.",
+        ),
+    ] = None,
 ) -> None:
     """Make a dataset file from a recipe.
 
-    The file holds images, attributes, every generative factor and several ways to split. Its content depends only on
-    the recipe's settings and the seed, never on the number of workers.
+    The file holds images, attributes, captions where there are any, every generative factor and several ways to split.
+    Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
     import data_recipes
     from mmgen.config import parse_assignments, validate
+    from mmgen.errors import UsageError
 
     given: dict[str, Any] = {
         "source": source,
@@ -82,15 +187,27 @@ def make_data_command(
         "copies": copies,
         "number": number,
         "binarise": binarise,
+        "objects": objects,
+        "colours": colours,
+        "materials": materials,
+        "shapes": shapes,
+        "masks": masks,
+        "render": render,
+        "samples": samples,
+        "renderer": renderer,
+        "blender_python": blender_python,
     }
+    if scheduler is not None and workers is not None:
+        raise UsageError("--workers counts processes of this machine, --scheduler uses a cluster's; give one of them")
     settings = {key: value for key, value in given.items() if value is not None}
     chosen = validate(data_recipes.get(recipe), settings | parse_assignments(assignments or []))
     path = output or Path(f"{recipe}.h5")
     preparing = chosen.prepare()
     if preparing is not None:
         follow(preparing)
+    where = workers if scheduler is None else scheduler
     with _tidy_when_terminated():
-        follow(chosen.make(path, seed=seed, workers=workers, command=command_line()))
+        follow(chosen.make(path, seed=seed, workers=where, command=command_line()))
     result(path)
 
 

@@ -1,0 +1,127 @@
+"""``make-data --scheduler``: a Dask cluster of two processes makes the same file, and what is wrong is said shortly."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import data_recipes
+from mmgen.artifacts import Dataset
+
+pytest.importorskip("distributed")
+
+
+def run(*arguments: object, cwd: Path, program: str = "") -> subprocess.CompletedProcess[str]:
+    program = f"{program}\nfrom cli._main import main; main()"
+    command = [sys.executable, "-c", program, "make-data", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
+
+
+def sentence(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    last = done.stderr.strip().split("\n")[-1]
+    assert last.startswith("mmgen: ")
+    return last
+
+
+class Cluster:
+    """A scheduler, and workers of one thread each, as the documentation starts them."""
+
+    def __init__(self, folder: Path, workers: int) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self.log = folder / "scheduler.log"
+        self._start("scheduler", self.log, "--host", "127.0.0.1", "--port", "0")
+        until = time.monotonic() + 60
+        while not (found := re.search(r"tcp://127\.0\.0\.1:\d+", self.log.read_text())):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+        self.address = found[0]
+        for i in range(workers):
+            options = ["--nthreads", "1", "--no-nanny", "--local-directory", str(folder)]
+            self._start("worker", folder / f"worker-{i}.log", self.address, *options)
+
+    def _start(self, what: str, log: Path, *arguments: str) -> None:
+        command = [sys.executable, "-m", "dask", what, "--no-dashboard", *arguments]
+        with log.open("wb") as talk:
+            process = subprocess.Popen(command, stdout=talk, stderr=talk, env=os.environ | {"OMP_NUM_THREADS": "1"})
+        self.processes.append(process)
+
+    def stop(self) -> None:
+        for process in reversed(self.processes):
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory) -> Iterator[Cluster]:
+    cluster = Cluster(tmp_path_factory.mktemp("cluster"), workers=2)
+    yield cluster
+    cluster.stop()
+
+
+def content(path: Path) -> str:
+    with Dataset.open(path) as dataset:
+        return dataset.header.content_id
+
+
+def test_a_cluster_makes_the_same_two_objects(cluster, tmp_path):
+    settings = ["--number", 60, "--size", 16, "--samples", 1, "--seed", 3]
+    done = run("two-objects", *settings, "--scheduler", cluster.address, "-o", "far.h5", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "far.h5\n")
+    recipe = data_recipes.get("two-objects")(number=60, size=16, samples=1)
+    recipe.make(tmp_path / "near.h5", seed=3, workers=1, chunk=13).run()
+    assert content(tmp_path / "far.h5") == content(tmp_path / "near.h5")
+
+
+def test_other_recipes_know_clusters_too_and_a_lost_worker_does_not_matter(cluster, small_mnist, tmp_path):
+    recipe = data_recipes.get("mnist-a")(mnist=small_mnist, number=3000)
+    work = iter(work_of_cluster := recipe.make(tmp_path / "far.h5", workers=cluster.address, chunk=20))
+    next(work)
+    lost = cluster.processes.pop()
+    lost.kill()
+    lost.wait()
+    for _ in work:
+        pass
+    assert work_of_cluster.result == tmp_path / "far.h5"
+    recipe.make(tmp_path / "near.h5", workers=1).run()
+    assert content(tmp_path / "far.h5") == content(tmp_path / "near.h5")
+
+
+def test_no_scheduler_is_one_sentence(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    done = run("mnist", "--source", "digits", "--scheduler", f"tcp://127.0.0.1:{port}", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "no Dask scheduler answers at tcp://127.0.0.1" in sentence(done)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("address", ["localhost", "host:8786", "tcp://host", "tcp://:1", "http://host:80", "tcp://h:x"])
+def test_an_address_that_is_none_is_refused(address, tmp_path):
+    from data_recipes._cluster import on_cluster
+    from mmgen.errors import UsageError
+
+    with pytest.raises(UsageError, match="expected what 'dask scheduler' prints"):
+        next(on_cluster(len, [], address))
+
+
+def test_without_dask_it_says_what_to_install(tmp_path):
+    program = "import sys; sys.modules['distributed'] = None"
+    done = run("mnist", "--source", "digits", "--scheduler", "tcp://127.0.0.1:1", cwd=tmp_path, program=program)
+    assert done.returncode == 2
+    assert "pip install 'mmgen[dask]'" in sentence(done)
+
+
+def test_workers_and_scheduler_exclude_each_other(tmp_path):
+    done = run("mnist", "--source", "digits", "--scheduler", "tcp://h:1", "--workers", 2, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "give one of them" in sentence(done)
