@@ -16,9 +16,14 @@ def fit_aggregate_command(
     model: InputPath,
     output: Output = None,
     given: Annotated[
-        str,
-        typer.Option("--given", metavar="WHAT", help="attributes (any subset may be unknown), or nothing: the prior."),
-    ] = "attributes",
+        str | None,
+        typer.Option(
+            "--given",
+            metavar="WHAT",
+            help="attributes (any subset may be unknown), text, or nothing: the prior.",
+            show_default="text if the model generates text, else attributes",
+        ),
+    ] = None,
     target: Annotated[
         str,
         typer.Option(
@@ -53,13 +58,16 @@ def fit_aggregate_command(
     """Learn the aggregate posterior q(z | description) of a trained model.
 
     The model stays as it is. Its training examples are encoded once and cached; a conditional density is then fitted to
-    the encodings. Attributes are dropped at random meanwhile, so one aggregate answers any partial description.
+    the encodings. Attributes are dropped at random meanwhile, so one aggregate answers any partial description;
+    captions are read whole, by a recurrent network that is fitted with the density.
     """
     path = read_path(model, "model")
     values: dict[str, Any] = {
-        "aggregate": {"given": given, "target": target, "family": {"name": family}},
+        "aggregate": {"target": target, "family": {"name": family}},
         "training": {"device": device, "seed": seed},
     }
+    if given is not None:
+        values["aggregate"]["given"] = given
     if examples is not None:
         values["aggregate"]["examples"] = examples
     if steps is not None:
@@ -77,7 +85,7 @@ def fit_aggregate_command(
     if dry_run:
         result(settings.model_dump_json(indent=2))
         return
-    tail = "-".join([target, family] + (["nothing"] if given == "nothing" else []))
+    tail = "-".join([target, family] + (["nothing"] if settings.aggregate.given == "nothing" else []))
     out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
     encoding, fitting = fit_aggregate(
         path,

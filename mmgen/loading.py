@@ -15,9 +15,18 @@ from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.models._settings import AttributesDescription, ImageDescription
+from mmgen.models._settings import AttributesDescription, ImageDescription, TextDescription
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.queries import batch_of_queries, parse_query
+from mmgen.notation import UNKNOWN
+from mmgen.queries import (
+    ANYTHING,
+    batch_of_captions,
+    batch_of_queries,
+    caption_of_codes,
+    codes_of_caption,
+    parse_caption,
+    parse_query,
+)
 from mmgen.registry import unknown_name
 from mmgen.seeding import torch_generator
 from mmgen.training.batches import to_batch
@@ -71,6 +80,20 @@ class Loaded:
         """Shape of images."""
         return self.settings.data.image
 
+    @property
+    def text(self) -> TextDescription | None:
+        """Vocabulary and length of captions, where the dataset has them."""
+        return self.settings.data.text
+
+    @property
+    def given(self) -> str | None:
+        """What kind of description its fitted posterior, else its own q(z|y), is conditioned on: attributes or text."""
+        if self.aggregate is not None:
+            return None if self.aggregate.given == "nothing" else self.aggregate.given
+        if self._own is None:
+            return None
+        return "text" if self.text and self._own == (self.text.name,) else "attributes"
+
     def dataset_path(self) -> Path:
         """The dataset that the model was trained on.
 
@@ -88,7 +111,7 @@ class Loaded:
     def posteriors(self) -> list[str]:
         """What latents can be drawn from: "prior", "text" (the model's own q(z|y)), and the fitted one."""
         names = ["prior"]
-        if self.attributes and self.model.answers((self.attributes.name,)):
+        if self._own is not None:
             names.append("text")
         if self.target:
             names.append(self.target)
@@ -117,7 +140,7 @@ class Loaded:
         """
         self._check(posterior)
         if posterior in ("prior", "text"):
-            given = () if posterior == "prior" else self._text
+            given = () if posterior == "prior" else self._description
 
             def draw(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
                 return self.model.posterior(condition, given).sample(generator, (n,))
@@ -126,7 +149,7 @@ class Loaded:
         aggregate = self._aggregate
 
         def draw_fitted(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-            if aggregate.attributes is None:  # q(z) does not depend on the description
+            if aggregate.given == "nothing":  # q(z) does not depend on the description
                 return aggregate.sample(None, n * condition.size, generator).reshape(n, condition.size, -1)
             return aggregate.sample(condition, n, generator)
 
@@ -136,14 +159,20 @@ class Loaded:
         """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
         self._check(posterior)
         if posterior in ("prior", "text"):
-            given = () if posterior == "prior" else self._text
+            given = () if posterior == "prior" else self._description
             return lambda z, condition: self.model.posterior(condition, given).log_prob(z)
         return self._aggregate.log_prob
 
     @property
-    def _text(self) -> tuple[str, ...]:
-        assert self.attributes is not None
-        return (self.attributes.name,)
+    def _own(self) -> tuple[str, ...] | None:
+        """The description that the model's own q(z|y) is given: attributes or text; None where it has none."""
+        known = (part for part in (self.attributes, self.text) if part is not None)
+        return next(((part.name,) for part in known if self.model.answers((part.name,))), None)
+
+    @property
+    def _description(self) -> tuple[str, ...]:
+        assert self._own is not None
+        return self._own
 
     @property
     def _aggregate(self) -> Aggregate:
@@ -153,16 +182,46 @@ class Loaded:
     # What a person calls from Python. All of it runs without gradients.
 
     def describe(self, given: str | Mapping[str, str]) -> Batch:
-        """A description such as ``"digit=3 scale=big"`` or ``{"digit": "3"}`` as a batch of one; the rest is unknown.
+        """A description as a batch of one.
+
+        Args:
+            given: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where the
+                model knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
 
         Raises:
-            UsageError: An attribute or value does not exist; suggests the nearest.
+            UsageError: An attribute, value or word does not exist; suggests the nearest.
         """
+        is_caption = isinstance(given, str) and "=" not in given and given.strip() not in ("", ANYTHING)
+        if isinstance(given, str) and is_caption and self.text is not None:
+            return self._describe_caption(given)
         if self.attributes is None:
             raise UsageError(f"{self.path} knows no attributes, so it cannot be given a description")
         text = given if isinstance(given, str) else " ".join(f"{name}={value}" for name, value in given.items())
-        codes = parse_query(text, self.attributes)
-        return batch_of_queries(codes[None], name=self.attributes.name).to(self.device)
+        return self.describe_codes(parse_query(text, self.attributes)[None])
+
+    def _describe_caption(self, caption: str) -> Batch:
+        assert self.text is not None
+        tokens = parse_caption(caption, self.text, self.attributes)[None]
+        batch = batch_of_captions(tokens, name=self.text.name)
+        if self.attributes is not None and self.text.slots:
+            codes = codes_of_caption(tokens, self.text, self.attributes)
+            batch = _together(batch, batch_of_queries(codes, name=self.attributes.name))
+        return batch.to(self.device)
+
+    def describe_codes(self, codes: np.ndarray) -> Batch:
+        """Descriptions as a batch: with attributes, and with text too where its positions spell attributes, all known.
+
+        Args:
+            codes: uint8 [B, A], 255 unknown.
+        """
+        assert self.attributes is not None
+        batch = batch_of_queries(codes, name=self.attributes.name)
+        if self.text is not None and self.text.slots:
+            spelt = [self.attributes.names.index(slot) for slot in self.text.slots]
+            if (codes[:, spelt] != UNKNOWN).all():
+                tokens = caption_of_codes(codes, self.text, self.attributes)
+                batch = _together(batch, batch_of_captions(tokens, name=self.text.name))
+        return batch.to(self.device)
 
     @torch.inference_mode()
     def sample(
@@ -187,32 +246,40 @@ class Loaded:
             return self.model.mean(self.image.name, z, condition).squeeze(1)
 
     @torch.inference_mode()
-    def encode(self, images: Tensor | np.ndarray, attributes: np.ndarray | None = None) -> DiagonalGaussian:
-        """Posteriors q(z | image) [B, D], or q(z | image, attributes) if the model encodes both.
+    def encode(
+        self, images: Tensor | np.ndarray, attributes: np.ndarray | None = None, text: np.ndarray | None = None
+    ) -> DiagonalGaussian:
+        """Posteriors q(z | image) [B, D], or q(z | image, description) if the model encodes both.
 
         Args:
             images: [B, C, H, W] in [0, 1].
             attributes: uint8 codes [B, A], 255 unknown; all unknown by default.
+            text: Word codes [B, T], V for "no word".
         """
         assert self.image is not None
         pixels = {self.image.name: torch.as_tensor(images, dtype=torch.float32)}
-        given: tuple[str, ...] = (self.image.name,)
         codes = {}
         if self.attributes is not None:
-            if attributes is None:
-                attributes = np.full((len(pixels[self.image.name]), len(self.attributes.names)), 255, np.uint8)
-            else:
-                given = self.encoder_given
-            codes[self.attributes.name] = torch.as_tensor(attributes)
+            unknown = np.full((len(pixels[self.image.name]), len(self.attributes.names)), UNKNOWN, np.uint8)
+            codes[self.attributes.name] = torch.as_tensor(unknown if attributes is None else attributes)
+        batch = to_batch(pixels, codes)
+        if self.text is not None and text is not None:
+            batch = _together(batch, batch_of_captions(text, name=self.text.name))
+        described = attributes is not None or text is not None
+        given = self.encoder_given if described else (self.image.name,)
         if not self.model.answers(given):
             given = self.encoder_given
         with autocast(self.device):
-            return self.model.posterior(to_batch(pixels, codes).to(self.device), given)
+            return self.model.posterior(batch.to(self.device), given)
 
     @torch.inference_mode()
     def posterior(self, given: str | Mapping[str, str]) -> DiagonalGaussian:
         """The model's own q(z | description) [1, D]; for a fitted one draw from :meth:`latent_sampler`."""
-        return self.model.posterior(self.describe(given), self._text)
+        if self._own is None:
+            raise UsageError(
+                f"{self.model_path} has no q(z | description) of its own; fit one with mmgen fit-aggregate"
+            )
+        return self.model.posterior(self.describe(given), self._own)
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> "Score":
         """Importance-weighted estimate of log p(image) in nats, with its standard error.
@@ -225,6 +292,11 @@ class Loaded:
         from mmgen.metrics._likelihoods import image_log_likelihood
 
         return image_log_likelihood(self, images, samples, seed)
+
+
+def _together(one: Batch, other: Batch) -> Batch:
+    """The same examples with the modalities of both."""
+    return Batch({**one.values, **other.values}, {**one.present, **other.present})
 
 
 def load(path: str | Path, device: str = "cpu") -> Loaded:

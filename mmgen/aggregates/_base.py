@@ -1,6 +1,7 @@
 """What every family of aggregate posteriors offers."""
 
 from abc import ABC, abstractmethod
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -8,8 +9,13 @@ from torch import Tensor, nn
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.text import Text
+from mmgen.networks._text import TextEncoder, TextNetwork
 
-__all__ = ["Aggregate", "Density", "Family"]
+__all__ = ["Aggregate", "Condition", "Density", "Family", "Given"]
+
+Given = Literal["attributes", "text", "nothing"]
+Condition = Attributes | Text | None
 
 
 class Density(nn.Module, ABC):
@@ -41,25 +47,44 @@ class Family(ABC):
 
 
 class Aggregate(nn.Module):
-    """q(z | description) or q(z), fitted after training.
+    """q(z | attributes), q(z | text) or q(z), fitted after training.
+
+    Attributes are fed to the density as one-hot codes with a mask, so any part of them may be unknown. A sentence is
+    read by a recurrent network that is trained with the density; its last state is fed to every step of a flow.
 
     Args:
         latent_size: D.
-        attributes: What it is conditioned on; None for the marginal q(z).
+        condition: What it is conditioned on; None for the marginal q(z).
         family: Its kind of density.
+        text_network: Widths of the network that reads sentences.
     """
 
     shift: Tensor
     scale: Tensor
 
-    def __init__(self, latent_size: int, attributes: Attributes | None, family: Family) -> None:
+    def __init__(
+        self, latent_size: int, condition: Condition, family: Family, text_network: TextNetwork | None = None
+    ) -> None:
         super().__init__()
         self.latent_size = latent_size
-        self.attributes = attributes
-        self.density = family.density(latent_size, attributes.description_size if attributes else 0)
+        self.condition = condition
+        width = 0
+        if isinstance(condition, Attributes):
+            width = condition.description_size
+        elif isinstance(condition, Text):
+            self.reader = TextEncoder(len(condition.vocabulary), text_network or TextNetwork())
+            width = self.reader.features
+        self.density = family.density(latent_size, width)
         # z = shift + scale * u: densities see latents of zero mean and unit variance, whatever the model made of them.
         self.register_buffer("shift", torch.zeros(latent_size))
         self.register_buffer("scale", torch.ones(latent_size))
+
+    @property
+    def given(self) -> Given:
+        """What kind of description it is conditioned on."""
+        if self.condition is None:
+            return "nothing"
+        return "text" if isinstance(self.condition, Text) else "attributes"
 
     def standardise(self, mean: Tensor, log_sd: Tensor) -> None:
         """Set shift and scale to the moments of the aggregate of encodings [N, D]: of means plus mean variance."""
@@ -67,14 +92,18 @@ class Aggregate(nn.Module):
         self.scale.copy_((mean.var(0) + (2 * log_sd).exp().mean(0)).sqrt().clamp_min(1e-6))
 
     def _context(self, condition: Batch | None) -> Tensor | None:
-        if self.attributes is None:
+        if self.condition is None:
             return None
-        name = self.attributes.name
+        name = self.condition.name
         if condition is None or name not in condition.values:
-            raise UsageError(
-                f"this aggregate is conditioned on {name}; give a description (it may leave attributes out)"
-            )
-        return self.attributes.describe(condition.values[name], condition.present[name]).to(self.shift.dtype)
+            hint = "(it may leave attributes out)" if self.given == "attributes" else "in words"
+            raise UsageError(f"this aggregate is conditioned on {name}; give a description {hint}")
+        value, present = condition.values[name], condition.present[name]
+        if isinstance(self.condition, Attributes):
+            return self.condition.describe(value, present).to(self.shift.dtype)
+        if not present.all():
+            raise UsageError(f"this aggregate is conditioned on {name}, but an example has none; give whole sentences")
+        return self.reader(value)
 
     def log_prob(self, z: Tensor, condition: Batch | None) -> Tensor:
         """log q(z | condition): z [..., B, D] -> [..., B], nats."""

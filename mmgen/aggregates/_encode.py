@@ -11,6 +11,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
 from mmgen.batch import Batch
 from mmgen.errors import ArtifactError
+from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives._base import Objective
 from mmgen.progress import Progress, Work
@@ -33,30 +34,35 @@ def posterior_to_aggregate(objective: Objective) -> tuple[str, ...]:
 
 
 class LatentRows(Rows):
-    """Cached encodings as training examples: ``mean``, ``log_sd`` [B, D] and the attributes.
+    """Cached encodings as training examples: ``mean``, ``log_sd`` [B, D], the attributes and the text.
 
     Args:
         latents: The encodings.
         chosen: Positions in them to use.
-        attributes_name: Name of the attribute modality.
+        data: Names of the modalities.
         device: Where batches are wanted.
     """
 
-    def __init__(self, latents: Latents, chosen: np.ndarray, attributes_name: str, device: torch.device) -> None:
+    def __init__(self, latents: Latents, chosen: np.ndarray, data: DataSettings, device: torch.device) -> None:
         self.mean = torch.from_numpy(latents.mean[chosen]).to(device)
         self.log_sd = torch.from_numpy(latents.log_sd[chosen]).to(device)
-        self.codes = torch.from_numpy(latents.attributes[chosen]).to(device)
-        self.name = attributes_name
+        self.codes = {}
+        if data.attributes and latents.attributes.shape[1]:
+            self.codes[data.attributes.name] = torch.from_numpy(latents.attributes[chosen]).to(device)
+        self.tokens = {}
+        if data.text and latents.text is not None:
+            self.tokens[data.text.name] = torch.from_numpy(latents.text[chosen].astype(np.int64)).to(device)
 
     def __len__(self) -> int:
         return len(self.mean)
 
     def batch(self, indices: Tensor) -> Batch:
         indices = indices.to(self.mean.device)
-        labels = to_batch({}, {self.name: self.codes[indices]} if self.codes.shape[1] else {})
-        values = {"mean": self.mean[indices], "log_sd": self.log_sd[indices], **labels.values}
-        present = {n: torch.ones(len(indices), dtype=torch.bool, device=indices.device) for n in ("mean", "log_sd")}
-        return Batch(values, {**present, **labels.present})
+        labels = to_batch({}, {name: codes[indices] for name, codes in self.codes.items()})
+        whole = {"mean": self.mean, "log_sd": self.log_sd, **self.tokens}
+        values = {name: column[indices] for name, column in whole.items()}
+        present = {name: torch.ones(len(indices), dtype=torch.bool, device=indices.device) for name in whole}
+        return Batch({**values, **labels.values}, {**present, **labels.present})
 
 
 def encode(
@@ -102,7 +108,7 @@ def encode(
             return cached
         with Dataset.open(dataset_path) as dataset:
             source = DatasetRows(dataset, rows, device)
-            means, log_sds, codes = [], [], []
+            means, log_sds, codes, tokens = [], [], [], []
             with torch.inference_mode(), autocast(device, precision):
                 for indices in torch.arange(len(source)).split(_BATCH):
                     batch = source.batch(indices)
@@ -110,6 +116,7 @@ def encode(
                     means.append(posterior.mean.float().cpu())
                     log_sds.append(posterior.log_sd.float().cpu())
                     codes += [source.attributes[name][indices.to(device)].cpu() for name in source.attributes]
+                    tokens += [batch.values[name].cpu() for name in getattr(dataset, "texts", {})]
                     yield Progress(int(indices[-1]) + 1)
             write_latents(
                 out,
@@ -117,6 +124,7 @@ def encode(
                 log_sd=torch.cat(log_sds).numpy(),
                 rows=source.rows,
                 attributes=torch.cat(codes).numpy() if codes else np.zeros((len(source), 0), np.uint8),
+                text=torch.cat(tokens).numpy().astype(np.uint16) if tokens else None,
                 split=scheme,
                 settings=settings,
                 seed=seed,

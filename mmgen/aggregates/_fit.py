@@ -3,22 +3,23 @@
 from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import numpy as np
 import torch
 from pydantic import Field
 
 import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate, Family
+from mmgen.aggregates._base import Aggregate, Condition, Family, Given
 from mmgen.aggregates._encode import LatentRows, encode, posterior_to_aggregate
 from mmgen.aggregates._targets import FitTask, Target
 from mmgen.artifacts import Dataset, Header, Latents, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, plain, validate
 from mmgen.errors import ArtifactError, DataError, MmgenError, UsageError
 from mmgen.models._settings import DataSettings
-from mmgen.models.build import describe_attributes
+from mmgen.models.build import describe_attributes, describe_text
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.networks._text import TextNetwork
 from mmgen.progress import Progress, Work
 from mmgen.seeding import stream_key
 from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
@@ -28,17 +29,23 @@ from mmgen.training.settings import TrainingSettings
 __all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "load_aggregate"]
 
 
+_READER = TextNetwork(embedding=32, hidden=128)
+
+
 class AggregateSettings(Settings):
     """What is fitted."""
 
     family: dict[str, Any] = Field(default_factory=lambda: {"name": "realnvp"})
     """Family of densities by name, and its own settings."""
-    given: Literal["attributes", "nothing"] = "attributes"
-    """What it is conditioned on; nothing gives the learned prior q(z)."""
+    given: Given | None = None
+    """What it is conditioned on: attributes, text, or nothing (the learned prior q(z)); left out, text where the model
+    generates text, else attributes."""
     target: Target = "aggregate"
     """aggregate: CK Eq. 5; true: CK Eq. 3, the baseline that it is compared with."""
     keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random."""
+    text_network: TextNetwork | None = None
+    """Widths of the network that reads sentences, trained with the density; left out, chosen for small data."""
     examples: Annotated[int, Field(ge=1)] = 100_000
     """Training examples that are encoded at most."""
 
@@ -67,16 +74,29 @@ class FitSettings(Settings):
 def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> FitSettings:
     """Validate user-given values over the defaults and fill in what the model determines."""
     settings = validate(FitSettings, values)
-    if settings.aggregate.given == "attributes" and model.data.attributes is None:
-        raise UsageError("--given got attributes, but the model's dataset has none; use --given nothing")
-    family = {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())}
-    aggregate = settings.aggregate.model_copy(update={"family": family})
+    generates_text = model.data.text is not None and model.data.text.name in model.build_objective().generates
+    given = settings.aggregate.given or ("text" if generates_text else "attributes")
+    if given != "nothing" and getattr(model.data, given) is None:
+        raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
+    if given == "text" and settings.aggregate.target == "true" and not generates_text:
+        raise UsageError("--target true needs p(text | z), but this model generates no text; use --target aggregate")
+    update = {
+        "given": given,
+        "family": {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())},
+        "text_network": settings.aggregate.text_network or _READER if given == "text" else None,
+    }
+    aggregate = settings.aggregate.model_copy(update=update)
     return settings.model_copy(update={"aggregate": aggregate, "data": model.data})
 
 
 def _build(settings: FitSettings, latent_size: int) -> Aggregate:
-    described = settings.data.attributes if settings.aggregate.given == "attributes" else None
-    return Aggregate(latent_size, describe_attributes(described) if described else None, settings.build_family())
+    data, given = settings.data, settings.aggregate.given
+    condition: Condition = None
+    if given == "attributes":
+        condition = describe_attributes(data.attributes) if data.attributes else None
+    elif given == "text":
+        condition = describe_text(data.text) if data.text else None
+    return Aggregate(latent_size, condition, settings.build_family(), settings.aggregate.text_network)
 
 
 @dataclass(frozen=True)
@@ -129,9 +149,8 @@ def fit_aggregate(
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, dataset.split(trained.data.split, "val"))
-        name = trained.data.attributes.name if trained.data.attributes else "attributes"
-        rows = LatentRows(latents, np.flatnonzero(~is_validation), name, fabric.device)
-        validation = LatentRows(latents, np.flatnonzero(is_validation), name, fabric.device)
+        rows = LatentRows(latents, np.flatnonzero(~is_validation), trained.data, fabric.device)
+        validation = LatentRows(latents, np.flatnonzero(is_validation), trained.data, fabric.device)
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
         torch.manual_seed(stream_key(settings.training.seed, "initial weights"))

@@ -8,6 +8,7 @@ from torch import Tensor
 from mmgen.aggregates._base import Aggregate
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives._base import Bound
 from mmgen.training.task import Task
@@ -52,8 +53,11 @@ class FitTask(Task):
         self._model = [model]
 
     def forward(self, batch: Batch, step: int | None) -> Bound:
-        attributes = self.aggregate.attributes
-        described = drop_attributes(batch, attributes.name, self.keep_all) if attributes else batch
+        condition = self.aggregate.condition
+        # Attributes are left out at random, sentences are whole.
+        described = (
+            drop_attributes(batch, condition.name, self.keep_all) if isinstance(condition, Attributes) else batch
+        )
         return self._to_encodings(described) if self.target == "aggregate" else self._to_true_posterior(described)
 
     def _to_encodings(self, batch: Batch) -> Bound:
@@ -69,10 +73,10 @@ class FitTask(Task):
         z, weights = self.aggregate.reparameterised(batch, batch.size)
         log_q = self.aggregate.log_prob(z, batch)
         log_prior = model.log_prior(z)
-        attributes = self.aggregate.attributes
+        condition = self.aggregate.condition
         log_likelihood = torch.zeros_like(log_q)
-        if attributes and attributes.name in model.modalities:
-            log_likelihood = model.log_likelihood(attributes.name, z, batch)
+        if condition and condition.name in model.modalities:
+            log_likelihood = model.log_likelihood(condition.name, z, batch)
 
         def mean(values: Tensor) -> Tensor:
             return (weights * values).sum(0)

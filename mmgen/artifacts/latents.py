@@ -25,6 +25,7 @@ class Latents:
         rows: int64 [M], rows of the dataset that were encoded.
         attributes: uint8 [M, A], attribute codes of those rows; 255 unknown.
         split: Which rows these are, as "scheme/part" or "part".
+        text: uint16 [M, T], word codes of those rows, V for "no word"; None where the dataset holds no text.
     """
 
     header: Header
@@ -33,6 +34,7 @@ class Latents:
     rows: np.ndarray
     attributes: np.ndarray
     split: str
+    text: np.ndarray | None = None
 
 
 def write_latents(
@@ -42,6 +44,7 @@ def write_latents(
     log_sd: np.ndarray,
     rows: np.ndarray,
     attributes: np.ndarray,
+    text: np.ndarray | None = None,
     split: str,
     settings: Mapping[str, Any],
     seed: int,
@@ -64,6 +67,10 @@ def write_latents(
     if attributes.dtype != np.uint8 or attributes.ndim != 2 or len(attributes) != len(mean):
         raise ValueError(f"attributes are {attributes.dtype} {attributes.shape}, expected uint8 [{len(mean)}, A]")
     arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, "attributes": attributes}
+    if text is not None:
+        if text.dtype != np.uint16 or text.ndim != 2 or len(text) != len(mean):
+            raise ValueError(f"text is {text.dtype} {text.shape}, expected uint16 [{len(mean)}, T]")
+        arrays["text"] = text
     return write_bundle(
         path, "latents", arrays, {"split": split},
         settings=settings, seed=seed, parents=parents, facts=facts, command=command,
@@ -78,8 +85,15 @@ def read_latents(path: Path) -> Latents:
     """
     header, arrays, texts = read_bundle(
         path, "latents",
-        {"mean": ("float32", 2), "log_sd": ("float32", 2), "rows": ("int64", 1), "attributes": ("uint8", 2)},
+        {
+            "mean": ("float32", 2),
+            "log_sd": ("float32", 2),
+            "rows": ("int64", 1),
+            "attributes": ("uint8", 2),
+            "text": ("uint16", 2),
+        },
         ("split",),
+        ("text",),
     )  # fmt: skip
     latents = Latents(header=header, split=texts["split"], **arrays)
     same_rows = len({len(array) for array in arrays.values()}) == 1

@@ -1,19 +1,20 @@
 """The pictures of one model in a report: samples, abstraction hierarchy, latent maps."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from matplotlib.figure import Figure
 
-from mmgen.artifacts import Dataset
+from mmgen.artifacts import Dataset, atomic_path
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._material import Group
 from mmgen.figures._style import data_uri, figure_image
 from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
-from mmgen.figures.draws import Draws, check_judge, differences, draw
+from mmgen.figures.draws import Descriptions, Draws, check_judge, describe, differences, draw, text_of
 from mmgen.figures.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
 from mmgen.notation import UNKNOWN
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.loading import Loaded
 
-__all__ = ["Picture", "Session", "Source", "open_session", "picture"]
+__all__ = ["Picture", "Session", "Source", "open_session"]
 
 _MOST_COMBINATIONS = 200_000
 
@@ -36,22 +37,42 @@ class Picture:
     Attributes:
         title: What it shows, in a few words.
         caption: How it was made: numbers, seeds, what frames mean.
-        uri: The PNG as a ``data:`` address.
-        width: Width on the page in CSS pixels; the PNG has more, for sharp screens.
+        drawn: The image itself.
     """
 
     title: str
     caption: str
-    uri: str
-    width: int
+    drawn: Grid | Figure
 
+    @cached_property
+    def uri(self) -> str:
+        """The PNG as a ``data:`` address."""
+        if isinstance(self.drawn, Grid):
+            return data_uri(self.drawn.image)
+        return data_uri(figure_image(self.drawn), palette=True)
 
-def picture(title: str, caption: str, drawn: Grid | Figure) -> Picture:
-    """A grid or a matplotlib figure as a picture on a page."""
-    if isinstance(drawn, Grid):
-        return Picture(title, caption, data_uri(drawn.image), round(drawn.image.width / 2))
-    image = figure_image(drawn)
-    return Picture(title, caption, data_uri(image, palette=True), round(96 * drawn.get_figwidth()))
+    @property
+    def width(self) -> int:
+        """Width on the page in CSS pixels; the PNG has more, for sharp screens."""
+        if isinstance(self.drawn, Grid):
+            return round(self.drawn.image.width / 2)
+        return round(96 * self.drawn.get_figwidth())
+
+    def save(self, path: Path) -> None:
+        """Write it alone: .png, or for drawings of lines .pdf and .svg as well.
+
+        Raises:
+            UsageError: Another ending, or lines asked of a picture of images.
+        """
+        ending = path.suffix.lower()
+        if ending not in ((".png",) if isinstance(self.drawn, Grid) else (".png", ".pdf", ".svg")):
+            lines = "" if isinstance(self.drawn, Grid) else ", .pdf or .svg"
+            raise UsageError(f"--output got {path}, expected a name ending in .png{lines}")
+        if isinstance(self.drawn, Grid):
+            self.drawn.save(path)
+            return
+        with atomic_path(path) as temporary:
+            self.drawn.savefig(temporary, format=ending[1:], dpi=160, facecolor="white")
 
 
 @dataclass(frozen=True)
@@ -63,12 +84,14 @@ class Source:
         loaded: The model or aggregate.
         posterior: The posterior to ask it for.
         path: Its file.
+        given: What it must be given: "attributes", of which any may be unknown, a whole "text", or "nothing".
     """
 
     name: str
     loaded: "Loaded"
     posterior: str
     path: Path
+    given: str = "attributes"
 
 
 @dataclass
@@ -82,7 +105,7 @@ class Session:
         sources: What draws for descriptions: the model's own q(z|y), fitted posteriors.
         priors: What draws without a description: p(z), learned q(z).
         notices: What could not be opened, and what to do about it.
-        concepts: uint8 [M, A], descriptions to draw, the most varied first; empty for a model without attributes.
+        concepts: Descriptions to draw, the most varied first; none for a model that knows neither attributes nor text.
         seed: Seed of every choice and draw.
     """
 
@@ -93,7 +116,7 @@ class Session:
     sources: list[Source] = field(default_factory=list)
     priors: list[Source] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
-    concepts: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), np.uint8))
+    concepts: Descriptions = field(default_factory=lambda: Descriptions(np.zeros((0, 0), np.uint8)))
 
     @property
     def note(self) -> str:
@@ -105,7 +128,7 @@ def _distinct(sources: list[Source]) -> list[Source]:
     """Sources with the same name told apart by their file."""
     names = [source.name for source in sources]
     return [
-        Source(f"{s.name} ({s.path.stem})", s.loaded, s.posterior, s.path) if names.count(s.name) > 1 else s
+        replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s
         for s in sources
     ]
 
@@ -124,11 +147,11 @@ def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
         except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
             session.judge = None
             session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
-    session.priors.append(Source(POSTERIORS["prior"], model, "prior", group.model))
+    session.priors.append(Source(POSTERIORS["prior"], model, "prior", group.model, "nothing"))
     fitted = [load(path, device) for path in group.aggregates]
     for loaded in fitted:
         if loaded.aggregate is not None and loaded.target is not None:
-            if loaded.aggregate.attributes is None:
+            if loaded.aggregate.given == "nothing":
                 session.priors.append(Source("q(z): learned prior", loaded, loaded.target, loaded.path))
             else:
                 session.sources.append(Source(POSTERIORS[loaded.target], loaded, loaded.target, loaded.path))
@@ -137,29 +160,38 @@ def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
     session.sources, session.priors = _distinct(session.sources), _distinct(session.priors)
-    if model.attributes is not None:
-        session.concepts = _concepts(session)
+    session.concepts = _concepts(session)
     return session
 
 
-def _concepts(session: Session, count: int = 24) -> np.ndarray:
+def _concepts(session: Session, count: int = 24) -> Descriptions:
     """Descriptions from the test part; from the vocabulary where the dataset is gone."""
-    info = session.model.attributes
-    assert info is not None
+    model = session.model
+    info, text = model.attributes, text_of(model)
+    spelled = info is not None and text is not None and set(text.slots) == set(info.names)
+    tokens = None
     if session.group.dataset is not None:
         with Dataset.open(session.group.dataset) as data:
-            rows = data.split(session.model.settings.data.split, "test")
-            return choose_concepts(data.read_attributes(info.name, rows), count, session.seed)
+            rows = data.split(model.settings.data.split, "test")
+            if text is not None and not spelled:
+                captions = np.unique(data.read_text(text.name, rows), axis=0)
+                tokens = captions[numpy_generator(session.seed, "captions").permutation(len(captions))[:count]]
+                return describe(model, tokens=tokens)
+            if info is None:
+                return session.concepts
+            return describe(model, choose_concepts(data.read_attributes(info.name, rows), count, session.seed))
+    if info is None:
+        return session.concepts
     sizes = [len(words) for words in info.values]
     generator = numpy_generator(session.seed, "vocabulary")
     most = min(_MOST_COMBINATIONS, int(np.prod(sizes, dtype=np.float64)), 4096)
     drawn = np.stack([generator.integers(0, size, most) for size in sizes], 1).astype(np.uint8)
-    return choose_concepts(drawn, count, session.seed)
+    return describe(model, choose_concepts(drawn, count, session.seed))
 
 
-def _draw(session: Session, codes: np.ndarray, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:
+def _draw(session: Session, asked: Descriptions, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:
     return [
-        (s.name, draw(s.loaded, codes, count, posterior=s.posterior, seed=session.seed, judge=session.judge))
+        (s.name, draw(s.loaded, asked, count, posterior=s.posterior, seed=session.seed, judge=session.judge))
         for s in sources
     ]
 
@@ -177,15 +209,13 @@ def _blocks(draws: Sequence[tuple[str, Draws]]) -> str:
 
 def same_words(session: Session) -> list[Picture]:
     """The same descriptions drawn by every posterior."""
-    info = session.model.attributes
-    if info is None or not session.sources:
+    if not len(session.concepts) or not session.sources:
         return []
-    codes = session.concepts[:6]
     count = _across(session.sources)
-    draws = _draw(session, codes, count, session.sources)
-    grid = comparison(draws, info)
+    draws = _draw(session, session.concepts[:6], count, session.sources)
+    grid = comparison(draws, session.concepts[:6].words(session.model))
     caption = f"Each row one description, {count} images from each of: {_blocks(draws)}. {session.note}"
-    return [picture("The same words, drawn from each posterior", caption, grid)]
+    return [Picture("The same words, drawn from each posterior", caption, grid)]
 
 
 def varied_words(session: Session) -> list[Picture]:
@@ -203,7 +233,7 @@ def varied_words(session: Session) -> list[Picture]:
         grid = image_grid(drawn.means[:, 0], columns=6, captions=captions, remarks=read, wrong=wrong)
         verdict = share_right(drawn)
         caption = f"One image for each of {len(captions)} descriptions of the test part"
-        pictures.append(picture(name, f"{caption}{', ' + verdict if verdict else ''}. {session.note}", grid))
+        pictures.append(Picture(name, f"{caption}{', ' + verdict if verdict else ''}. {session.note}", grid))
     return pictures
 
 
@@ -222,7 +252,7 @@ def abstraction(session: Session) -> list[Picture]:
         f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "
         f"what is not given should vary. {count} images a row from each of: {_blocks(draws)}. {session.note}"
     )
-    return [picture("Abstraction hierarchy", caption, grid)]
+    return [Picture("Abstraction hierarchy", caption, grid)]
 
 
 def without_words(session: Session) -> list[Picture]:
@@ -241,4 +271,4 @@ def without_words(session: Session) -> list[Picture]:
     grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))
     names = "; ".join(panel.title for panel in panels)
     caption = f"{across * rows} images from each of: {names}. Shown: means of p(image|z). Seed {session.seed}."
-    return [picture("Without words", caption, grid)]
+    return [Picture("Without words", caption, grid)]

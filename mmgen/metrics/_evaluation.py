@@ -177,7 +177,7 @@ class Evaluation:
     def ignores_text(self, posterior: str) -> bool:
         """Whether z comes from a density that no description changes: p(z), or a learned q(z)."""
         aggregate = self.loaded.aggregate
-        fitted = posterior == self.loaded.target and aggregate is not None and aggregate.attributes is None
+        fitted = posterior == self.loaded.target and aggregate is not None and aggregate.given == "nothing"
         return posterior == "prior" or fitted
 
 

@@ -32,7 +32,7 @@ class TextNetwork:
     head: Annotated[int, Field(ge=1)] = 200
     """Width of the fully connected layers from the decoder's state to the next word."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    """Share of the head's features that are dropped in training."""
+    """Share of the head's features, and of the encoder's output, that are dropped in training."""
     batch_norm: bool = True
     """Whether the head's layers are followed by batch norm."""
     activation: Literal["elu", "relu", "silu"] = "relu"
@@ -77,14 +77,17 @@ class TextEncoder(nn.Module):
         self.words = words
         self.features = settings.hidden
         self.unit = _Unit(words + 1, settings)
+        self.dropout = nn.Dropout(settings.dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
         with torch.autocast(tokens.device.type, enabled=False):
-            gates = self.unit.table()[tokens]
+            table = self.unit.table()
+            # index_select has a deterministic, cheap backward on few rows, unlike advanced indexing.
+            gates = table.index_select(0, tokens.flatten()).reshape(*tokens.shape, -1)
             state = gates.new_zeros(len(tokens), self.features)
             for t, is_word in enumerate((tokens < self.words).unsqueeze(-1).unbind(1)):
                 state = torch.where(is_word, self.unit(gates[:, t], state), state)
-            return state
+            return self.dropout(state)
 
 
 class TextDecoder(nn.Module):
@@ -124,7 +127,8 @@ class TextDecoder(nn.Module):
         with torch.autocast(context.device.type, enabled=False):
             state, _ = self.start(context)
             first = torch.full_like(tokens[..., :1], self.words + 1)
-            gates = self.unit.table()[torch.cat([first, tokens[..., :-1]], -1)]
+            before = torch.cat([first, tokens[..., :-1]], -1)
+            gates = self.unit.table().index_select(0, before.flatten()).reshape(*before.shape, -1)
             states = []
             for t in range(tokens.shape[-1]):
                 state = self.unit(context + gates[..., t, :], state)
