@@ -1,0 +1,93 @@
+"""Scenes as arrays to the rows that the kernels read, and pictures back."""
+
+from collections.abc import Generator
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._clevr._bodies import BLUE, COLUMNS, COS, METAL, RED, SHAPE, SIN, SIZE, X, Y
+from data_recipes._clevr._compiled import is_cached, kernels
+from data_recipes._clevr._lamps import lamp_rows
+from data_recipes._clevr._sampling import filter_table
+from mmgen.progress import Progress, Work
+
+__all__ = ["compile_kernels", "masks", "render", "visible_pixels"]
+
+FILTER_WIDTH = 3.0
+"""Pixels across the whole Blackman-Harris window."""
+
+Floats = NDArray[np.float64]
+SceneArrays = dict[str, NDArray[Any]]
+
+
+@cache
+def _filter() -> Floats:
+    return filter_table(FILTER_WIDTH)
+
+
+def body_rows(scenes: SceneArrays) -> Floats:
+    """Bodies [n, objects, COLUMNS] as the kernels read them."""
+    rows = np.empty((*scenes["x"].shape, COLUMNS))
+    rows[..., X], rows[..., Y], rows[..., SIZE] = scenes["x"], scenes["y"], scenes["size"]
+    rows[..., COS], rows[..., SIN] = np.cos(scenes["rotation"]), np.sin(scenes["rotation"])
+    rows[..., SHAPE], rows[..., METAL] = scenes["shape"], scenes["metal"]
+    rows[..., RED : BLUE + 1] = scenes["colour"]
+    return rows
+
+
+def _cameras(scenes: SceneArrays) -> Floats:
+    return np.ascontiguousarray(scenes["camera"], np.float64)
+
+
+def render(scenes: SceneArrays, size: int, samples: int) -> NDArray[np.uint8]:
+    """See :func:`data_recipes._clevr.render`."""
+    render_scene, _ = kernels()
+    bodies, lamps, cameras = body_rows(scenes), lamp_rows(scenes), _cameras(scenes)
+    images = np.empty((len(bodies), 3, size, size), np.uint8)
+    for row, key in enumerate(scenes["seed"].astype(np.uint64)):
+        render_scene(bodies[row], lamps[row], cameras[row], key, samples, _filter(), images[row])
+    return images
+
+
+def visible_pixels(scenes: SceneArrays, size: int) -> NDArray[np.int64]:
+    """See :func:`data_recipes._clevr.visible_pixels`."""
+    bodies = body_rows(scenes)
+    counts = np.zeros(bodies.shape[:2], np.int64)
+    kernels()[1](bodies, _cameras(scenes), size, counts, np.empty((0, 0, 0), np.uint8))
+    return counts
+
+
+def masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
+    """See :func:`data_recipes._clevr.masks`."""
+    bodies = body_rows(scenes)
+    result = np.zeros((len(bodies), size, size), np.uint8)
+    kernels()[1](bodies, _cameras(scenes), size, np.zeros(bodies.shape[:2], np.int64), result)
+    return result
+
+
+def _example() -> SceneArrays:
+    """A scene to compile with."""
+    zero = np.zeros((1, 1))
+    place = np.array([[7.0, -6.0, 5.0]])
+    return {
+        "size": zero + 0.7, "colour": np.ones((1, 1, 3)), "metal": zero > 0, "shape": zero.astype(np.int64),
+        "x": zero, "y": zero, "rotation": zero, "camera": place, "key": place, "fill": place, "back": place,
+        "seed": np.zeros(1, np.uint64),
+    }  # fmt: skip
+
+
+def compile_kernels() -> Work[None] | None:
+    """See :func:`data_recipes._clevr.compile_kernels`."""
+    if is_cached():
+        return None
+
+    def generate() -> Generator[Progress, None, None]:
+        scene = _example()
+        visible_pixels(scene, 8)
+        yield Progress(1)
+        render(scene, 8, 1)
+        yield Progress(2)
+
+    return Work("compiling the renderer (once)", 2, "kernel", generate)

@@ -1,0 +1,213 @@
+"""The three bodies: where a ray meets them, and their normals.
+
+A body is a row of an array: its looks, place and size (columns below). Rays are moved into its own frame, where the
+sphere has radius 1, the cylinder radius 1 and half height 1, and the cube half extent 1, all about the origin; there
+the meeting point is a closed form. The edges of cylinder and cube are rounded: where the closed form ends on such an
+edge, the ray goes on in steps of the distance to the rounded body (sphere tracing), at most 24 of them.
+
+References:
+    Sphere Tracing: A Geometric Method for the Antialiased Ray Tracing of Implicit Surfaces (Hart, 1996), The Visual
+    Computer 12(10), https://doi.org/10.1007/s003710050084
+"""
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._clevr._jit import device
+from data_recipes._clevr._vectors import Vector, along, dot, unit
+
+__all__ = [
+    "BLUE", "COLUMNS", "COS", "CUBE", "CYLINDER", "GREEN", "METAL", "NOTHING", "RED", "RIM", "SHAPE", "SIN", "SIZE",
+    "SPHERE", "X", "Y", "body_normal", "distance_to_body", "meet_body", "nearest_body", "shadowed",
+]  # fmt: skip
+
+X, Y, SIZE, COS, SIN, SHAPE, METAL, RED, GREEN, BLUE = range(10)
+COLUMNS = 10
+SPHERE, CYLINDER, CUBE = 0, 1, 2
+
+RIM = (0.0, 0.08, 0.19)
+"""Radius of the rounded edges of each shape, in half extents."""
+
+_REACH = (1.0, 1.36, 1.54)
+"""Radius of a sphere about its centre that holds the shape: sqrt(2) (1 - b) + b and sqrt(3) (1 - b) + b, rounded up."""
+
+_STEPS, _CLOSE, _GRAZING = 24, 1e-4, 3e-3
+
+NOTHING = 1e30
+"""Distance to where a ray meets nothing."""
+
+Bodies = NDArray[np.float64]
+
+
+@device
+def _to_body(body: Any, p: Vector, w: Vector) -> tuple[Vector, Vector]:
+    """A point and a direction in the body's frame; distances along the ray stay what they are."""
+    s = 1.0 / body[SIZE]
+    c, n = body[COS], body[SIN]
+    x, y = (p[0] - body[X]) * s, (p[1] - body[Y]) * s
+    u, v = w[0] * s, w[1] * s
+    return (c * x + n * y, c * y - n * x, p[2] * s - 1.0), (c * u + n * v, c * v - n * u, w[2] * s)
+
+
+@device
+def _excess(shape: int, p: Vector) -> Vector:
+    """How far p lies outside the core, the body without its rounding: (along x, along y, along z), not negative.
+
+    A point with this vector q is at distance |q| - rim of the surface, if it is not inside the core. Where only one
+    component is not 0, the surface is flat (or a cylinder's plain side).
+    """
+    if shape == CUBE:
+        core = 1.0 - RIM[CUBE]
+        return max(abs(p[0]) - core, 0.0), max(abs(p[1]) - core, 0.0), max(abs(p[2]) - core, 0.0)
+    core = 1.0 - RIM[CYLINDER]
+    radius = sqrt(p[0] * p[0] + p[1] * p[1])
+    return max(radius - core, 0.0), 0.0, max(abs(p[2]) - core, 0.0)
+
+
+@device
+def _is_flat(q: Vector) -> bool:
+    return (q[0] == 0.0) + (q[1] == 0.0) + (q[2] == 0.0) >= 2
+
+
+@device
+def _distance(shape: int, p: Vector) -> float:
+    """From p to the surface, for points that are not inside the core, in half extents."""
+    if shape == SPHERE:
+        return sqrt(dot(p, p)) - 1.0
+    q = _excess(shape, p)
+    return sqrt(dot(q, q)) - RIM[shape]
+
+
+@device
+def _slab(o: float, d: float) -> tuple[float, float]:
+    """Where a ray's coordinate o + t d is between -1 and 1."""
+    if abs(d) < 1e-12:
+        d = 1e-12
+    a, b = (-1.0 - o) / d, (1.0 - o) / d
+    return min(a, b), max(a, b)
+
+
+@device
+def _span(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
+    """Where the ray o + t d enters and leaves the shape with sharp edges; (NOTHING, -NOTHING) where it does not."""
+    near, far = _slab(o[2], d[2])
+    if shape == CUBE:
+        for k in range(2):
+            a, b = _slab(o[k], d[k])
+            near, far = max(near, a), min(far, b)
+    else:
+        a = d[0] * d[0] + d[1] * d[1]
+        b = o[0] * d[0] + o[1] * d[1]
+        c = o[0] * o[0] + o[1] * o[1] - 1.0
+        discriminant = b * b - a * c
+        if discriminant <= 0.0:
+            return NOTHING, -NOTHING
+        root = sqrt(discriminant)
+        a = max(a, 1e-12)
+        near, far = max(near, (-b - root) / a), min(far, (-b + root) / a)
+    if near >= far:
+        return NOTHING, -NOTHING
+    return near, far
+
+
+@device
+def meet_body(body: Any, p: Vector, w: Vector, any_point: bool) -> float:
+    """Distance along the ray (in lengths of w) to the body, NOTHING if the ray from p misses it.
+
+    Args:
+        body: A row of bodies.
+        p: Origin, outside the body.
+        w: Direction.
+        any_point: Any point of the ray inside the body will do, which is quicker to find.
+    """
+    shape = int(body[SHAPE])
+    s = body[SIZE]
+    x, y, z = p[0] - body[X], p[1] - body[Y], p[2] - s
+    a = dot(w, w)
+    b = x * w[0] + y * w[1] + z * w[2]
+    reach = _REACH[shape] * s
+    discriminant = b * b - a * (x * x + y * y + z * z - reach * reach)
+    if discriminant <= 0.0:
+        return NOTHING
+    root = sqrt(discriminant)
+    if root <= b:
+        return NOTHING  # behind
+    if shape == SPHERE:
+        t = (-b - root) / a
+        return t if t > 0.0 else NOTHING
+    o, d = _to_body(body, p, w)
+    t, far = _span(shape, o, d)
+    if far <= 0.0:
+        return NOTHING
+    t = max(t, 0.0)
+    if _is_flat(_excess(shape, along(o, t, d))):
+        return t
+    if any_point and _is_flat(_excess(shape, along(o, far, d))):
+        return far
+    step = 1.0 / sqrt(dot(d, d))
+    distance = NOTHING
+    for _ in range(_STEPS):
+        distance = _distance(shape, along(o, t, d))
+        if distance < _CLOSE:
+            return t
+        t += distance * step
+        if t >= far:
+            return NOTHING
+    return t if distance < _GRAZING else NOTHING
+
+
+@device
+def distance_to_body(body: Any, p: Vector) -> float:
+    """From a point outside the body to its surface."""
+    o, _ = _to_body(body, p, (0.0, 0.0, 0.0))
+    return _distance(int(body[SHAPE]), o) * body[SIZE]
+
+
+@device
+def body_normal(body: Any, p: Vector) -> Vector:
+    """Unit normal at a point of the body's surface."""
+    shape = int(body[SHAPE])
+    if shape == SPHERE:
+        return unit((p[0] - body[X], p[1] - body[Y], p[2] - body[SIZE]))
+    o, _ = _to_body(body, p, (0.0, 0.0, 0.0))
+    q = _excess(shape, o)
+    z = q[2] if o[2] > 0.0 else -q[2]
+    if shape == CUBE:
+        x = q[0] if o[0] > 0.0 else -q[0]
+        y = q[1] if o[1] > 0.0 else -q[1]
+    else:
+        radius = max(sqrt(o[0] * o[0] + o[1] * o[1]), 1e-12)
+        x, y = q[0] * o[0] / radius, q[0] * o[1] / radius
+    c, n = body[COS], body[SIN]
+    return unit((c * x - n * y, n * x + c * y, z))
+
+
+@device
+def nearest_body(bodies: Bodies, p: Vector, w: Vector, skip: int) -> tuple[float, int]:
+    """Distance to the first body that the ray meets, and its number; (NOTHING, -1) where there is none.
+
+    Args:
+        bodies: All of them.
+        p: Origin.
+        w: Direction.
+        skip: The body that p lies on, or -1: bodies are convex, so a ray that leaves one does not meet it again.
+    """
+    first, which = NOTHING, -1
+    for i in range(len(bodies)):
+        if i != skip:
+            t = meet_body(bodies[i], p, w, False)
+            if t < first:
+                first, which = t, i
+    return first, which
+
+
+@device
+def shadowed(bodies: Bodies, p: Vector, w: Vector, skip: int) -> bool:
+    """Whether a body lies between p and p + t w for any t > 0; lamps are farther away than all bodies."""
+    for i in range(len(bodies)):  # noqa: SIM110 - numba knows no any()
+        if i != skip and meet_body(bodies[i], p, w, True) < NOTHING:
+            return True
+    return False

@@ -1,0 +1,49 @@
+"""Rays through pixels, and where points come to lie in the image."""
+
+from math import pi, tan
+
+from data_recipes._clevr._jit import device
+from data_recipes._clevr._vectors import Vector, cross, dot, scale, sub, unit
+
+__all__ = ["FIELD_OF_VIEW", "camera_axes", "primary_ray", "project"]
+
+FIELD_OF_VIEW = 49.134
+"""Degrees, of the whole (square) image."""
+
+_HALF = tan(FIELD_OF_VIEW / 2.0 * pi / 180.0)
+
+Axes = tuple[Vector, Vector, Vector]
+
+
+@device
+def camera_axes(position: Vector) -> Axes:
+    """Right, up and forward of a camera that looks at the origin and stands upright, not straight above."""
+    forward = unit(scale(position, -1.0))
+    right = unit(cross(forward, (0.0, 0.0, 1.0)))
+    return right, cross(right, forward), forward
+
+
+@device
+def primary_ray(axes: Axes, x: float, y: float, size: int) -> Vector:
+    """Unit direction through the point (x, y) of the image, in pixels from its upper left corner."""
+    right, up, forward = axes
+    a = (2.0 * x / size - 1.0) * _HALF
+    b = (1.0 - 2.0 * y / size) * _HALF
+    return unit(
+        (
+            forward[0] + a * right[0] + b * up[0],
+            forward[1] + a * right[1] + b * up[1],
+            forward[2] + a * right[2] + b * up[2],
+        )
+    )
+
+
+@device
+def project(position: Vector, axes: Axes, p: Vector, size: int) -> tuple[float, float, float]:
+    """Image coordinates of a point in pixels, and its depth (positive in front of the camera)."""
+    right, up, forward = axes
+    v = sub(p, position)
+    depth = dot(v, forward)
+    x = dot(v, right) / (depth * _HALF)
+    y = dot(v, up) / (depth * _HALF)
+    return (x + 1.0) * 0.5 * size, (1.0 - y) * 0.5 * size, depth

@@ -1,0 +1,73 @@
+"""The two kernels, compiled once per version of their source and kept in the user's cache."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from llvmlite import binding
+
+from data_recipes._clevr import _kernel, _visibility
+from data_recipes._download import cache_folder
+
+__all__ = ["is_cached", "kernels", "kernel_folder"]
+
+Kernel = Callable[..., None]
+
+
+@cache
+def kernel_folder() -> Path | None:
+    """Where the machine code is kept; None where nothing can be written, so that every process has to compile.
+
+    numba looks at the time stamp of one source file only, so the folder's name holds a hash of all of them (and of what
+    else decides the machine code): code of another version of mmgen is never found.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(path.read_bytes())
+    for part in (numba.__version__, sys.version, binding.get_host_cpu_name()):
+        digest.update(part.encode())
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    folder = (Path(given) / "mmgen" if given else cache_folder("kernels")) / digest.hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None
+
+
+def is_cached() -> bool:
+    """Whether the kernels need not be compiled."""
+    folder = kernel_folder()
+    return folder is not None and len(list(folder.rglob("*.nbc"))) >= len(_SOURCES)
+
+
+@contextmanager
+def _cache_in(folder: Path) -> Iterator[None]:
+    """Functions that are marked for compilation in this block keep their code in ``folder``."""
+    config: Any = numba.config
+    before = config.CACHE_DIR
+    config.CACHE_DIR = str(folder)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+_SOURCES = (_kernel.render_scene, _visibility.mark_bodies)
+
+
+@cache
+def kernels() -> tuple[Kernel, Kernel]:
+    """``render_scene`` and ``mark_bodies``; each is compiled, or loaded from the cache, when it is first called."""
+    folder = kernel_folder()
+    compile_later: Any = numba.njit(error_model="numpy", cache=folder is not None)
+    if folder is None:
+        return compile_later(_SOURCES[0]), compile_later(_SOURCES[1])
+    with _cache_in(folder):
+        return compile_later(_SOURCES[0]), compile_later(_SOURCES[1])

@@ -1,0 +1,105 @@
+"""Where samples fall: a keyed hash and low-discrepancy points, so that no generator has a state.
+
+Sample number ``s`` of a pixel asks for points of the unit square, one for each purpose (place in the pixel, place on a
+lamp, ...), by the number of the purpose. The points of one purpose are consecutive points of the R2 sequence, shifted
+around the square by a hash of (image, pixel, purpose). The order in which a pixel visits them is shuffled for each
+purpose, or the place on a lamp would be a function of the place in the pixel.
+
+References:
+    The Unreasonable Effectiveness of Quasirandom Sequences (Roberts, 2018),
+    https://extremelearning.com.au/unreasonable-effectiveness-of-quasirandom-sequences/
+"""
+
+from math import cos, pi, sin, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._clevr._jit import device
+from data_recipes._clevr._vectors import Vector
+
+__all__ = ["PURPOSES", "cosine_direction", "disc", "filter_table", "hash64", "point", "prepare_pixel", "table_value"]
+
+PURPOSES = 20
+"""Points of the square that a sample may ask for."""
+
+# The inverses of the plastic number and of its square (x^3 = x + 1).
+_STEP_U = 0.7548776662466927
+_STEP_V = 0.5698402909980532
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
+_MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
+_BITS_30, _BITS_27, _BITS_31 = np.uint64(30), np.uint64(27), np.uint64(31)
+_BITS_32, _LOW_32 = np.uint64(32), np.uint64(0xFFFFFFFF)
+_ONE = np.uint64(1)
+
+
+@device
+def hash64(key: Any, number: Any) -> Any:
+    """64 random bits (uint64) for a key and a number (both uint64): SplitMix64's output function."""
+    # Every operand is a uint64: numba turns a mixture with signed integers into floats.
+    state = key + (number + _ONE) * _GOLDEN
+    state = (state ^ (state >> _BITS_30)) * _MULTIPLIER_1
+    state = (state ^ (state >> _BITS_27)) * _MULTIPLIER_2
+    return state ^ (state >> _BITS_31)
+
+
+@device
+def prepare_pixel(key: Any, pixel: int, shifts: NDArray[np.float64], orders: NDArray[np.int64]) -> None:
+    """Draw a pixel's shifts [PURPOSES, 2] and shuffles [PURPOSES]."""
+    base = hash64(key, np.uint64(pixel))
+    for purpose in range(PURPOSES):
+        random = hash64(base, np.uint64(purpose))
+        shifts[purpose, 0] = float(random & _LOW_32) * 2.0**-32
+        shifts[purpose, 1] = float(random >> _BITS_32) * 2.0**-32
+        orders[purpose] = np.int64((random >> _BITS_27) & np.uint64(0xFF))
+
+
+@device
+def point(sample: int, purpose: int, shifts: NDArray[np.float64], orders: NDArray[np.int64]) -> tuple[float, float]:
+    """The point (u, v) of the unit square that a sample uses for a purpose."""
+    # Blocks of four stay together, for pixels of which four samples are enough; the 16 blocks of every 64 samples are
+    # visited in the order (odd a) block + b, and the four of a block in the order i xor c.
+    order = orders[purpose]
+    block = ((sample >> 2) * ((order & 14) + 1) + (order >> 4)) & 15
+    index = (sample & ~63) | (block << 2) | ((sample ^ order) & 3)
+    u = shifts[purpose, 0] + index * _STEP_U
+    v = shifts[purpose, 1] + index * _STEP_V
+    return u - np.floor(u), v - np.floor(v)
+
+
+@device
+def disc(u: float, v: float) -> tuple[float, float]:
+    """Uniform on the unit disc."""
+    r, phi = sqrt(u), 2.0 * pi * v
+    return r * cos(phi), r * sin(phi)
+
+
+@device
+def cosine_direction(u: float, v: float) -> Vector:
+    """A direction about z with density cos(theta) / pi."""
+    x, y = disc(u, v)
+    return x, y, sqrt(max(0.0, 1.0 - x * x - y * y))
+
+
+def filter_table(width: float, cells: int = 512) -> NDArray[np.float64]:
+    """Inverse distribution function of the Blackman-Harris window of this full width, at the ends of equal cells.
+
+    Drawing a sample's place from the filter makes a pixel the plain mean of its samples.
+    """
+    x = np.linspace(-0.5, 0.5, 4097)
+    density = np.zeros_like(x)
+    for k, a in enumerate((0.35875, 0.48829, 0.14128, 0.01168)):
+        density += a * np.cos(2.0 * np.pi * k * x)
+    cumulative = np.concatenate([[0.0], np.cumsum(density[1:] + density[:-1])])
+    return width * np.interp(np.linspace(0.0, 1.0, cells + 1), cumulative / cumulative[-1], x)
+
+
+@device
+def table_value(table: NDArray[np.float64], u: float) -> float:
+    """The function that ``table`` holds at equal steps from 0 to 1, at ``u`` in [0, 1)."""
+    place = u * (len(table) - 1)
+    cell = int(place)
+    return table[cell] + (place - cell) * (table[cell + 1] - table[cell])
