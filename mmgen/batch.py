@@ -15,8 +15,8 @@ class Batch:
 
     Attributes:
         values: ``image`` modalities float [B, C, H, W] in [0, 1]; ``attributes`` modalities int64 codes [B, A],
-            0 where unknown.
-        present: Bool masks, [B] for a whole modality, [B, A] for single attributes.
+            0 where unknown; ``text`` modalities int64 words [B, T], V where padded.
+        present: Bool masks, [B] for a whole modality (image, text), [B, A] for single attributes.
     """
 
     values: dict[str, Tensor]

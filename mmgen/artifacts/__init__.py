@@ -4,12 +4,13 @@ Importing this package, reading a header and opening a dataset never import torc
 """
 
 from mmgen.artifacts.checkpoint import read_checkpoint, write_checkpoint
-from mmgen.artifacts.dataset import PARTS, AttributesInfo, Dataset, FactorInfo, ImageInfo
+from mmgen.artifacts.dataset import PARTS, Dataset
 from mmgen.artifacts.dataset_writer import DatasetWriter
 from mmgen.artifacts.files import atomic_path, write_text_atomic
 from mmgen.artifacts.header import FORMAT_VERSION, KINDS, Header, Parent
 from mmgen.artifacts.latents import Latents, read_latents, write_latents
 from mmgen.artifacts.lineage import find_parent, find_relatives, parent_of, read_header, reference, require_kind
+from mmgen.artifacts.modality_info import AttributesInfo, FactorInfo, ImageInfo, TextInfo
 from mmgen.artifacts.samples import Samples, read_samples, write_samples
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Latents",
     "Parent",
     "Samples",
+    "TextInfo",
     "atomic_path",
     "find_parent",
     "find_relatives",

@@ -1,134 +1,28 @@
-"""The dataset file: images, attributes, generative factors and splits, read by rows."""
+"""The dataset file: images, attributes, texts, generative factors and splits, read by rows."""
 
-import json
-import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mmgen.artifacts.hdf5 import Array, array, explained, group, hard_link, member_names, open_hdf5, read_text
-from mmgen.artifacts.header import ContentHash, parse_json, printable
+from mmgen.artifacts.header import ContentHash, printable
+from mmgen.artifacts.modality_info import (
+    NAME,
+    AttributesInfo,
+    FactorInfo,
+    ImageInfo,
+    TextInfo,
+    attributes_info,
+    image_info,
+    text_info,
+)
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.notation import UNKNOWN
 from mmgen.registry import unknown_name
 
-__all__ = ["PARTS", "AttributesInfo", "Dataset", "FactorInfo", "ImageInfo"]
+__all__ = ["PARTS", "Dataset"]
 
 PARTS = ("train", "val", "test")
-NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
-_MAX_ATTRIBUTES = 4096
-
-
-@dataclass(frozen=True)
-class ImageInfo:
-    """An image modality.
-
-    Attributes:
-        name: Modality name.
-        shape: (C, H, W).
-        layout: "bits" (0 or 1, eight pixels to a byte) or "bytes" (0 to 255).
-    """
-
-    name: str
-    shape: tuple[int, int, int]
-    layout: str
-
-    @property
-    def scale(self) -> int:
-        """The stored value that stands for full intensity: 1 for bits, 255 for bytes."""
-        return 1 if self.layout == "bits" else 255
-
-    @property
-    def pixels(self) -> int:
-        """C * H * W."""
-        return self.shape[0] * self.shape[1] * self.shape[2]
-
-    @property
-    def stored_shape(self) -> tuple[int, ...]:
-        """Shape of one row on disk: (ceil(C * H * W / 8),) for bits, (C, H, W) for bytes."""
-        return ((self.pixels + 7) // 8,) if self.layout == "bits" else self.shape
-
-    def unpack(self, stored: np.ndarray) -> np.ndarray:
-        """Rows as stored to uint8 [n, C, H, W] with values 0 to ``scale``."""
-        if self.layout == "bits":
-            stored = np.unpackbits(stored, axis=1, count=self.pixels)
-        return stored.reshape(len(stored), *self.shape)
-
-    def pack(self, images: np.ndarray) -> np.ndarray:
-        """uint8 [n, C, H, W] with values 0 to ``scale`` to rows as stored; the inverse of :meth:`unpack`."""
-        return np.packbits(images.reshape(len(images), -1), axis=1) if self.layout == "bits" else images
-
-
-@dataclass(frozen=True)
-class AttributesInfo:
-    """A modality of categorical attributes.
-
-    Attributes:
-        name: Modality name.
-        names: Names of the A attributes.
-        values: For each attribute the names of its values; a value's code is its position.
-    """
-
-    name: str
-    names: tuple[str, ...]
-    values: tuple[tuple[str, ...], ...]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """V of each attribute."""
-        return tuple(len(values) for values in self.values)
-
-    def valid(self, codes: np.ndarray) -> bool:
-        """Whether all codes [n, A] are values of their attribute or unknown."""
-        return bool(((codes < np.array(self.sizes)) | (codes == UNKNOWN)).all())
-
-
-@dataclass(frozen=True)
-class FactorInfo:
-    """A generative factor: one number an example.
-
-    Attributes:
-        name: Factor name.
-        dtype: Number type.
-        unit: Its unit ("degree", "pixel"; "" for none).
-        meaning: What it is, in words.
-    """
-
-    name: str
-    dtype: np.dtype
-    unit: str
-    meaning: str
-
-
-def attributes_info(name: str, text_names: str, text_values: str, element: str) -> AttributesInfo:
-    """Attribute names and vocabularies out of a file, checked."""
-    names, values = parse_json(text_names, f"{element}@names"), parse_json(text_values, f"{element}@values")
-
-    def texts(value: Any, least: int, most: int) -> bool:
-        distinct = (
-            isinstance(value, list) and all(isinstance(item, str) for item in value) and len(set(value)) == len(value)
-        )
-        return distinct and least <= len(value) <= most
-
-    if not texts(names, 1, _MAX_ATTRIBUTES) or not isinstance(values, list) or len(values) != len(names):
-        raise ArtifactError(f"{element} does not name its attributes and their values; make the file again")
-    if not all(texts(vocabulary, 1, UNKNOWN) for vocabulary in values):
-        raise ArtifactError(f"{element} has an attribute without 1 to {UNKNOWN} distinct values; make the file again")
-    return AttributesInfo(name, tuple(names), tuple(tuple(vocabulary) for vocabulary in values))
-
-
-def _image_info(name: str, data: Any, path: Path) -> ImageInfo:
-    element = f"{path}: {data.name}"
-    shape, layout = parse_json(read_text(data, "shape", path), f"{element}@shape"), read_text(data, "layout", path)
-    if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and 0 < n < 2**20 for n in shape)):
-        raise ArtifactError(f"{element} has no shape [C, H, W]; make the file again")
-    if layout not in ("bits", "bytes"):
-        raise ArtifactError(
-            f"{element} has layout {printable(layout, 40)!r}, expected bits or bytes; make the file again"
-        )
-    return ImageInfo(name, (shape[0], shape[1], shape[2]), layout)
 
 
 class Dataset:
@@ -143,6 +37,7 @@ class Dataset:
         size: Number of examples N.
         images: Image modalities by name.
         attributes: Attribute modalities by name.
+        texts: Text modalities by name.
         factors: Generative factors by name.
         schemes: Names of the split schemes.
         default_scheme: The scheme to use unless told otherwise.
@@ -155,6 +50,7 @@ class Dataset:
         self._factor_arrays: dict[str, Array] = {}
         self.images: dict[str, ImageInfo] = {}
         self.attributes: dict[str, AttributesInfo] = {}
+        self.texts: dict[str, TextInfo] = {}
         self.factors: dict[str, FactorInfo] = {}
         self.size = 0
         try:
@@ -184,9 +80,13 @@ class Dataset:
         self.size = next(iter(sizes.values()))
         factors = group(self._file, "factors", self.path)
         for name in member_names(factors, self.path):
-            data = array(factors, name, self.path, shape=(self.size,))
+            with explained(self.path, f"/factors/{printable(name, 100)}"):
+                hard_link(factors, name, self.path)
+                axes = max(1, len(getattr(factors[name], "shape", None) or ()))
+            data = array(factors, name, self.path, shape=(self.size, *[None] * (axes - 1)))
             self._factor_arrays[name] = data
-            self.factors[name] = FactorInfo(name, data.dtype, data.text("unit"), data.text("meaning"))
+            unit, meaning = data.text("unit"), data.text("meaning")
+            self.factors[name] = FactorInfo(name, data.dtype, unit, meaning, data.shape[1:])
         self._splits = group(self._file, "splits", self.path)
         self.schemes: list[str] = member_names(self._splits, self.path)
         self.default_scheme = read_text(self._splits, "default", self.path) if self.schemes else ""
@@ -203,8 +103,9 @@ class Dataset:
             hard_link(modalities, name, self.path)
             data = modalities[name]
         kind = read_text(data, "kind", self.path)
+        dtype = "uint8"
         if kind == "image":
-            image = _image_info(name, data, self.path)
+            image = image_info(name, data, self.path)
             self.images[name] = image
             shape: tuple[int | None, ...] = (None, *image.stored_shape)
         elif kind == "attributes":
@@ -212,12 +113,16 @@ class Dataset:
             info = attributes_info(name, *texts, f"{self.path}: {data.name}")
             self.attributes[name] = info
             shape = (None, len(info.names))
+        elif kind == "text":
+            text = text_info(name, data, self.path)
+            self.texts[name] = text
+            dtype, shape = "uint16", (None, text.length)
         else:
             raise ArtifactError(
-                f"{self.path}: modality '{name}' is of kind {printable(kind, 40)!r}, expected image or attributes; "
-                "make the file again"
+                f"{self.path}: modality '{name}' is of kind {printable(kind, 40)!r}, "
+                "expected image, attributes or text; make the file again"
             )
-        self._arrays[name] = array(modalities, name, self.path, dtype="uint8", shape=shape)
+        self._arrays[name] = array(modalities, name, self.path, dtype=dtype, shape=shape)
 
     def close(self) -> None:
         """Close the file."""
@@ -247,7 +152,7 @@ class Dataset:
         return rows
 
     def read_packed(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Rows of a modality as stored: uint8, see :attr:`ImageInfo.stored_shape`.
+        """Rows of a modality as stored: uint8 (see :attr:`ImageInfo.stored_shape`), uint16 for text.
 
         Args:
             name: Modality.
@@ -272,13 +177,22 @@ class Dataset:
             raise ArtifactError(f"{self.path}: /modalities/{name} holds codes of no value; make the file again")
         return codes
 
+    def read_text(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Words uint16 [n, T]; the size of the vocabulary is padding."""
+        if name not in self.texts:
+            raise UsageError(unknown_name("text modality", name, sorted(self.texts)))
+        codes = self.read_packed(name, rows)
+        if not self.texts[name].valid(codes):
+            raise ArtifactError(f"{self.path}: /modalities/{name} holds codes of no word; make the file again")
+        return codes
+
     @property
     def factor_names(self) -> list[str]:
         """Names of the generative factors."""
         return list(self.factors)
 
     def factor(self, name: str) -> np.ndarray:
-        """A generative factor [N]."""
+        """A generative factor [N], or [N, *shape]."""
         if name not in self.factors:
             raise UsageError(unknown_name("factor", name, sorted(self.factors)))
         return self._factor_arrays[name].read()
@@ -319,8 +233,3 @@ class Dataset:
                 content.add_array(f"splits/{scheme}/{part}", self.split(scheme, part))
         if content.hexdigest() != self.header.content_id:
             raise ArtifactError(f"{self.path} is damaged: its data do not match its content id; make it again")
-
-
-def names_json(info: AttributesInfo) -> tuple[str, str]:
-    """Attribute names and vocabularies as ASCII JSON."""
-    return json.dumps(info.names), json.dumps(info.values)

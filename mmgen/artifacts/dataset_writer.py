@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.artifacts.dataset import NAME, PARTS, AttributesInfo, ImageInfo, names_json
+from mmgen.artifacts.dataset import PARTS
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, create, write_array, write_header, write_text
 from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
+from mmgen.artifacts.modality_info import MAX_WORDS, NAME, AttributesInfo, ImageInfo, TextInfo, names_json
 from mmgen.notation import UNKNOWN
 
 __all__ = ["DatasetWriter"]
@@ -21,8 +22,9 @@ __all__ = ["DatasetWriter"]
 class DatasetWriter:
     """Makes a dataset file; it appears under its name when the block ends without an error, complete.
 
-    First say what there is (``add_image``, ``add_attributes``, ``add_factor``), then ``write`` all rows in order, and
-    ``add_splits`` at any time. Misuse (rows out of order or missing, wrong shapes or codes) is a bug: ``ValueError``.
+    First say what there is (``add_image``, ``add_attributes``, ``add_text``, ``add_factor``), then ``write`` all rows
+    in order, and ``add_splits`` at any time. Misuse (rows out of order or missing, wrong shapes or codes) is a bug:
+    ``ValueError``.
 
     Args:
         path: File to make.
@@ -76,6 +78,7 @@ class DatasetWriter:
         self._options: dict[str, int] = {"chunk_bytes": chunk_bytes, "compression": compression}
         self._images: dict[str, ImageInfo] = {}
         self._attributes: dict[str, AttributesInfo] = {}
+        self._texts: dict[str, TextInfo] = {}
         self._columns: dict[str, ArrayWriter] = {}  # by path in the file
         self._splits: dict[str, ArrayWriter] = {}
         self._schemes: list[str] = []
@@ -143,17 +146,37 @@ class DatasetWriter:
         self._column(f"modalities/{name}", (len(info.names),), np.uint8, texts)
         self._attributes[name] = info
 
-    def add_factor(self, name: str, dtype: Any, unit: str = "", meaning: str = "") -> None:
-        """A generative factor: one number an example; NaN where there is none.
+    def add_text(self, name: str, vocabulary: Sequence[str], length: int, slots: Sequence[str] = ()) -> None:
+        """A modality of sentences; rows are uint16 codes [n, T], the size of the vocabulary being padding.
+
+        Args:
+            name: Modality name.
+            vocabulary: Distinct words, in the order of their codes.
+            length: T.
+            slots: The attribute that each of the T positions spells; empty for free text.
+        """
+        info = TextInfo(name, tuple(vocabulary), length, tuple(slots))
+        good = 1 <= len(info.vocabulary) == len(set(info.vocabulary)) <= MAX_WORDS
+        _need(good, f"text '{name}' needs 1 to {MAX_WORDS} distinct words")
+        _need(length >= 1, f"text '{name}' has {length} tokens, expected at least 1")
+        good = not info.slots or len(set(info.slots)) == len(info.slots) == length
+        _need(good, f"text '{name}' needs {length} distinct slots or none")
+        texts = {"kind": "text", "vocabulary": json.dumps(info.vocabulary), "slots": json.dumps(info.slots)}
+        self._column(f"modalities/{name}", (length,), np.uint16, texts)
+        self._texts[name] = info
+
+    def add_factor(self, name: str, dtype: Any, unit: str = "", meaning: str = "", shape: tuple[int, ...] = ()) -> None:
+        """A generative factor: one number an example, or an array of one shape; NaN where there is none.
 
         Args:
             name: Factor name.
             dtype: Integer or floating type.
             unit: Its unit ("degree", "pixel").
             meaning: What it is, in words.
+            shape: Axes of one example's value, such as (H, W) of a mask.
         """
         _need(np.dtype(dtype).kind in "iuf", f"factor '{name}' has type {np.dtype(dtype)}, expected integers or floats")
-        self._column(f"factors/{name}", (), dtype, {"unit": unit, "meaning": meaning})
+        self._column(f"factors/{name}", tuple(shape), dtype, {"unit": unit, "meaning": meaning})
 
     def write(
         self,
@@ -161,6 +184,7 @@ class DatasetWriter:
         images: Mapping[str, np.ndarray] | None = None,
         attributes: Mapping[str, np.ndarray] | None = None,
         factors: Mapping[str, np.ndarray] | None = None,
+        texts: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Write rows ``start`` to ``start + n`` of everything that was added; ``start`` is where the last call ended.
 
@@ -169,10 +193,12 @@ class DatasetWriter:
             images: Rows by modality, as :meth:`add_image` says.
             attributes: Codes by modality.
             factors: Numbers by factor.
+            texts: Words by modality.
         """
         _need(start == self._next, f"rows must come in order: got {start}, expected {self._next}")
         rows = {f"modalities/{name}": np.asarray(values) for name, values in (images or {}).items()}
         rows |= {f"modalities/{name}": np.asarray(values) for name, values in (attributes or {}).items()}
+        rows |= {f"modalities/{name}": np.asarray(values) for name, values in (texts or {}).items()}
         rows |= {f"factors/{name}": np.asarray(values) for name, values in (factors or {}).items()}
         _need(rows.keys() == self._columns.keys(), f"got rows of {sorted(rows)}, expected {sorted(self._columns)}")
         lengths = {len(values) for values in rows.values()}
@@ -194,6 +220,10 @@ class DatasetWriter:
         )
         if where.startswith("factors/"):
             _need(np.can_cast(values.dtype, column.dtype, "same_kind"), f"{where}: {values.dtype} is no {column.dtype}")
+            return
+        if name in self._texts:
+            _need(values.dtype == np.uint16, f"{where}: rows are {values.dtype}, expected uint16")
+            _need(self._texts[name].valid(values), f"{where}: a code is no word, or padding stands before a word")
             return
         _need(values.dtype == np.uint8, f"{where}: rows are {values.dtype}, expected uint8")
         image = self._images.get(name)
@@ -234,7 +264,7 @@ class DatasetWriter:
 
     def _finish(self) -> None:
         _need(self._next == self.size, f"{self._next} rows written, expected {self.size}")
-        _need(bool(self._images or self._attributes), "a dataset has at least one modality")
+        _need(bool(self._images or self._attributes or self._texts), "a dataset has at least one modality")
         content = ContentHash("dataset", self.settings, self.seed, self.parents)
         for where, column in (self._columns | self._splits).items():
             column.flush()

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts.bundle import read_bundle, write_bundle
-from mmgen.artifacts.dataset import AttributesInfo, attributes_info, names_json
 from mmgen.artifacts.header import Header, Parent
+from mmgen.artifacts.modality_info import AttributesInfo, attributes_info, names_json
 from mmgen.errors import ArtifactError
 
 __all__ = ["Samples", "read_samples", "write_samples"]

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmgen.artifacts import Header, reference
-from mmgen.artifacts.dataset import AttributesInfo
+from mmgen.artifacts import AttributesInfo, Header, reference
 from mmgen.artifacts.samples import write_samples
 from mmgen.figures.comparison import FRAMES, POSTERIORS
 from mmgen.figures.draws import Draws, differences

@@ -3,6 +3,7 @@
 import math
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -73,9 +74,12 @@ def unpack_bits(packed: Tensor, shape: tuple[int, int, int]) -> Tensor:
     return bits.flatten(1)[:, : math.prod(shape)].reshape(-1, *shape).float()
 
 
-def to_batch(images: dict[str, Tensor], attributes: dict[str, Tensor]) -> Batch:
-    """Float images [B, C, H, W] and stored attribute codes uint8 [B, A] (255 unknown) as a batch."""
+def to_batch(images: dict[str, Tensor], attributes: dict[str, Tensor], texts: dict[str, Tensor] | None = None) -> Batch:
+    """Float images [B, C, H, W], stored attribute codes uint8 [B, A] (255 unknown) and words [B, T] as a batch."""
     values, present = {}, {}
+    for name, words in (texts or {}).items():
+        values[name] = words.long()
+        present[name] = torch.ones(len(words), dtype=torch.bool, device=words.device)
     for name, pixels in images.items():
         values[name] = pixels
         present[name] = torch.ones(len(pixels), dtype=torch.bool, device=pixels.device)
@@ -112,6 +116,13 @@ class DatasetRows(Rows):
             name: torch.from_numpy(self._gather(lambda part, n=name: dataset.read_attributes(n, part))).to(device)
             for name in dataset.attributes
         }
+        self.texts = {
+            name: torch.from_numpy(
+                # int32: torch computes little with uint16.
+                self._gather(lambda part, n=name: dataset.read_text(n, part)).astype(np.int32)
+            ).to(device)
+            for name in dataset.texts
+        }
         self._images: dict[str, Tensor] = {}
         if self.resident:
             for name in dataset.images:
@@ -123,7 +134,7 @@ class DatasetRows(Rows):
         """The rows of one part (train, val, test) of a split scheme."""
         return cls(dataset, dataset.split(scheme, part), device)
 
-    def _gather(self, read) -> np.ndarray:  # type: ignore[no-untyped-def]  # a reader of slices
+    def _gather(self, read: Callable[[slice], np.ndarray]) -> np.ndarray:
         """Rows in order, read in slices: one pass over the compressed chunks."""
         parts = []
         for start in range(0, self.dataset.size, _READ_ROWS):
@@ -145,7 +156,8 @@ class DatasetRows(Rows):
                 stored = self._read(name, indices.cpu().numpy()).to(self.device)
             images[name] = unpack_bits(stored, info.shape) if info.layout == "bits" else stored.float() / 255.0
         attributes = {name: codes.index_select(0, indices.to(self.device)) for name, codes in self.attributes.items()}
-        return to_batch(images, attributes)
+        texts = {name: words.index_select(0, indices.to(self.device)) for name, words in self.texts.items()}
+        return to_batch(images, attributes, texts)
 
     def _read(self, name: str, indices: np.ndarray) -> Tensor:
         # HDF5 wants increasing, distinct rows; put them back in the order asked for.

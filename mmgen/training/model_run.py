@@ -10,7 +10,7 @@ import mmgen.objectives
 from mmgen.artifacts import Dataset, Header, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, MmgenError
-from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, ModelSettings
+from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, ModelSettings, TextDescription
 from mmgen.models.build import build_model
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives._base import Objective
@@ -40,7 +40,7 @@ class ExperimentSettings(Settings):
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:
-    """What a model must know of its data, as plain settings: shapes, attribute names and values."""
+    """What a model must know of its data, as plain settings: shapes, names and values of attributes, vocabulary."""
     described: dict[str, Any] = {}
     for image in dataset.images.values():
         described["image"] = {"name": image.name, "shape": list(image.shape), "layout": image.layout}
@@ -49,6 +49,13 @@ def describe_data(dataset: Dataset) -> dict[str, Any]:
             "name": attributes.name,
             "names": list(attributes.names),
             "values": [list(values) for values in attributes.values],
+        }
+    for text in dataset.texts.values():
+        described["text"] = {
+            "name": text.name,
+            "vocabulary": list(text.vocabulary),
+            "length": text.length,
+            "slots": list(text.slots),
         }
     return described
 
@@ -68,6 +75,7 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
         split=settings.data.split,
         image=_optional(ImageDescription, describe_data(dataset).get("image")),
         attributes=_optional(AttributesDescription, describe_data(dataset).get("attributes")),
+        text=_optional(TextDescription, describe_data(dataset).get("text")),
     )
     return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
 

@@ -24,6 +24,7 @@ from mmgen.artifacts import (
 )
 
 INFO = AttributesInfo("attributes", ("digit", "scale"), (("0", "1", "2"), ("big", "small")))
+WORDS = ("red", "grün", "cube")
 N = 30
 
 
@@ -37,6 +38,9 @@ def make_dataset(
     codes = np.stack([random.choice([0, 1, 2, 255], N), random.choice([0, 1, 255], N)], 1).astype(np.uint8)
     angle = random.normal(size=N).astype(np.float32)
     source = np.arange(N, dtype=np.int32)
+    lengths = random.integers(0, 5, N)
+    words = np.where(np.arange(4) < lengths[:, None], random.integers(0, 3, (N, 4)), 3).astype(np.uint16)
+    mask = random.integers(0, 3, (N, 3, 5), dtype=np.uint8)
     options = {"seed": 5, "command": "mmgen make-data tiny"} | options
     with DatasetWriter(path, N, settings or {"recipe": "tiny"}, **options) as writer:
         writer.add_image("image", (1, 3, 5), "bits")
@@ -44,6 +48,8 @@ def make_dataset(
         writer.add_attributes("attributes", dict(zip(INFO.names, INFO.values, strict=True)))
         writer.add_factor("angle", np.float32, "°", "rotation, clockwise positive")
         writer.add_factor("source", np.int32)
+        writer.add_factor("mask", np.uint8, "", "object of each pixel", shape=(3, 5))
+        writer.add_text("text", WORDS, 4)
         packed = np.packbits(bits.reshape(N, -1), axis=1)
         for start in range(0, N, step):
             rows = slice(start, start + step)
@@ -51,11 +57,15 @@ def make_dataset(
                 start,
                 images={"image": packed[rows], "grey": grey[rows]},
                 attributes={"attributes": codes[rows]},
-                factors={"angle": angle[rows], "source": source[rows]},
+                factors={"angle": angle[rows], "source": source[rows], "mask": mask[rows]},
+                texts={"text": words[rows]},
             )
         writer.add_splits("other", train=range(5), val=[7], test=[], meaning="a few")
         writer.add_splits("iid", train=range(20), val=range(20, 25), test=range(29, 24, -1))
-    return {"image": bits, "grey": grey, "attributes": codes, "angle": angle, "source": source}
+    return {"image": bits, "grey": grey, "attributes": codes, "angle": angle, "source": source} | {
+        "text": words,
+        "mask": mask,
+    }
 
 
 def make_checkpoint(

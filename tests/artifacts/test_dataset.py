@@ -25,12 +25,15 @@ def test_everything_comes_back_as_it_went_in(tmp_path, dataset_at, info):
         assert (dataset.images["image"].scale, dataset.images["grey"].scale) == (1, 255)
         assert dataset.attributes["attributes"] == info
         assert info.sizes == (3, 2)
-        assert dataset.factor_names == ["angle", "source"]
+        assert dataset.factor_names == ["angle", "mask", "source"]
+        assert dataset.factors["mask"].shape == (3, 5)
+        assert (dataset.texts["text"].vocabulary, dataset.texts["text"].length) == (("red", "grün", "cube"), 4)
+        np.testing.assert_array_equal(dataset.read_text("text"), data["text"])
         assert dataset.factors["angle"].unit == "°"
         for name in ("image", "grey"):
             np.testing.assert_array_equal(dataset.read_image(name), data[name])
         np.testing.assert_array_equal(dataset.read_attributes("attributes"), data["attributes"])
-        for name in ("angle", "source"):
+        for name in ("angle", "source", "mask"):
             np.testing.assert_array_equal(dataset.factor(name), data[name])
             assert dataset.factor(name).dtype == data[name].dtype
         assert dataset.schemes == ["iid", "other"]
@@ -260,3 +263,72 @@ ROWS = {"images": {"image": np.zeros((2, 1), np.uint8)}, "attributes": {"y": np.
 )
 def test_misuse_of_the_writer_leaves_no_file(action, message):
     _writer_fault(action, message)
+
+
+def one_sentence(path: Path, rows: list[int], **options) -> None:
+    options = {"vocabulary": ("red", "cube"), "length": 3} | options
+    with DatasetWriter(path, 1, {"recipe": "words"}, seed=0) as writer:
+        writer.add_text("text", **options)
+        writer.write(0, texts={"text": np.array([rows], np.uint16)})
+
+
+@pytest.mark.parametrize("rows", [[0, 2, 1], [3, 0, 0], [65535, 2, 2]])
+def test_no_row_of_text_has_words_after_padding_or_codes_of_no_word(tmp_path, rows):
+    with pytest.raises(ValueError, match="no word"):
+        one_sentence(tmp_path / "words.h5", rows)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ({"vocabulary": ("red", "red")}, "distinct words"),
+        ({"vocabulary": ()}, "distinct words"),
+        ({"slots": ("colour", "shape")}, "3 distinct slots"),
+        ({"slots": ("colour", "colour", "shape")}, "3 distinct slots"),
+    ],
+)
+def test_text_that_cannot_be_read_back_is_not_written(tmp_path, options, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        one_sentence(tmp_path / "words.h5", [0, 1, 1], **options)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "value"),
+    [
+        ("vocabulary", '["red", "red"]'),
+        ("vocabulary", "[]"),
+        ("vocabulary", "[1, 2]"),
+        ("slots", '["colour"]'),
+        ("slots", "{}"),
+    ],
+)
+def test_text_with_a_wrong_description_is_refused(tmp_path, attribute, value):
+    path = tmp_path / "words.h5"
+    one_sentence(path, [0, 1, 2])
+    with h5py.File(path, "r+") as file:
+        data = file["modalities/text"]
+        del data.attrs[attribute]
+        data.attrs.create(attribute, value, dtype=h5py.string_dtype("utf-8", len(value)))
+    with pytest.raises(ArtifactError, match="/modalities/text"):
+        Dataset.open(path)
+
+
+def test_text_with_codes_of_no_word_is_refused_when_it_is_read(tmp_path):
+    path = tmp_path / "words.h5"
+    one_sentence(path, [0, 1, 2])
+    with h5py.File(path, "r+") as file:
+        file["modalities/text"][0] = [0, 2, 1]
+    with Dataset.open(path) as dataset, pytest.raises(ArtifactError, match="codes of no word"):
+        dataset.read_text("text")
+
+
+def test_a_sentence_in_words(tmp_path):
+    path = tmp_path / "words.h5"
+    one_sentence(path, [1, 0, 2], slots=("shape", "colour", "more"))
+    with Dataset.open(path) as dataset:
+        text = dataset.texts["text"]
+        assert text.words(dataset.read_text("text")[0]) == "cube red"
+        assert (text.slots, text.padding) == (("shape", "colour", "more"), 2)
+        with pytest.raises(UsageError, match="text modality"):
+            dataset.read_text("texts")
