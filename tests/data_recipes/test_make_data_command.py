@@ -64,6 +64,10 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (["mnist-a", "--mnist", "nowhere"], 1, "there is no folder nowhere"),
         (["mnist-a", "--mnist", "SMALL", "-o", "no/such/folder/x.h5"], 1, "no/such/folder"),
         (["mnist-a", "--mnist", "SMALL", "-o", "."], 1, "directory"),
+        (["mnist-a", "--objects", "1"], 2, "unknown setting 'objects'"),
+        (["two-objects", "--copies", "2"], 2, "unknown setting 'copies'"),
+        (["two-objects", "--colours", "blue,grey"], 2, "did you mean 'gray'"),
+        (["two-objects", "--render", "nowhere.json"], 1, "cannot read the scenes in nowhere.json"),
     ],
 )
 def test_mistakes_end_in_one_sentence(small_mnist, tmp_path, arguments, code, complaint):
@@ -97,8 +101,9 @@ def test_a_full_disk_is_one_sentence_and_leaves_nothing(small_mnist, tmp_path):
 class _Running:
     """A long make-data in a session of its own, as a terminal would start it; its file is being written."""
 
-    def __init__(self, mnist: Path, folder: Path, after: float) -> None:
-        arguments = ["mnist-a", "--mnist", str(mnist), "--number", "3000000", "--workers", "2", "-o", "d.h5"]
+    def __init__(self, mnist: Path, folder: Path, after: float, recipe: str = "mnist-a") -> None:
+        own = {"mnist-a": ["--mnist", str(mnist)], "two-objects": ["--size", "16", "--samples", "1"]}[recipe]
+        arguments = [recipe, *own, "--number", "3000000", "--workers", "2", "-o", "d.h5"]
         self._talk = (folder.parent / f"{folder.name}.err").open("w+")
         self.process = subprocess.Popen(
             [*COMMAND, *arguments], cwd=folder, stdout=subprocess.PIPE, stderr=self._talk, start_new_session=True
@@ -140,9 +145,12 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 
 
 @needs_proc
-@pytest.mark.parametrize("after", [pytest.param(0.0, marks=pytest.mark.slow), 1.0])
-def test_ctrl_c_ends_with_130_and_leaves_nothing(small_mnist, tmp_path, after):
-    running = _Running(small_mnist, tmp_path, after)
+@pytest.mark.parametrize(
+    ("recipe", "after"),
+    [pytest.param("mnist-a", 0.0, marks=pytest.mark.slow), ("mnist-a", 1.0), ("two-objects", 1.5)],
+)
+def test_ctrl_c_ends_with_130_and_leaves_nothing(small_mnist, tmp_path, recipe, after):
+    running = _Running(small_mnist, tmp_path, after, recipe)
     os.killpg(running.process.pid, signal.SIGINT)
     code, stdout, stderr = running.ended()
     assert (code, stdout) == (130, b"")

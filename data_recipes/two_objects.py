@@ -1,0 +1,275 @@
+"""Two Objects: CLEVR-like scenes of two objects, with captions of nine words.
+
+References:
+    On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
+    Section 5.2 ("CK")
+    CLEVR: A Diagnostic Dataset for Compositional Language and Elementary Visual Reasoning (Johnson, Hariharan, van der
+    Maaten, Fei-Fei, Zitnick, Girshick, 2016), arXiv:1612.06890
+"""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from data_recipes._base import Recipe, Rows, Workers, in_order
+from data_recipes._captions import RELATIONS, Captions, attribute_words, draw_captions, vocabulary
+from data_recipes._scene_file import SceneFile, caption_scenes, read_scene_file
+from data_recipes._scenes import LAMPS, LOOKS, VISIBLE_AT, SceneArrays, Scenes, Words, draw_scenes, scene_arrays
+from data_recipes._splits import Parts, by_group
+from data_recipes._streams import shuffled, stream_keys
+from mmgen.progress import Progress, Work
+from mmgen.registry import unknown_name
+
+__all__ = ["TwoObjects"]
+
+Factor = tuple[str, Any, str, str, tuple[int, ...]]
+"""Name, data type, unit, meaning and further shape of a generative factor."""
+
+
+def _chosen(words: Any, info: ValidationInfo) -> Any:
+    """Some of the words that objects can have, in their usual order, from a list or from text with commas."""
+    allowed = LOOKS[str(info.field_name).removesuffix("s")]
+    given = [word.strip() for word in words.split(",")] if isinstance(words, str) else words
+    if not isinstance(given, Sequence) or not given or not all(isinstance(word, str) for word in given):
+        raise PydanticCustomError("words", "expected some of " + ",".join(allowed))
+    for word in given:
+        if word not in allowed:
+            raise PydanticCustomError("words", unknown_name("word", word, allowed).replace("{", "{{"))
+    return tuple(word for word in allowed if word in given)
+
+
+SomeWords = Annotated[tuple[str, ...], BeforeValidator(_chosen)]
+
+
+class TwoObjects(Recipe):
+    """Two objects that do not hide each other, and one of the sentences that are true of them.
+
+    Attributes and caption say the same: nine words, ``size colour material shape relation size colour material shape``.
+    Which object comes first, and which of the two true relations is said, is drawn. Every look is equally likely.
+    """
+
+    objects: Literal[1, 2] = 2
+    """Objects in each scene. One object has a caption of four words, without relation."""
+
+    size: Annotated[int, Field(ge=16, le=1024)] = 112
+    """Height and width of the images in pixels."""
+
+    render: Annotated[Path | None, Field(exclude=True)] = None
+    """JSON file of scenes to render, instead of drawn ones."""
+
+    number: Annotated[int, Field(ge=1)] = 100_000
+    """Scenes to draw."""
+
+    colours: SomeWords = LOOKS["colour"]
+    """Colours of objects."""
+
+    materials: SomeWords = LOOKS["material"]
+    """Materials of objects."""
+
+    shapes: SomeWords = LOOKS["shape"]
+    """Shapes of objects."""
+
+    masks: bool = False
+    """Store which object each pixel shows."""
+
+    samples: Annotated[int, Field(ge=1, le=65_536)] = 64
+    """Light paths per pixel where there is something to see."""
+
+    renderer: Literal["numba", "blender"] = "numba"
+    """The ray tracer of this package, or Blender's Cycles: fifty times slower, and what CLEVR was made with."""
+
+    blender_python: Annotated[Path | None, Field(exclude=True)] = None
+    """A Python interpreter that can import bpy, if this one cannot."""
+
+    name: ClassVar[str] = "two-objects"
+
+    @field_validator("number")
+    @classmethod
+    def _is_not_in_the_file(cls, number: int, info: ValidationInfo) -> int:
+        if info.data.get("render") is not None:
+            raise PydanticCustomError("number", "leave it out with render, which renders every scene of its file")
+        return number
+
+    @field_validator("blender_python")
+    @classmethod
+    def _is_for_blender(cls, python: Path | None, info: ValidationInfo) -> Path | None:
+        if python is not None and info.data.get("renderer") == "numba":
+            raise PydanticCustomError("blender_python", "it is for renderer blender; give both, or neither")
+        return python
+
+    @property
+    def words(self) -> Words:
+        """What objects of this dataset can look like."""
+        return {
+            "size": LOOKS["size"],
+            "colour": self.colours,
+            "material": self.materials,
+            "shape": self.shapes,
+        }
+
+    def prepare(self) -> Work[Any] | None:
+        if self.render is not None:
+            read_scene_file(self.render, self.objects, self.words)  # a bad file is refused before anything long
+        from data_recipes._clevr import compile_kernels
+
+        return compile_kernels()
+
+    def rows(self, indices: NDArray[np.int64], seed: int, given: tuple[Scenes, Captions] | None) -> Rows:
+        """The images ``indices`` [n], of given or drawn scenes, as they are stored; runs in a worker."""
+        from data_recipes import _clevr
+
+        keys = stream_keys(seed, self.name, indices)
+        noise = stream_keys(seed, f"{self.name} noise", indices)
+        if given is None:
+            scenes = draw_scenes(keys, self.objects, self.words, _clevr.visible_pixels)
+            captions = draw_captions(scenes, keys)
+        else:
+            scenes, captions = given
+            visible = _clevr.visible_pixels(scene_arrays(scenes, self.words, noise), VISIBLE_AT)
+            scenes = replace(scenes, visible=visible)
+        arrays = scene_arrays(scenes, self.words, noise)
+        factors = self._factor_values(scenes, captions)
+        if self.masks:
+            factors["mask"] = _clevr.masks(arrays, self.size)
+        words = {"text": captions.tokens(self.words, self.objects)}
+        return Rows({"image": self._images(arrays)}, {"attributes": captions.codes}, factors, words)
+
+    def _images(self, arrays: SceneArrays) -> NDArray[np.uint8]:
+        if self.renderer == "numba":
+            from data_recipes import _clevr
+
+            return _clevr.render(arrays, self.size, self.samples)
+        from data_recipes._clevr._blender import render_with_blender
+
+        return render_with_blender(arrays, self.size, self.samples, self.blender_python)
+
+    def make(
+        self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int | None = None, command: str = ""
+    ) -> Work[Path]:
+        file = None if self.render is None else read_scene_file(self.render, self.objects, self.words)
+        number = self.number if file is None else len(file.scenes)
+        captions = file and caption_scenes(file, self.words, stream_keys(seed, self.name, np.arange(number)))
+        step = chunk or self._fitting_chunk()
+
+        def calls() -> Iterator[tuple[Any, ...]]:
+            for start in range(0, number, step):
+                rows = slice(start, min(start + step, number))
+                given = (file.scenes[rows], captions[rows]) if file and captions else None
+                yield np.arange(rows.start, rows.stop), seed, given
+
+        def generate() -> Generator[Progress, None, Path]:
+            from mmgen.artifacts import DatasetWriter
+
+            attributes = attribute_words(self.words, self.objects)
+            codes = np.empty((number, len(attributes)), np.uint8)
+            settings = self._recorded(number, file)
+            with DatasetWriter(path, size=number, settings=settings, seed=seed, command=command) as writer:
+                writer.add_image("image", (3, self.size, self.size), "bytes")
+                writer.add_attributes("attributes", attributes)
+                writer.add_text("text", vocabulary(self.words, self.objects), len(attributes), tuple(attributes))
+                for name, dtype, unit, meaning, shape in self._factors():
+                    writer.add_factor(name, dtype, unit, meaning, shape)
+                start = 0
+                for rows in in_order(self.rows, calls(), workers):
+                    stop = start + len(rows)
+                    codes[start:stop] = rows.attributes["attributes"]
+                    writer.write(start, rows.images, rows.attributes, rows.factors, rows.texts)
+                    start = stop
+                    yield Progress(stop)
+                for scheme, (meaning, parts) in self._schemes(codes, seed).items():
+                    writer.add_splits(scheme, **parts, meaning=meaning)
+            return path
+
+        return Work(f"making {self.name}", number, "image", generate)
+
+    def _fitting_chunk(self) -> int:
+        """Images of about a second of work, so that progress moves; Blender takes seconds just to start."""
+        if self.renderer == "blender":
+            return 16
+        seconds = 0.002 + 0.02 * (self.size / VISIBLE_AT) ** 2 * (self.samples / 64)
+        return int(np.clip(1.0 / seconds, 1, 256))
+
+    def _recorded(self, number: int, file: SceneFile | None) -> dict[str, Any]:
+        """Settings that decide the content, and nothing else."""
+        settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number}
+        return settings if file is None else settings | {"scenes_sha256": file.sha256}
+
+    def _factors(self) -> list[Factor]:
+        """Every generative factor; objects are a and b, in the order in which they were drawn."""
+        codes = {name: ", ".join(f"{i} {word}" for i, word in enumerate(values)) for name, values in self.words.items()}
+        factors: list[Factor] = []
+        for letter in "ab"[: self.objects]:
+            of = f"of object {letter}"
+            factors += [(f"{name}_{letter}", np.uint8, "", f"{name} {of}: {codes[name]}", ()) for name in codes]
+            factors += [(f"{axis}_{letter}", np.float32, "", f"{axis} {of}'s centre", ()) for axis in "xy"]
+            factors.append((f"rotation_{letter}", np.float32, "radian", f"rotation {of} about the vertical", ()))
+            meaning = f"pixels that show object {letter} in an image of {VISIBLE_AT} x {VISIBLE_AT}"
+            factors.append((f"visible_{letter}", np.uint32, "pixel", meaning, ()))
+        for name in ("camera", *LAMPS):
+            what = "the camera" if name == "camera" else f"the {name} lamp"
+            factors += [(f"{name}_{axis}", np.float32, "", f"{axis} of {what}", ()) for axis in "xyz"]
+        if self.objects == 2:
+            meanings = [f"{code} {word}" for code, word in enumerate(RELATIONS)]
+            for name, two in (("horizontal", meanings[:2]), ("depth", meanings[2:])):
+                meaning = f"where a lies as seen from b: {', '.join(two)}, 255 neither"
+                factors.append((f"relation_{name}", np.uint8, "", meaning, ()))
+            factors.append(("first", np.uint8, "", "object that the caption names first: 0 a, 1 b", ()))
+        if self.masks:
+            meaning = "what each pixel's middle shows: 0 floor, 1 object a" + ", 2 object b" * (self.objects == 2)
+            factors.append(("mask", np.uint8, "", meaning, (self.size, self.size)))
+        return factors
+
+    def _factor_values(self, scenes: Scenes, captions: Captions) -> dict[str, NDArray[Any]]:
+        values: dict[str, NDArray[Any]] = {}
+        for index, letter in enumerate("ab"[: self.objects]):
+            for column, name in enumerate(self.words):
+                values[f"{name}_{letter}"] = scenes.looks[:, index, column]
+            for name in ("x", "y", "rotation"):
+                values[f"{name}_{letter}"] = getattr(scenes, name)[:, index]
+            values[f"visible_{letter}"] = scenes.visible[:, index].astype(np.uint32)
+        for name in ("camera", *LAMPS):
+            for column, axis in enumerate("xyz"):
+                values[f"{name}_{axis}"] = getattr(scenes, name)[:, column]
+        if self.objects == 2:
+            values["relation_horizontal"], values["relation_depth"] = captions.horizontal, captions.depth
+            values["first"] = captions.first
+        return values
+
+    def _schemes(self, codes: NDArray[np.uint8], seed: int) -> dict[str, tuple[str, Parts]]:
+        n = len(codes)
+        iid = by_group(np.arange(n), n, seed, "iid", train=0.9, val=0.05)
+        schemes = {"iid": ("90/5/5 % of the scenes; CK's held-out tenth is halved", iid)}
+        part = _part_of_combinations([len(self.words[name]) for name in ("colour", "material", "shape")], seed)
+        if part is not None:
+            per_object = np.stack([codes[:, 5 * i + 1 : 5 * i + 4].astype(np.int64) for i in range(self.objects)])
+            of_scene = part[tuple(np.moveaxis(per_object, -1, 0))].max(axis=0)
+            meaning = (
+                f"{(part == 2).sum()} combinations of colour, material and shape occur in test only, "
+                f"{(part == 1).sum()} in val and test only, none of these in train"
+            )
+            parts = {name: np.flatnonzero(of_scene == i) for i, name in enumerate(("train", "val", "test"))}
+            schemes["compositional"] = (meaning, parts)
+        return schemes
+
+
+def _part_of_combinations(sizes: Sequence[int], seed: int) -> NDArray[np.uint8] | None:
+    """Part of each combination of colour, material and shape: 0 train, 1 val, 2 test; None if none can be held out.
+
+    At most one combination of a colour, and one of each material and shape, is held out, so that training shows every
+    word. Of the 48 combinations six are: four for test, two for val.
+    """
+    colours, looks = sizes[0], sizes[1] * sizes[2]
+    held_out = min(colours, looks)
+    if held_out < 2:
+        return None
+    part = np.zeros((colours, looks), np.uint8)
+    chosen = shuffled(seed, "split compositional colours", colours), shuffled(seed, "split compositional looks", looks)
+    n_val = max(1, held_out // 3)
+    part[chosen[0][:held_out], chosen[1][:held_out]] = [1] * n_val + [2] * (held_out - n_val)
+    return part.reshape(sizes)
