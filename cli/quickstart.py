@@ -172,6 +172,7 @@ def draw_picture(folder: Path, seed: int) -> None:
     from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
     from mmgen.figures.draws import draw
     from mmgen.loading import load
+    from mmgen.queries import format_values
 
     judge = load_classifier(folder / "judge.safetensors", "cpu")
     loaded = {posterior: load(folder / f"{posterior}.safetensors") for posterior in ("true", "aggregate")}
@@ -184,7 +185,8 @@ def draw_picture(folder: Path, seed: int) -> None:
         (POSTERIORS[posterior], draw(model, concepts, 6, posterior=posterior, seed=seed, judge=judge))
         for posterior, model in loaded.items()
     ]
-    grid = comparison(draws, info, title="The same words, two posteriors", note=judge_note(judge.accuracy))
+    labels = [format_values(concept, info) for concept in concepts]
+    grid = comparison(draws, labels, title="The same words, two posteriors", note=judge_note(judge.accuracy))
     grid.save(folder / PICTURE)
 
 

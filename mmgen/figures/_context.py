@@ -7,7 +7,7 @@ from typing import Any
 
 from mmgen import __version__
 from mmgen.figures._material import Group, Material, setting
-from mmgen.figures._pictures import Picture, picture
+from mmgen.figures._pictures import Picture
 from mmgen.figures.comparison import POSTERIORS
 from mmgen.figures.curves import learning_curves, read_log, term_curves
 from mmgen.figures.lineage import outline
@@ -124,9 +124,9 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
     for kind, named in kinds.items():
         logs = [read_log(path, name) for name, path in named]
         caption = f"{_plural(len(logs), 'run')}, by training step; higher is better."
-        together.append(picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs)))
+        together.append(Picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs)))
         for log in logs:
-            apart.append(picture(log.name, f"{kind}; training batches and their running mean.", term_curves(log)))
+            apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", term_curves(log)))
     return together, apart
 
 

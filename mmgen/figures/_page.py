@@ -14,6 +14,7 @@ __all__ = [
     "FRAME",
     "GAP",
     "MARGIN",
+    "SENTENCE_TILE",
     "TILE",
     "Box",
     "Grid",
@@ -29,6 +30,8 @@ Box = tuple[int, int, int, int]
 
 TILE = 112
 """Images are enlarged by a whole factor to about this many pixels; pages show them at half size, so they stay sharp."""
+SENTENCE_TILE = 224
+"""The same for images with whole sentences under them."""
 FRAME = 7
 """Pixels of frame around each image: filled red where the judge disagrees, else white with a hairline."""
 GAP = 10

@@ -12,13 +12,14 @@ from matplotlib.figure import Figure
 from mmgen.artifacts import Dataset, atomic_path
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._material import Group
+from mmgen.figures._page import SENTENCE_TILE, TILE, Grid
 from mmgen.figures._style import data_uri, figure_image
 from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
-from mmgen.figures.draws import Descriptions, Draws, check_judge, describe, differences, draw, text_of
-from mmgen.figures.grids import Grid, Panel, image_grid, image_table
+from mmgen.figures.draws import Descriptions, Draws, check_judge, describe, differences, draw
+from mmgen.figures.grids import Panel, image_grid, image_table
 from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
 from mmgen.notation import UNKNOWN
-from mmgen.queries import format_query, format_values
+from mmgen.queries import format_query
 from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
@@ -127,10 +128,7 @@ class Session:
 def _distinct(sources: list[Source]) -> list[Source]:
     """Sources with the same name told apart by their file."""
     names = [source.name for source in sources]
-    return [
-        replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s
-        for s in sources
-    ]
+    return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
 
 
 def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
@@ -151,12 +149,13 @@ def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
     fitted = [load(path, device) for path in group.aggregates]
     for loaded in fitted:
         if loaded.aggregate is not None and loaded.target is not None:
-            if loaded.aggregate.given == "nothing":
-                session.priors.append(Source("q(z): learned prior", loaded, loaded.target, loaded.path))
+            given = loaded.aggregate.given
+            if given == "nothing":
+                session.priors.append(Source("q(z): learned prior", loaded, loaded.target, loaded.path, given))
             else:
-                session.sources.append(Source(POSTERIORS[loaded.target], loaded, loaded.target, loaded.path))
+                session.sources.append(Source(POSTERIORS[loaded.target], loaded, loaded.target, loaded.path, given))
     if "text" in model.posteriors and not model.model.conditional_on:
-        session.sources.insert(0, Source(POSTERIORS["text"], model, "text", group.model))
+        session.sources.insert(0, Source(POSTERIORS["text"], model, "text", group.model, model.given or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
     session.sources, session.priors = _distinct(session.sources), _distinct(session.priors)
@@ -167,7 +166,7 @@ def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
 def _concepts(session: Session, count: int = 24) -> Descriptions:
     """Descriptions from the test part; from the vocabulary where the dataset is gone."""
     model = session.model
-    info, text = model.attributes, text_of(model)
+    info, text = model.attributes, model.text
     spelled = info is not None and text is not None and set(text.slots) == set(info.names)
     tokens = None
     if session.group.dataset is not None:
@@ -213,24 +212,25 @@ def same_words(session: Session) -> list[Picture]:
         return []
     count = _across(session.sources)
     draws = _draw(session, session.concepts[:6], count, session.sources)
-    grid = comparison(draws, session.concepts[:6].words(session.model))
+    grid = comparison(draws, session.concepts[:6].values(session.model))
     caption = f"Each row one description, {count} images from each of: {_blocks(draws)}. {session.note}"
     return [Picture("The same words, drawn from each posterior", caption, grid)]
 
 
 def varied_words(session: Session) -> list[Picture]:
     """One image for each of many descriptions, with the judge's reading where it differs (VE Fig. 3 and 10)."""
-    info = session.model.attributes
-    if info is None:
+    info, asked = session.model.attributes, session.concepts
+    if not len(asked):
         return []
     pictures = []
-    for name, drawn in _draw(session, session.concepts, 1, session.sources):
-        captions = [format_values(row, info) for row in drawn.asked]
+    for name, drawn in _draw(session, asked, 1, session.sources):
+        captions = asked.values(session.model)
         wrong = read = None
-        if drawn.judged is not None and drawn.wrong is not None:
+        if info is not None and drawn.judged is not None and drawn.wrong is not None:
             wrong = drawn.wrong[:, 0]
             read = [differences(a, b, info) for a, b in zip(drawn.asked, drawn.judged[:, 0], strict=True)]
-        grid = image_grid(drawn.means[:, 0], columns=6, captions=captions, remarks=read, wrong=wrong)
+        tile = TILE if asked.tokens is None else SENTENCE_TILE
+        grid = image_grid(drawn.means[:, 0], columns=6, captions=captions, remarks=read, wrong=wrong, tile=tile)
         verdict = share_right(drawn)
         caption = f"One image for each of {len(captions)} descriptions of the test part"
         pictures.append(Picture(name, f"{caption}{', ' + verdict if verdict else ''}. {session.note}", grid))
@@ -240,13 +240,15 @@ def varied_words(session: Session) -> list[Picture]:
 def abstraction(session: Session) -> list[Picture]:
     """A concept and its ancestors (VE Fig. 4b)."""
     info = session.model.attributes
-    if info is None or not session.sources or not len(session.concepts):
+    sources = [source for source in session.sources if source.given != "text"]  # a sentence is whole
+    if info is None or not sources or not len(session.concepts):
         return []
-    known = int((session.concepts[0] != UNKNOWN).sum())
+    concept = session.concepts.codes[0]
+    known = int((concept != UNKNOWN).sum())
     # Beyond six levels rows only repeat the lesson; the last attributes then stay given.
-    levels = hierarchy_queries(session.concepts[0])[max(0, known - 6) :]
-    count = _across(session.sources)
-    draws = _draw(session, levels, count, session.sources)
+    levels = hierarchy_queries(concept)[max(0, known - 6) :]
+    count = _across(sources)
+    draws = _draw(session, Descriptions(levels), count, sources)
     grid = hierarchy(draws, info)
     caption = (
         f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "

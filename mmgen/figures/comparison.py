@@ -9,7 +9,6 @@ from mmgen.figures.draws import Draws
 from mmgen.figures.grids import Grid, Panel, image_table
 from mmgen.figures.hierarchy import share_right
 from mmgen.notation import UNKNOWN
-from mmgen.queries import Vocabulary, format_values
 from mmgen.seeding import numpy_generator
 
 __all__ = ["FRAMES", "POSTERIORS", "choose_concepts", "comparison", "judge_note"]
@@ -68,12 +67,12 @@ def judge_note(accuracy: dict[str, float] | None) -> str:
     return f"{FRAMES} Shown: means of p(image|z); the judge{itself} sees sampled pixels if data are binary, else these."
 
 
-def comparison(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: str = "", note: str = "") -> Grid:
+def comparison(draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, title: str = "", note: str = "") -> Grid:
     """A row for each description, a block for each posterior.
 
     Args:
         draws: Names and images, all for the same descriptions.
-        info: The attributes' words.
+        labels: The words of each description.
         title: What the picture shows.
         note: How it was made.
 
@@ -84,4 +83,4 @@ def comparison(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: s
     if any(not np.array_equal(drawn.asked, asked) for _, drawn in draws):
         raise UsageError("the posteriors drew different descriptions, expected the same words for each")
     panels = [Panel(name, drawn.means, drawn.wrong, share_right(drawn)) for name, drawn in draws]
-    return image_table(panels, [format_values(row, info) for row in asked], title=title, note=note)
+    return image_table(panels, labels, title=title, note=note)

@@ -1,4 +1,4 @@
-"""Images drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
+"""Images and texts drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,18 +10,107 @@ import numpy as np
 from mmgen.artifacts import find_relatives, parent_of
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
-from mmgen.queries import Vocabulary, batch_of_queries
+from mmgen.queries import (
+    Vocabulary,
+    batch_of_captions,
+    batch_of_queries,
+    caption_of_codes,
+    codes_of_caption,
+    format_caption,
+    format_query,
+    format_values,
+)
 
 if TYPE_CHECKING:
     import torch
 
+    from mmgen.batch import Batch
     from mmgen.classifier import Classifier
     from mmgen.loading import Loaded
 
-__all__ = ["Draws", "check_judge", "differences", "draw", "find_judge", "judged_wrong"]
+__all__ = [
+    "Descriptions",
+    "Draws",
+    "check_judge",
+    "describe",
+    "differences",
+    "draw",
+    "find_judge",
+    "judge_images",
+    "judged_wrong",
+]
 
 _CHUNK = 256
 """Images decoded at a time."""
+
+
+@dataclass(frozen=True)
+class Descriptions:
+    """What is asked for: attributes, captions, or both where the captions spell the attributes.
+
+    Attributes:
+        codes: uint8 [Q, A], 255 where nothing is said.
+        tokens: Word codes uint16 [Q, T]; None where there are no captions.
+    """
+
+    codes: np.ndarray
+    tokens: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: slice) -> "Descriptions":
+        return Descriptions(self.codes[rows], None if self.tokens is None else self.tokens[rows])
+
+    def batch(self, loaded: "Loaded", row: int, repeat: int = 1) -> "Batch":
+        """One description as often as wanted, as a condition of a model or an aggregate."""
+        from mmgen.batch import Batch
+
+        device = str(loaded.device)
+        name = loaded.attributes.name if loaded.attributes is not None else "attributes"
+        batch = batch_of_queries(np.repeat(self.codes[row][None], repeat, axis=0), name, device)
+        text = loaded.text
+        if self.tokens is None or text is None:
+            return batch
+        captions = batch_of_captions(np.repeat(self.tokens[row][None], repeat, axis=0), text.name, device)
+        return Batch({**batch.values, **captions.values}, {**batch.present, **captions.present})
+
+    def words(self, loaded: "Loaded") -> list[str]:
+        """Each description as a person would type it."""
+        text = loaded.text
+        if self.tokens is not None and text is not None:
+            return [format_caption(row, text) for row in self.tokens]
+        if loaded.attributes is None:
+            return ["nothing given"] * len(self)
+        return [format_query(row, loaded.attributes) for row in self.codes]
+
+    def values(self, loaded: "Loaded") -> list[str]:
+        """Each description as short as figures have it: a caption, or the values of the attributes alone."""
+        if self.tokens is not None or loaded.attributes is None:
+            return self.words(loaded)
+        return [format_values(row, loaded.attributes) for row in self.codes]
+
+
+def describe(loaded: "Loaded", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
+    """Descriptions for a model: captions say attributes, and whole attributes make captions, where words spell them.
+
+    Args:
+        loaded: The model that knows the words.
+        codes: uint8 [Q, A]; by default what the captions spell.
+        tokens: Word codes [Q, T]; by default what the codes spell, if they do.
+    """
+    text, info = loaded.text, loaded.attributes
+    spelled = text is not None and info is not None and bool(text.slots)
+    if codes is None:
+        assert tokens is not None
+        codes = np.full((len(tokens), len(info.names) if info is not None else 0), UNKNOWN, np.uint8)
+        if spelled and text is not None and info is not None:
+            codes = codes_of_caption(tokens, text, info)
+    elif tokens is None and spelled and text is not None and info is not None:
+        needed = [info.names.index(slot) for slot in text.slots]
+        if (codes[:, needed] != UNKNOWN).all():
+            tokens = caption_of_codes(codes, text, info)
+    return Descriptions(codes, tokens)
 
 
 @dataclass(frozen=True)
@@ -37,6 +126,9 @@ class Draws:
             elsewhere it looks at the means, since grey levels of the data are no draws of a Bernoulli variable.
         z: float32 [Q, n, D].
         judged: What the judge sees, uint8 [Q, n, A]; None without a judge.
+        asked_words: Captions asked for, word codes [Q, T]; None where there were none.
+        words: Texts drawn from the same z, word codes int64 [Q, n, T]; None from a model that generates none.
+        told: Positions of attributes that the judge was told, and so cannot be right or wrong about.
     """
 
     posterior: str
@@ -46,6 +138,14 @@ class Draws:
     sampled: np.ndarray
     z: np.ndarray
     judged: np.ndarray | None = None
+    asked_words: np.ndarray | None = None
+    words: np.ndarray | None = None
+    told: tuple[int, ...] = ()
+
+    @property
+    def descriptions(self) -> Descriptions:
+        """What was asked for."""
+        return Descriptions(self.asked, self.asked_words)
 
     @property
     def wrong(self) -> np.ndarray | None:
@@ -59,6 +159,7 @@ class Draws:
             return 0, 0
         asked = np.broadcast_to(self.asked[:, None], self.judged.shape)
         known = asked != UNKNOWN
+        known[..., list(self.told)] = False
         return int(((asked == self.judged) & known).sum()), int(known.sum())
 
 
@@ -84,9 +185,9 @@ def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
 
 
 def _decode(
-    loaded: "Loaded", z: "torch.Tensor", codes: np.ndarray, pixels: "torch.Generator"
+    loaded: "Loaded", z: "torch.Tensor", asked: Descriptions, row: int, pixels: "torch.Generator"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sampled images of z [n, D], all for the description ``codes`` [A]."""
+    """Mean and sampled images of z [n, D], all for one description."""
     if loaded.image is None:
         raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
     model, name = loaded.model, loaded.image.name
@@ -95,8 +196,7 @@ def _decode(
         part = z[start : start + _CHUNK]
         condition = None
         if model.conditional_on:
-            repeated = np.repeat(codes[None], len(part), axis=0)
-            condition = batch_of_queries(repeated, model.conditional_on[0], str(z.device))
+            condition = asked.batch(loaded, row, len(part))
         means.append(model.mean(name, part, condition).float().cpu().numpy())
         sampled.append(model.sample(name, part, pixels, condition).float().cpu().numpy())
     return np.concatenate(means), np.concatenate(sampled)
@@ -118,20 +218,20 @@ def check_judge(loaded: "Loaded", judge: "Classifier") -> None:
 
 def draw(
     loaded: "Loaded",
-    codes: np.ndarray,
+    asked: np.ndarray | Descriptions,
     count: int,
     *,
     posterior: str,
     seed: int = 0,
     judge: "Classifier | None" = None,
 ) -> Draws:
-    """Draw images for descriptions.
+    """Draw images for descriptions, and texts where the model generates them.
 
     Each description has its own stream of randomness, so that its images do not depend on which others are drawn.
 
     Args:
         loaded: A model or an aggregate.
-        codes: uint8 [Q, A].
+        asked: The descriptions; attribute codes uint8 [Q, A] stand for the captions that spell them as well.
         count: Images for each description, n.
         posterior: One of ``loaded.posteriors``.
         seed: Seed.
@@ -144,28 +244,46 @@ def draw(
 
     from mmgen.seeding import torch_generator
 
-    if count < 1 or not len(codes):
-        raise UsageError(f"got {count} images for {len(codes)} descriptions, expected at least one of each")
+    if not isinstance(asked, Descriptions):
+        asked = describe(loaded, asked)
+    if count < 1 or not len(asked):
+        raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
     if judge is not None:
         check_judge(loaded, judge)
-    name = loaded.attributes.name if loaded.attributes is not None else "attributes"
     sampler = loaded.latent_sampler(posterior)
+    text = loaded.text
+    speaks = text is not None and text.name in loaded.model.decoders
     parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    judged = []
-    device = str(next(loaded.model.parameters()).device)
+    judged, words = [], []
+    device = str(loaded.device)
     with torch.no_grad():
-        for row in codes:
-            key = tuple(int(code) for code in row)
+        for row, codes in enumerate(asked.codes):
+            key = tuple(int(code) for code in (codes if asked.tokens is None else asked.tokens[row]))
             latents = torch_generator(seed, "latents", *key, device=device)
             pixels = torch_generator(seed, "pixels", *key, device=device)
-            z = sampler(batch_of_queries(row, name, device), count, latents)[:, 0]
-            means, sampled = _decode(loaded, z, row, pixels)
+            z = sampler(asked.batch(loaded, row), count, latents)[:, 0]
+            means, sampled = _decode(loaded, z, asked, row, pixels)
             parts.append((means, sampled, z.float().cpu().numpy()))
+            if speaks and text is not None:
+                speech = torch_generator(seed, "words", *key, device=device)
+                words.append(loaded.model.sample(text.name, z, speech).cpu().numpy())
             if judge is not None:
                 seen = sampled if loaded.image is not None and loaded.image.layout == "bits" else means
-                judged.append(judge.predict(torch.from_numpy(seen)).cpu().numpy())
+                judged.append(judge_images(judge, seen, np.repeat(codes[None], count, axis=0)))
     means, sampled, latent = (np.stack(arrays) for arrays in zip(*parts, strict=True))
-    return Draws(posterior, seed, codes, means, sampled, latent, np.stack(judged) if judged else None)
+    told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
+    return Draws(
+        posterior, seed, asked.codes, means, sampled, latent, np.stack(judged) if judged else None,
+        asked.tokens, np.stack(words) if words else None, told,
+    )  # fmt: skip
+
+
+def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> np.ndarray:
+    """What the judge sees: images [n, C, H, W], codes uint8 [n, A] of which it is told what it wants -> [n, A]."""
+    import torch
+
+    pixels = torch.from_numpy(images).to(judge.device)
+    return np.asarray(judge.predict(pixels, torch.from_numpy(told)).cpu().numpy())
 
 
 def find_judge(model: Path, near: Sequence[Path] = ()) -> Path | None:

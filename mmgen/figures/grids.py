@@ -15,7 +15,19 @@ import numpy as np
 from PIL import ImageDraw
 
 from mmgen.errors import UsageError
-from mmgen.figures._page import FRAME, GAP, MARGIN, TILE, Box, Grid, enlarge, frame_colour, paste, sheet, to_bytes
+from mmgen.figures._page import (
+    FRAME,
+    GAP,
+    MARGIN,
+    TILE,
+    Box,
+    Grid,
+    enlarge,
+    frame_colour,
+    paste,
+    sheet,
+    to_bytes,
+)
 from mmgen.figures._style import INK, MUTED, WRONG, font
 from mmgen.figures._text import Lines, wrap
 

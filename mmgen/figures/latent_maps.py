@@ -10,6 +10,7 @@ References:
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -17,6 +18,7 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.patheffects import Normal, Stroke
 
 from mmgen.errors import UsageError
 from mmgen.figures._style import INK, category_colours, new_figure, tidy
@@ -29,6 +31,7 @@ __all__ = [
     "mass_levels",
     "normalise",
     "posterior_contours",
+    "share_outside",
     "tinted",
 ]
 
@@ -38,6 +41,8 @@ MASSES = (0.5, 0.9)
 
 _SHADES = (0.30, 0.75)
 """Opacity of the regions that hold 90 % and 50 %."""
+_WIDTHS = (1.0, 1.9)
+"""Widths of the lines around 90 % and 50 %."""
 _PAPER = 0.68
 """How far the paper of a latent map is from its full colour towards white."""
 
@@ -197,66 +202,101 @@ class Concept:
     Attributes:
         name: The description.
         true: p(z|y), normalised on the grid.
-        filled: Other densities by the title of the panel that shows them: the aggregate of the image posteriors, what
-            was fitted to it.
+        aggregate: The mixture of the posteriors of its images; None where there are no images.
+        fitted: What was fitted, by name.
     """
 
     name: str
     true: np.ndarray
-    filled: dict[str, np.ndarray] = field(default_factory=dict)
+    aggregate: np.ndarray | None = None
+    fitted: dict[str, np.ndarray] = field(default_factory=dict)
 
 
-def _contours(axes: Axes, plane: Plane, density: np.ndarray, colour: str, *, filled: bool) -> None:
-    if not density.sum() > 0:  # all of it lies beyond the plane
-        return
+def share_outside(density: np.ndarray, reference: np.ndarray, mass: float = 0.95) -> float:
+    """Share of ``density`` in cells outside the smallest region that holds ``mass`` of ``reference``."""
+    (level,) = mass_levels(reference, [mass])
+    return float(density[reference < level].sum() / density.sum())
+
+
+def _levels(density: np.ndarray) -> list[float]:
+    """Levels to draw; none where all of the mass lies beyond the plane or in one cell."""
+    if not density.sum() > 0:
+        return []
     levels = mass_levels(density)
-    if not np.all(np.diff(levels) > 0) or levels[0] <= 0:  # all the mass in one cell has no contour
-        return
-    if filled:
+    return levels if np.all(np.diff(levels) > 0) and levels[0] > 0 else []
+
+
+def _filled(axes: Axes, plane: Plane, density: np.ndarray, colour: str) -> None:
+    levels = _levels(density)
+    if levels:
         layers = [*levels, float(density.max()) * 1.001]
         shades = [(*to_rgb(colour), alpha) for alpha in _SHADES]
         axes.contourf(plane.centres, plane.centres, density, levels=layers, colors=shades)
-    else:
-        axes.contour(
-            plane.centres, plane.centres, density, levels=levels, colors=colour, linewidths=(1.0, 1.8), linestyles="--"
+
+
+def _lines(axes: Axes, plane: Plane, density: np.ndarray, colour: str, style: str) -> None:
+    levels = _levels(density)
+    if levels:
+        drawn = axes.contour(
+            plane.centres, plane.centres, density, levels=levels, colors=colour, linewidths=_WIDTHS, linestyles=style
         )
+        # A white edge keeps lines apart from the filled regions of their own colour.
+        drawn.set_path_effects([Stroke(linewidth=3.4, foreground="white", alpha=0.7), Normal()])
 
 
-def _caption_of_lines(figure: Figure, concepts: Sequence[Concept], palette: Sequence[str]) -> None:
+def _key(figure: Figure, concepts: Sequence[Concept], palette: Sequence[str]) -> None:
+    def line(style: Literal["-", "--"], width: float, label: str) -> Line2D:
+        return Line2D([], [], color=INK, linestyle=style, linewidth=width, label=label)
+
     handles: list[Line2D | Patch] = [
         Patch(color=colour, label=concept.name) for colour, concept in zip(palette, concepts, strict=True)
     ]
-    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1.8, label="true posterior p(z|y), 50 %"))
-    handles.append(Line2D([], [], color=INK, linestyle="--", linewidth=1.0, label="true posterior p(z|y), 90 %"))
-    handles.append(Patch(facecolor=INK, alpha=_SHADES[1], label="filled, 50 %"))
-    handles.append(Patch(facecolor=INK, alpha=_SHADES[0], label="filled, 90 %"))
-    figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    handles.append(line("--", _WIDTHS[1], "true posterior p(z|y): 50 % inside; thin 90 %"))
+    if any(concept.aggregate is not None for concept in concepts):
+        handles.append(Patch(facecolor=INK, alpha=_SHADES[1], label="aggregate of images: 50 % inside; pale 90 %"))
+    if any(concept.fitted for concept in concepts):
+        handles.append(line("-", _WIDTHS[1], "fitted q(z|y): 50 % inside; thin 90 %"))
+    columns = 2 if max(len(concept.name) for concept in concepts) > 30 else 3
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+
+
+def _mean_outside(concepts: Sequence[Concept], title: str) -> str:
+    """For a panel's title: the part of what it draws that lies where hardly any image does."""
+    pairs = [(c.fitted[title] if title else c.true, c.aggregate) for c in concepts if not title or title in c.fitted]
+    shares = [100 * share_outside(density, aggregate) for density, aggregate in pairs if aggregate is not None]
+    return f"{np.mean(shares):.0f} % outside the aggregate's 95 %" if shares else ""
 
 
 def posterior_contours(concepts: Sequence[Concept], plane: Plane) -> Figure:
-    """Where the posteriors of some descriptions lie (CK Fig. 1), a panel for each filled density.
+    """Where the posteriors of some descriptions lie (CK Fig. 1): the true ones, then a panel for each fitted one.
 
-    Dashed lines: the true posterior. Filled: the density in the panel's title, dark and pale regions holding 50 % and
-    90 % of it. Where the aggregate of the image posteriors is shown, white places inside the dashed lines are what the
-    true posterior draws from and no image maps to.
+    Filled in every panel: the aggregate of the image posteriors, dark and pale regions holding 50 % and 90 % of it.
+    Lines over it: the true posterior (dashed) or what was fitted (solid). White places inside the lines are what the
+    posterior draws from and no image maps to.
 
     Args:
         concepts: One or more, with the same panels.
         plane: Where their densities are.
     """
     palette = category_colours(len(concepts))
-    titles = list(dict.fromkeys(title for concept in concepts for title in concept.filled)) or [""]
-    columns = 2 if len(titles) > 1 else 1
+    titles = ["", *dict.fromkeys(title for concept in concepts for title in concept.fitted)]
+    columns = min(len(titles), 3)
     rows = math.ceil(len(titles) / columns)
-    figure = new_figure(4.9 * columns, 4.9 * rows + 0.6)
+    figure = new_figure(4.6 * columns, 4.9 * rows + 0.9)
     for position, title in enumerate(titles):
-        axes = tidy(figure.add_subplot(rows, columns, position + 1), title, "$z_1$", "$z_2$")
+        axes = tidy(figure.add_subplot(rows, columns, position + 1), "", "$z_1$", "$z_2$")
+        heading = title or "p(z|y): true posterior"
+        axes.set_title(f"{heading}\n{_mean_outside(concepts, title)}".rstrip(), loc="left", fontsize=9.5, color=INK)
         axes.set_aspect("equal")
         axes.set_xlim(-plane.reach, plane.reach)
         axes.set_ylim(-plane.reach, plane.reach)
         for concept, colour in zip(concepts, palette, strict=True):
-            if title in concept.filled:
-                _contours(axes, plane, concept.filled[title], colour, filled=True)
-            _contours(axes, plane, concept.true, colour, filled=False)
-    _caption_of_lines(figure, concepts, palette)
+            if concept.aggregate is not None:
+                _filled(axes, plane, concept.aggregate, colour)
+        for concept, colour in zip(concepts, palette, strict=True):
+            if not title:
+                _lines(axes, plane, concept.true, colour, "--")
+            elif title in concept.fitted:
+                _lines(axes, plane, concept.fitted[title], colour, "-")
+    _key(figure, concepts, palette)
     return figure

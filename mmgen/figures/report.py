@@ -73,6 +73,8 @@ def make_report(
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
             for stage, drawn in _STAGES.items():
                 run[stage] = drawn(session)
+                for picture in run[stage]:  # packed now, so that progress tells the truth
+                    _ = picture.uri
                 done += 1
                 yield Progress(done)
             runs.append(run)

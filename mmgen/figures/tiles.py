@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from mmgen.errors import UsageError
-from mmgen.figures._page import FRAME, GAP, MARGIN, Grid, enlarge, paste, sheet, to_bytes
+from mmgen.figures._page import FRAME, GAP, MARGIN, SENTENCE_TILE, Grid, enlarge, paste, sheet, to_bytes
 from mmgen.figures._style import INK, MUTED, RULE, WRONG
 from mmgen.figures._text import Lines, MarkedLines, wrap, wrap_marked
 from mmgen.figures.words import Text, WordPanels
@@ -15,7 +15,6 @@ from mmgen.queries import TextVocabulary, Vocabulary
 
 __all__ = ["Tile", "TileRow", "tile_table"]
 
-_IMAGE = 224
 _NARROWEST = 276
 """Pixels that word histograms need; images stand above them."""
 _LABEL = 230
@@ -86,7 +85,7 @@ def _measured(row: TileRow, width: int, info: TextVocabulary | None, attributes:
             marked = tile.marked or [False] * len(tile.caption)
             caption = wrap_marked(tile.caption, marked, 18, width)
             remark = Lines(wrap(tile.remark, 18, width, most=3), 18, WRONG)
-            measured.append((tile, enlarge(to_bytes(tile.image[None]), _IMAGE)[0], caption, remark))
+            measured.append((tile, enlarge(to_bytes(tile.image[None]), SENTENCE_TILE)[0], caption, remark))
         tiles.append(measured)
     panels = None
     if any(tile.text is not None for block in row.blocks for tile in block):
@@ -148,7 +147,7 @@ def tile_table(
     if any([len(block) for block in row.blocks] != shape for row in rows):
         raise UsageError(f"got rows of different lengths, expected {shape} images in each")
     first = next(tile for block in rows[0].blocks for tile in block)
-    width = enlarge(to_bytes(first.image[None]), _IMAGE).shape[2] + 2 * FRAME
+    width = enlarge(to_bytes(first.image[None]), SENTENCE_TILE).shape[2] + 2 * FRAME
     width = max(width, _NARROWEST)
     measured = [_measured(row, width, info, attributes) for row in rows]
     labels = max(row.label.width for row in measured)

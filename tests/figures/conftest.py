@@ -49,6 +49,8 @@ class FlatLoaded:
     model: Any = field(default_factory=FlatModel)
     attributes: AttributesInfo | None = INFO
     image: ImageInfo = IMAGE
+    text: Any = None
+    device: torch.device = torch.device("cpu")  # noqa: RUF009
     posteriors: tuple[str, ...] = ("prior", "text", "aggregate")
 
     def latent_sampler(self, posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
@@ -67,9 +69,11 @@ class Reader:
 
     names = INFO.names
     values = INFO.values
+    told = ()
+    device = torch.device("cpu")
     accuracy = {"digit": 100.0, "scale": 100.0, "mean": 100.0}  # noqa: RUF012
 
-    def predict(self, images: Tensor) -> Tensor:
+    def predict(self, images: Tensor, told: Tensor | None = None) -> Tensor:
         digit = (images[:, 0, 0, 0] * 4).floor()
         scale = (images[:, 0, 0, 5] * 2).floor()
         return torch.stack([digit, scale], 1).to(torch.uint8)

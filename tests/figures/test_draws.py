@@ -106,11 +106,11 @@ def test_hierarchy_frames_follow_the_verdicts(stubs: SimpleNamespace) -> None:
 def test_comparison_needs_the_same_words(stubs: SimpleNamespace) -> None:
     first = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="text", judge=stubs.Reader())
     second = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", judge=stubs.Reader())
-    grid = comparison([("q_true", first), ("q_agg", second)], stubs.INFO)
+    grid = comparison([("q_true", first), ("q_agg", second)], ["3, big", "3", "*", "1, small"])
     assert _red(grid) == [True, True, False, False, False, False, True, True] + [False] * 8
     other = draw(stubs.FlatLoaded(), QUERIES[:1], 2, posterior="text")
     with pytest.raises(UsageError, match="different descriptions"):
-        comparison([("a", first), ("b", other)], stubs.INFO)
+        comparison([("a", first), ("b", other)], ["3", "4"])
 
 
 def test_chosen_concepts_show_many_values() -> None:

@@ -16,6 +16,7 @@ from mmgen.figures.latent_maps import (
     mass_levels,
     normalise,
     posterior_contours,
+    share_outside,
     tinted,
 )
 
@@ -113,9 +114,26 @@ def test_contours_draw_every_case() -> None:
     smooth = normalise(-(plane.points**2).sum(-1), plane)
     spike = np.zeros_like(smooth)
     spike[3, 3] = 1.0
-    filled = {"images": spike, "true": smooth, "aggregate": smooth}
-    with_fit = posterior_contours([Concept("big", smooth, filled), Concept("small", smooth)], plane)
+    fitted = {"q_true": smooth, "q_agg": spike}
+    with_fit = posterior_contours([Concept("big", smooth, spike, fitted), Concept("small", smooth)], plane)
     assert len(with_fit.axes) == 3
-    assert len(posterior_contours([Concept("big", smooth, {"images": smooth})], plane).axes) == 1
+    assert len(posterior_contours([Concept("big", smooth, smooth)], plane).axes) == 1
     assert len(posterior_contours([Concept("big", smooth)], plane).axes) == 1
     figure_image(with_fit, 50)
+
+
+def test_panels_say_how_much_lies_in_holes() -> None:
+    """A true posterior N(0, I) over an aggregate that fills the right half of it: half lies where no image maps."""
+    plane = Plane(reach=5.0, cells=200)
+    log_prior = -0.5 * (plane.points.astype(np.float64) ** 2).sum(-1)
+    true = normalise(log_prior, plane)
+    right = np.where(plane.points[..., 0] > 0, true, 0.0)
+    # The smallest region with 95 % of the half is the half disc of radius sqrt(-2 ln 0.05): it holds 47.5 % of p(z|y).
+    assert share_outside(true, right) == pytest.approx(0.525, abs=0.005)
+    assert share_outside(right, right) == pytest.approx(0.05, abs=0.005)
+    figure = posterior_contours([Concept("big", true, right, {"q_agg": right})], plane)
+    titles = [axes.get_title(loc="left") for axes in figure.axes]
+    assert titles == [
+        "p(z|y): true posterior\n52 % outside the aggregate's 95 %",
+        "q_agg\n5 % outside the aggregate's 95 %",
+    ]

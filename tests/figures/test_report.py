@@ -69,7 +69,7 @@ def test_every_section_is_there_and_has_its_pictures(source: str) -> None:
         "Model, objective telbo",
         "Settings in which the models differ",
         "VE Section 5.1",
-        "aggregate of the image posteriors",
+        "aggregate of the posteriors of",
     ):
         assert title in page.text or title in source, title
 
