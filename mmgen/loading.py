@@ -262,15 +262,15 @@ class Loaded:
         if self.attributes is not None:
             unknown = np.full((len(pixels[self.image.name]), len(self.attributes.names)), UNKNOWN, np.uint8)
             codes[self.attributes.name] = torch.as_tensor(unknown if attributes is None else attributes)
-        batch = to_batch(pixels, codes)
+        words = {}
         if self.text is not None and text is not None:
-            batch = _together(batch, batch_of_captions(text, name=self.text.name))
+            words[self.text.name] = torch.as_tensor(np.asarray(text, np.int64))
         described = attributes is not None or text is not None
         given = self.encoder_given if described else (self.image.name,)
         if not self.model.answers(given):
             given = self.encoder_given
         with autocast(self.device):
-            return self.model.posterior(batch.to(self.device), given)
+            return self.model.posterior(to_batch(pixels, codes, words).to(self.device), given)
 
     @torch.inference_mode()
     def posterior(self, given: str | Mapping[str, str]) -> DiagonalGaussian:

@@ -116,7 +116,7 @@ def encode(
                     means.append(posterior.mean.float().cpu())
                     log_sds.append(posterior.log_sd.float().cpu())
                     codes += [source.attributes[name][indices.to(device)].cpu() for name in source.attributes]
-                    tokens += [batch.values[name].cpu() for name in getattr(dataset, "texts", {})]
+                    tokens += [batch.values[name].cpu() for name in dataset.texts]
                     yield Progress(int(indices[-1]) + 1)
             write_latents(
                 out,

@@ -13,6 +13,7 @@ from mmgen.errors import ArtifactError, MmgenError
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, ModelSettings, TextDescription
 from mmgen.models.build import build_model
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.networks._text import TextNetwork
 from mmgen.objectives._base import Objective
 from mmgen.progress import Work
 from mmgen.seeding import stream_key
@@ -71,6 +72,8 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     objective = settings.build_objective()
     name = settings.objective["name"]
     model = settings.model.model_copy(update={"inference": settings.model.inference or objective.default_inference})
+    if "text" in objective.generates or any("text" in given for given in objective.queries):
+        model = model.model_copy(update={"text_network": model.text_network or TextNetwork()})
     data = DataSettings(
         split=settings.data.split,
         image=_optional(ImageDescription, describe_data(dataset).get("image")),

@@ -204,6 +204,7 @@ def test_every_preset_validates_and_builds(name: str) -> None:
         "data": {
             "image": {"shape": (1, 64, 64), "layout": "bits"},
             "attributes": {"names": ("digit",), "values": (("0", "1"),)},
+            "text": {"vocabulary": ("red", "cube"), "length": 2},
         },
     }
     from mmgen.config import validate
