@@ -11,7 +11,6 @@ References:
 """
 
 from math import sqrt
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,11 +42,11 @@ Bodies = NDArray[np.float64]
 
 
 @device
-def _to_body(body: Any, p: Vector, w: Vector) -> tuple[Vector, Vector]:
+def _to_body(bodies: Bodies, i: int, p: Vector, w: Vector) -> tuple[Vector, Vector]:
     """A point and a direction in the body's frame; distances along the ray stay what they are."""
-    s = 1.0 / body[SIZE]
-    c, n = body[COS], body[SIN]
-    x, y = (p[0] - body[X]) * s, (p[1] - body[Y]) * s
+    s = 1.0 / bodies[i, SIZE]
+    c, n = bodies[i, COS], bodies[i, SIN]
+    x, y = (p[0] - bodies[i, X]) * s, (p[1] - bodies[i, Y]) * s
     u, v = w[0] * s, w[1] * s
     return (c * x + n * y, c * y - n * x, p[2] * s - 1.0), (c * u + n * v, c * v - n * u, w[2] * s)
 
@@ -114,18 +113,19 @@ def _span(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
 
 
 @device
-def meet_body(body: Any, p: Vector, w: Vector, any_point: bool) -> float:
+def meet_body(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> float:
     """Distance along the ray (in lengths of w) to the body, NOTHING if the ray from p misses it.
 
     Args:
-        body: A row of bodies.
+        bodies: All of them.
+        i: The one to meet.
         p: Origin, outside the body.
         w: Direction.
         any_point: Any point of the ray inside the body will do, which is quicker to find.
     """
-    shape = int(body[SHAPE])
-    s = body[SIZE]
-    x, y, z = p[0] - body[X], p[1] - body[Y], p[2] - s
+    shape = int(bodies[i, SHAPE])
+    s = bodies[i, SIZE]
+    x, y, z = p[0] - bodies[i, X], p[1] - bodies[i, Y], p[2] - s
     a = dot(w, w)
     b = x * w[0] + y * w[1] + z * w[2]
     reach = _REACH[shape] * s
@@ -138,7 +138,7 @@ def meet_body(body: Any, p: Vector, w: Vector, any_point: bool) -> float:
     if shape == SPHERE:
         t = (-b - root) / a
         return t if t > 0.0 else NOTHING
-    o, d = _to_body(body, p, w)
+    o, d = _to_body(bodies, i, p, w)
     t, far = _span(shape, o, d)
     if far <= 0.0:
         return NOTHING
@@ -160,19 +160,19 @@ def meet_body(body: Any, p: Vector, w: Vector, any_point: bool) -> float:
 
 
 @device
-def distance_to_body(body: Any, p: Vector) -> float:
+def distance_to_body(bodies: Bodies, i: int, p: Vector) -> float:
     """From a point outside the body to its surface."""
-    o, _ = _to_body(body, p, (0.0, 0.0, 0.0))
-    return _distance(int(body[SHAPE]), o) * body[SIZE]
+    o, _ = _to_body(bodies, i, p, (0.0, 0.0, 0.0))
+    return _distance(int(bodies[i, SHAPE]), o) * bodies[i, SIZE]
 
 
 @device
-def body_normal(body: Any, p: Vector) -> Vector:
+def body_normal(bodies: Bodies, i: int, p: Vector) -> Vector:
     """Unit normal at a point of the body's surface."""
-    shape = int(body[SHAPE])
+    shape = int(bodies[i, SHAPE])
     if shape == SPHERE:
-        return unit((p[0] - body[X], p[1] - body[Y], p[2] - body[SIZE]))
-    o, _ = _to_body(body, p, (0.0, 0.0, 0.0))
+        return unit((p[0] - bodies[i, X], p[1] - bodies[i, Y], p[2] - bodies[i, SIZE]))
+    o, _ = _to_body(bodies, i, p, (0.0, 0.0, 0.0))
     q = _excess(shape, o)
     z = q[2] if o[2] > 0.0 else -q[2]
     if shape == CUBE:
@@ -181,7 +181,7 @@ def body_normal(body: Any, p: Vector) -> Vector:
     else:
         radius = max(sqrt(o[0] * o[0] + o[1] * o[1]), 1e-12)
         x, y = q[0] * o[0] / radius, q[0] * o[1] / radius
-    c, n = body[COS], body[SIN]
+    c, n = bodies[i, COS], bodies[i, SIN]
     return unit((c * x - n * y, n * x + c * y, z))
 
 
@@ -198,7 +198,7 @@ def nearest_body(bodies: Bodies, p: Vector, w: Vector, skip: int) -> tuple[float
     first, which = NOTHING, -1
     for i in range(len(bodies)):
         if i != skip:
-            t = meet_body(bodies[i], p, w, False)
+            t = meet_body(bodies, i, p, w, False)
             if t < first:
                 first, which = t, i
     return first, which
@@ -208,6 +208,6 @@ def nearest_body(bodies: Bodies, p: Vector, w: Vector, skip: int) -> tuple[float
 def shadowed(bodies: Bodies, p: Vector, w: Vector, skip: int) -> bool:
     """Whether a body lies between p and p + t w for any t > 0; lamps are farther away than all bodies."""
     for i in range(len(bodies)):  # noqa: SIM110 - numba knows no any()
-        if i != skip and meet_body(bodies[i], p, w, True) < NOTHING:
+        if i != skip and meet_body(bodies, i, p, w, True) < NOTHING:
             return True
     return False

@@ -29,7 +29,7 @@ from data_recipes._clevr._bodies import (
 )  # fmt: skip
 from data_recipes._clevr._camera import camera_axes, primary_ray
 from data_recipes._clevr._jit import device
-from data_recipes._clevr._lamps import light_from_lamp, light_from_sun, seen_lamp, seen_sun
+from data_recipes._clevr._lamps import light_from, light_seen
 from data_recipes._clevr._materials import (
     GLOSSY,
     GLOSSY_SHARE,
@@ -61,16 +61,6 @@ Floats = NDArray[np.float64]
 
 
 @device
-def _light(bodies: Floats, lamps: Floats, k: int, p: Vector, u: float, v: float) -> tuple[Vector, Vector]:
-    """Unit direction from p to a point of light k (lamps, then the sun), and the irradiance that it gives."""
-    if k < len(lamps):
-        w, e = light_from_lamp(lamps[k], p, u, v)
-        return unit(w), e
-    w, strength = light_from_sun(u, v)
-    return unit(w), (strength, strength, strength)
-
-
-@device
 def _backdrop_light(
     bodies: Floats, lamps: Floats, p: Vector, skip: int, s: int, purpose: int, shifts: Floats, orders: Any
 ) -> tuple[Vector, bool]:
@@ -79,7 +69,7 @@ def _backdrop_light(
     total, dark = _BLACK, False
     for k in range(len(lamps) + 1):
         u, v = point(s, purpose + k, shifts, orders)
-        w, e = _light(bodies, lamps, k, p, u, v)
+        w, e = light_from(lamps, k, p, u, v)
         c = dot(w, n)
         if c > 0.0 and e[1] > 0.0:
             if shadowed(bodies, p, w, -1):
@@ -115,17 +105,16 @@ def _path(
             return total, special
         special = True
         p = along(p, t, w)
-        body = bodies[which]
-        n = body_normal(body, p)
-        colour = (body[RED], body[GREEN], body[BLUE])
+        n = body_normal(bodies, which, p)
+        colour = (bodies[which, RED], bodies[which, GREEN], bodies[which, BLUE])
         tangent, bitangent = frame(n)
         wo = (-dot(w, tangent), -dot(w, bitangent), max(-dot(w, n), 1e-4))
         wo = unit(wo)
-        metal = body[METAL] > 0.0
+        metal = bodies[which, METAL] > 0.0
         weights = rubber_weights(wo[2])
         for k in range(len(lamps) + 1):
             u, v = point(s, purpose + k, shifts, orders)
-            d, e = _light(bodies, lamps, k, p, u, v)
+            d, e = light_from(lamps, k, p, u, v)
             wi = (dot(d, tangent), dot(d, bitangent), dot(d, n))
             if wi[2] > 0.0 and e[1] > 0.0 and not shadowed(bodies, p, d, which):
                 if metal:
@@ -140,12 +129,7 @@ def _path(
             if weight > 0.0:
                 # The sharp reflection of a lamp is seen, not sampled.
                 d = from_frame(wi, tangent, bitangent, n)
-                seen = (0.0, 0.0, 0.0)
-                for k in range(len(lamps)):
-                    if seen_lamp(lamps[k], p, d):
-                        seen = add(seen, (lamps[k, 3], lamps[k, 4], lamps[k, 5]))
-                sun = seen_sun(d)
-                seen = add(seen, (sun, sun, sun))
+                seen = light_seen(lamps, p, d)
                 if seen[1] > 0.0 and not shadowed(bodies, p, d, which):
                     total = add(total, mul(through, scale(mul(colour, seen), MIRROR_SHARE * weight)))
             if choice < GLOSSY_SHARE:

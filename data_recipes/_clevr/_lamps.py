@@ -1,7 +1,7 @@
-"""Three square lamps and the sun.
+"""The lights: three square lamps and the sun.
 
-A lamp is a row of an array: position, emitted radiance and side (columns below). Lamps are one-sided and aim at the
-origin; they are seen only as light, by reflection.
+A lamp is a row of an array: where it is, its two sides as vectors, the direction in which it shines, and its intensity
+(columns below). Lamps are one-sided and aim at the origin; what is seen of them is their light and its reflection.
 """
 
 from math import pi, sqrt, tan
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from data_recipes._clevr._jit import device
 from data_recipes._clevr._sampling import disc
-from data_recipes._clevr._vectors import Vector, add, along, cross, dot, frame, from_frame, scale, sub, unit
+from data_recipes._clevr._vectors import Vector, along, dot, frame, scale, sub
 
-__all__ = ["LAMP_COLUMNS", "SUN", "lamp_rows", "light_from_lamp", "light_from_sun", "seen_lamp", "seen_sun"]
+__all__ = ["LAMP_COLUMNS", "SUN_DIRECTION", "lamp_rows", "light_from", "light_seen"]
 
-LAMP_COLUMNS = 7  # x, y, z, red, green, blue, side
+LAMP_COLUMNS = 15
+_PLACE, _SIDE_A, _SIDE_B, _AIM, _INTENSITY = range(0, LAMP_COLUMNS, 3)  # three columns each
 
 _LAMPS = (
     ("key", 0.5, 78.54, (1.0, 0.9323, 0.8167)),
@@ -25,75 +26,79 @@ _LAMPS = (
 )
 """Name, side, power in watts and colour. A square lamp of power W has radiance W / (pi side^2)."""
 
-SUN = (0.4145, -0.1946, 0.8890)
-"""Direction to the sun."""
 
-_SUN_LENGTH = sqrt(SUN[0] ** 2 + SUN[1] ** 2 + SUN[2] ** 2)
-_SUN_DIRECTION = (SUN[0] / _SUN_LENGTH, SUN[1] / _SUN_LENGTH, SUN[2] / _SUN_LENGTH)
+def _normalised(v: Vector) -> Vector:
+    length = sqrt(v[0] ** 2 + v[1] ** 2 + v[2] ** 2)
+    return v[0] / length, v[1] / length, v[2] / length
+
+
+SUN_DIRECTION = _normalised((0.4145, -0.1946, 0.8890))
+"""Towards the sun, which shines on all scenes alike."""
+
 _SUN_STRENGTH = 0.45  # irradiance of a surface that faces it
-_SUN_RADIUS = tan(0.1993 / 2.0)  # of its disc at distance 1
+_SUN_RADIUS = tan(0.1993 / 2.0)  # of its disc at distance 1; the angle is its diameter
 _SUN_RADIANCE = _SUN_STRENGTH / (pi * _SUN_RADIUS**2)
-_SUN_AXES = frame(_SUN_DIRECTION)
+_SUN_AXES = frame(SUN_DIRECTION)
 
 
 def lamp_rows(positions: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
     """Lamps [n, 3, LAMP_COLUMNS] of n scenes from their positions [n, 3] by name."""
-    n = len(positions["key"])
-    rows = np.empty((n, len(_LAMPS), LAMP_COLUMNS))
-    for i, (name, side, watts, colour) in enumerate(_LAMPS):
-        rows[:, i, :3] = positions[name]
-        rows[:, i, 3:6] = np.array(colour) * watts / (np.pi * side**2)
-        rows[:, i, 6] = side
-    return rows
+
+    def normalised(v: NDArray[np.float64]) -> NDArray[np.float64]:
+        return v / np.sqrt((v * v).sum(axis=-1, keepdims=True))
+
+    rows = []
+    for name, side, watts, colour in _LAMPS:
+        place = np.asarray(positions[name], np.float64)
+        aim = normalised(-place)
+        a = normalised(np.cross([0.0, 0.0, 1.0], aim))
+        intensity = np.broadcast_to(np.array(colour) * watts / np.pi, place.shape)
+        rows.append(np.concatenate([place, side * a, side * np.cross(aim, a), aim, intensity], axis=-1))
+    return np.stack(rows, axis=-2)
 
 
 @device
-def _axes(lamp: Any) -> tuple[Vector, Vector, Vector]:
-    """Directions of a lamp's two sides and of its light."""
-    n = unit((-lamp[0], -lamp[1], -lamp[2]))
-    a = unit(cross((0.0, 0.0, 1.0), n))
-    return a, cross(n, a), n
+def _vector(lamps: NDArray[np.float64], k: int, column: int) -> Vector:
+    return lamps[k, column], lamps[k, column + 1], lamps[k, column + 2]
 
 
 @device
-def light_from_lamp(lamp: Any, p: Vector, u: float, v: float) -> tuple[Vector, Vector]:
-    """Direction from p to the point (u, v) of a lamp, and the irradiance there of a surface that faces the lamp.
+def light_from(lamps: NDArray[np.float64], k: int, p: Vector, u: float, v: float) -> tuple[Vector, Vector]:
+    """The light that reaches p from the point (u, v) of light k: one of the lamps, or the sun after them.
 
-    The direction's length is the distance. Irradiance is 0 behind the lamp.
+    Returns:
+        Unit direction towards the light, and irradiance of a surface that faces it; 0 behind a lamp.
     """
-    a, b, n = _axes(lamp)
-    side = lamp[6]
-    q = along(along((lamp[0], lamp[1], lamp[2]), (u - 0.5) * side, a), (v - 0.5) * side, b)
-    w = sub(q, p)
+    if k == len(lamps):
+        x, y = disc(u, v)
+        w = along(along(SUN_DIRECTION, x * _SUN_RADIUS, _SUN_AXES[0]), y * _SUN_RADIUS, _SUN_AXES[1])
+        shrink = 1.0 / sqrt(1.0 + (x * x + y * y) * (_SUN_RADIUS * _SUN_RADIUS))
+        return scale(w, shrink), (_SUN_STRENGTH, _SUN_STRENGTH, _SUN_STRENGTH)
+    place = _vector(lamps, k, _PLACE)
+    place = along(along(place, u - 0.5, _vector(lamps, k, _SIDE_A)), v - 0.5, _vector(lamps, k, _SIDE_B))
+    w = sub(place, p)
     square = dot(w, w)
-    strength = max(0.0, -dot(w, n)) * side * side / (square * sqrt(square))
-    return w, scale((lamp[3], lamp[4], lamp[5]), strength)
+    w = scale(w, 1.0 / sqrt(square))
+    falling = max(0.0, -dot(w, _vector(lamps, k, _AIM)))
+    return w, scale(_vector(lamps, k, _INTENSITY), falling / square)
 
 
 @device
-def light_from_sun(u: float, v: float) -> tuple[Vector, float]:
-    """Direction (about 1 long) to a point of the sun, and the irradiance of a surface that faces it."""
-    x, y = disc(u, v)
-    offset = from_frame((x * _SUN_RADIUS, y * _SUN_RADIUS, 0.0), _SUN_AXES[0], _SUN_AXES[1], _SUN_DIRECTION)
-    return add(_SUN_DIRECTION, offset), _SUN_STRENGTH
-
-
-@device
-def seen_lamp(lamp: Any, p: Vector, w: Vector) -> bool:
-    """Whether a ray from p in direction w meets the shining side of a lamp."""
-    a, b, n = _axes(lamp)
-    falling = -dot(w, n)
-    if falling <= 0.0:
-        return False
-    to_lamp = (lamp[0] - p[0], lamp[1] - p[1], lamp[2] - p[2])
-    t = -dot(to_lamp, n) / falling
-    q = sub(scale(w, t), to_lamp)
-    return t > 0.0 and abs(dot(q, a)) < 0.5 * lamp[6] and abs(dot(q, b)) < 0.5 * lamp[6]
-
-
-@device
-def seen_sun(w: Vector) -> float:
-    """Radiance that comes from the sun against the unit direction w."""
-    c = dot(w, _SUN_DIRECTION)
-    # Inside the disc: tan(angle) < radius.
-    return _SUN_RADIANCE if c > 0.0 and 1.0 - c * c < (_SUN_RADIUS * c) ** 2 else 0.0
+def light_seen(lamps: NDArray[np.float64], p: Vector, w: Vector) -> Vector:
+    """Radiance of all lights that a ray from p in the unit direction w meets, if nothing is in the way."""
+    total = (0.0, 0.0, 0.0)
+    for k in range(len(lamps)):
+        aim = _vector(lamps, k, _AIM)
+        falling = -dot(w, aim)
+        if falling > 0.0:
+            to_lamp = sub(_vector(lamps, k, _PLACE), p)
+            t = -dot(to_lamp, aim) / falling
+            q = sub(scale(w, t), to_lamp)
+            a, b = _vector(lamps, k, _SIDE_A), _vector(lamps, k, _SIDE_B)
+            area = dot(a, a)
+            if t > 0.0 and abs(dot(q, a)) < 0.5 * area and abs(dot(q, b)) < 0.5 * area:
+                total = along(total, 1.0 / area, _vector(lamps, k, _INTENSITY))
+    c = dot(w, SUN_DIRECTION)
+    if c > 0.0 and 1.0 - c * c < (_SUN_RADIUS * c) ** 2:  # tan(angle) < radius
+        total = along(total, _SUN_RADIANCE, (1.0, 1.0, 1.0))
+    return total

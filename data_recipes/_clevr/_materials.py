@@ -10,9 +10,10 @@ References:
     Sampling Visible GGX Normals with Spherical Caps (Dupuy, Benyoub, 2023), arXiv:2306.05044, "D"
 """
 
-from math import cos, exp, pi, sin, sqrt
+from math import exp, pi, sqrt
 
 from data_recipes._clevr._jit import device
+from data_recipes._clevr._sampling import circle
 from data_recipes._clevr._vectors import Vector, add, along, dot, scale, unit
 
 __all__ = [
@@ -111,10 +112,10 @@ def ggx_sample(wo: Vector, alpha: float, u: float, v: float) -> tuple[Vector, fl
     """
     # Stretch, so that the roughness becomes 1, draw from the visible half of the sphere, and stretch back.
     w = unit((alpha * wo[0], alpha * wo[1], wo[2]))
-    phi = 2.0 * pi * u
+    x, y = circle(u)
     z = (1.0 - v) * (1.0 + w[2]) - w[2]
     r = sqrt(max(0.0, 1.0 - z * z))
-    h = add(w, (r * cos(phi), r * sin(phi), z))
+    h = add(w, (r * x, r * y, z))
     h = unit((alpha * h[0], alpha * h[1], max(h[2], 1e-12)))
     wi = along(scale(wo, -1.0), 2.0 * dot(wo, h), h)
     if wi[2] <= 0.0:

@@ -10,7 +10,7 @@ References:
     https://extremelearning.com.au/unreasonable-effectiveness-of-quasirandom-sequences/
 """
 
-from math import cos, pi, sin, sqrt
+from math import pi, sqrt
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,17 @@ from numpy.typing import NDArray
 from data_recipes._clevr._jit import device
 from data_recipes._clevr._vectors import Vector
 
-__all__ = ["PURPOSES", "cosine_direction", "disc", "filter_table", "hash64", "point", "prepare_pixel", "table_value"]
+__all__ = [
+    "PURPOSES",
+    "circle",
+    "cosine_direction",
+    "disc",
+    "filter_table",
+    "hash64",
+    "point",
+    "prepare_pixel",
+    "table_value",
+]
 
 PURPOSES = 20
 """Points of the square that a sample may ask for."""
@@ -70,11 +80,22 @@ def point(sample: int, purpose: int, shifts: NDArray[np.float64], orders: NDArra
     return u - np.floor(u), v - np.floor(v)
 
 
+_CIRCLE = np.stack([np.cos(np.arange(1024) * (pi / 512)), np.sin(np.arange(1024) * (pi / 512))], axis=1)
+
+
+@device
+def circle(v: float) -> tuple[float, float]:
+    """A point of the unit circle for v in [0, 1); one of 1024, which is quicker than a cosine and a sine."""
+    k = int(v * 1024.0)
+    return _CIRCLE[k, 0], _CIRCLE[k, 1]
+
+
 @device
 def disc(u: float, v: float) -> tuple[float, float]:
     """Uniform on the unit disc."""
-    r, phi = sqrt(u), 2.0 * pi * v
-    return r * cos(phi), r * sin(phi)
+    r = sqrt(u)
+    x, y = circle(v)
+    return r * x, r * y
 
 
 @device

@@ -17,16 +17,16 @@ Floats = NDArray[np.float64]
 
 
 @device
-def _screen_box(body: Any, position: Vector, axes: Any, size: int) -> tuple[int, int, int, int]:
+def _screen_box(bodies: Floats, i: int, position: Vector, axes: Any, size: int) -> tuple[int, int, int, int]:
     """Rows and columns (first, end, first, end) outside which no pixel shows the body."""
-    half = body[SIZE]
+    half = bodies[i, SIZE]
     # Half width of an upright box with any rotation about the vertical.
-    wide = half * sqrt(2.0) if body[SHAPE] == CUBE else half
+    wide = half * sqrt(2.0) if bodies[i, SHAPE] == CUBE else half
     top, bottom, left, right = 1e9, -1e9, 1e9, -1e9
     for corner in range(8):
         p = (
-            body[X] + (wide if corner & 1 else -wide),
-            body[Y] + (wide if corner & 2 else -wide),
+            bodies[i, X] + (wide if corner & 1 else -wide),
+            bodies[i, Y] + (wide if corner & 2 else -wide),
             half + (half if corner & 4 else -half),
         )
         x, y, depth = project(position, axes, p, size)
@@ -55,7 +55,7 @@ def mark_bodies(bodies: Floats, cameras: Floats, size: int, counts: NDArray[Any]
         position = (cameras[scene, 0], cameras[scene, 1], cameras[scene, 2])
         axes = camera_axes(position)
         for i in range(bodies.shape[1]):
-            top, bottom, left, right = _screen_box(bodies[scene, i], position, axes, size)
+            top, bottom, left, right = _screen_box(bodies[scene], i, position, axes, size)
             for row in range(top, bottom):
                 for column in range(left, right):
                     w = primary_ray(axes, column + 0.5, row + 0.5, size)
