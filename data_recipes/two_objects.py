@@ -40,7 +40,7 @@ def _chosen(words: Any, info: ValidationInfo) -> Any:
         raise PydanticCustomError("words", "expected some of " + ",".join(allowed))
     for word in given:
         if word not in allowed:
-            raise PydanticCustomError("words", unknown_name("word", word, allowed).replace("{", "{{"))
+            raise PydanticCustomError("words", unknown_name("word", word, allowed))
     return tuple(word for word in allowed if word in given)
 
 
