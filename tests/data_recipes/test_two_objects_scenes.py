@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from data_recipes import _clevr
 from data_recipes._captions import RELATIONS, attribute_words, draw_captions, vocabulary
 from data_recipes._scenes import LOOKS, SIZES, draw_scenes, footprint, scene_arrays
 from data_recipes._streams import stream_keys
@@ -23,7 +24,7 @@ def keys_of(n: int, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def scenes():
-    return draw_scenes(keys_of(N), 2, LOOKS, everything_shows)
+    return draw_scenes(keys_of(N), 2, LOOKS, _clevr.visible_pixels)
 
 
 @pytest.fixture(scope="module")
@@ -143,9 +144,17 @@ def test_numbers_for_the_renderer_are_those_of_the_words(scenes):
 
 def test_a_scene_depends_on_its_own_stream_only(scenes):
     some = np.array([4711, 3, 9999])
-    few = draw_scenes(keys_of(N)[some], 2, LOOKS, everything_shows)
-    for name in ("looks", "x", "y", "rotation", "camera", "key", "fill", "back"):
+    few = draw_scenes(keys_of(N)[some], 2, LOOKS, _clevr.visible_pixels)
+    for name in ("looks", "x", "y", "rotation", "camera", "key", "fill", "back", "visible"):
         assert np.array_equal(getattr(few, name), getattr(scenes, name)[some])
+
+
+def test_every_object_shows_at_least_25_pixels(scenes):
+    assert scenes.visible.min() >= 25
+    assert np.array_equal(scenes.visible, _clevr.visible_pixels(scene_arrays(scenes, LOOKS, keys_of(N)), 112))
+    # Rejection does something: without it, some objects are hidden.
+    blind = draw_scenes(keys_of(N), 2, LOOKS, everything_shows)
+    assert 0.001 < np.mean(np.any(blind.x != scenes.x, axis=1)) < 0.1
 
 
 def test_only_positions_are_redrawn_until_all_show(scenes):
