@@ -187,6 +187,15 @@ def test_scenes_without_captions_get_true_ones(tmp_path):
         assert 0 < made.factor("first").mean() < 1
 
 
+def test_the_scene_of_the_documentation_can_be_rendered(tmp_path):
+    text = (Path(__file__).parents[2] / "docs" / "two-objects.md").read_text(encoding="utf-8")
+    path = tmp_path / "scenes.json"
+    path.write_text(text.split("```json\n")[1].split("```")[0])
+    with make(tmp_path / "d.h5", render=path) as made:
+        words = made.texts["text"].words(made.read_text("text")[0])
+        assert words == "large red metal cube front small blue rubber sphere"
+
+
 def edited(**changes) -> str:
     scenes = json.loads(REFERENCES.read_text())
     for key, value in changes.items():
