@@ -32,6 +32,7 @@ _ORDER = (
     "eval",
     "sample",
     "show",
+    "plot",
     "report",
     "list",
 )

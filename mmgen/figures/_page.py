@@ -19,6 +19,8 @@ __all__ = [
     "Box",
     "Grid",
     "Sheet",
+    "annotated",
+    "below",
     "enlarge",
     "frame_colour",
     "paste",
@@ -135,4 +137,25 @@ def sheet(width: int, height: int, title: str, note: str) -> Sheet:
         height,
         Lines(wrap(title, 28, wide, bold=True), 28, INK, bold=True),
         Lines(wrap(note, 20, wide), 20, MUTED),
+    )
+
+
+def annotated(grid: Grid, title: str, note: str) -> Grid:
+    """The same picture with a title above and a note below it, for a picture that stands alone."""
+    inner = grid.image
+    page = sheet(inner.width - 2 * MARGIN, max(1, inner.height - 2 * MARGIN), title, note)
+    shift = page.top - MARGIN
+    canvas = page.canvas
+    canvas.paste(inner.crop((0, MARGIN, inner.width, inner.height - MARGIN)), (0, page.top))
+    boxes = [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes]
+    return Grid(canvas, boxes)
+
+
+def below(image: Image.Image, grid: Grid) -> Grid:
+    """The grid under another image."""
+    canvas = Image.new("RGB", (max(image.width, grid.image.width), image.height + grid.image.height), "white")
+    canvas.paste(image, (MARGIN // 2, 0))
+    canvas.paste(grid.image, (0, image.height))
+    return Grid(
+        canvas, [(left, top + image.height, right, bottom + image.height) for left, top, right, bottom in grid.boxes]
     )

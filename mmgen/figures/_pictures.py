@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from mmgen.artifacts import Dataset, atomic_path
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._material import Group
-from mmgen.figures._page import SENTENCE_TILE, TILE, Grid
+from mmgen.figures._page import SENTENCE_TILE, TILE, Grid, annotated
 from mmgen.figures._style import data_uri, figure_image
 from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
-from mmgen.figures.draws import Descriptions, Draws, check_judge, describe, differences, draw
+from mmgen.figures.draws import Descriptions, Draws, check_judge, describe, differences, draw, nothing
 from mmgen.figures.grids import Panel, image_grid, image_table
 from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
 from mmgen.notation import UNKNOWN
@@ -60,7 +60,7 @@ class Picture:
         return round(96 * self.drawn.get_figwidth())
 
     def save(self, path: Path) -> None:
-        """Write it alone: .png, or for drawings of lines .pdf and .svg as well.
+        """Write it alone: .png with title and caption, or bare lines as .pdf and .svg.
 
         Raises:
             UsageError: Another ending, or lines asked of a picture of images.
@@ -69,11 +69,13 @@ class Picture:
         if ending not in ((".png",) if isinstance(self.drawn, Grid) else (".png", ".pdf", ".svg")):
             lines = "" if isinstance(self.drawn, Grid) else ", .pdf or .svg"
             raise UsageError(f"--output got {path}, expected a name ending in .png{lines}")
-        if isinstance(self.drawn, Grid):
-            self.drawn.save(path)
+        if ending == ".png":
+            drawn = self.drawn if isinstance(self.drawn, Grid) else Grid(figure_image(self.drawn), [])
+            annotated(drawn, self.title, self.caption).save(path)
             return
+        assert isinstance(self.drawn, Figure)
         with atomic_path(path) as temporary:
-            self.drawn.savefig(temporary, format=ending[1:], dpi=160, facecolor="white")
+            self.drawn.savefig(temporary, format=ending[1:], facecolor="white")
 
 
 @dataclass(frozen=True)
@@ -237,13 +239,14 @@ def varied_words(session: Session) -> list[Picture]:
     return pictures
 
 
-def abstraction(session: Session) -> list[Picture]:
-    """A concept and its ancestors (VE Fig. 4b)."""
+def abstraction(session: Session, concepts: Descriptions | None = None) -> list[Picture]:
+    """A concept, the first of ``concepts``, and its ancestors (VE Fig. 4b)."""
+    concepts = session.concepts if concepts is None else concepts
     info = session.model.attributes
     sources = [source for source in session.sources if source.given != "text"]  # a sentence is whole
-    if info is None or not sources or not len(session.concepts):
+    if info is None or not sources or not len(concepts):
         return []
-    concept = session.concepts.codes[0]
+    concept = concepts.codes[0]
     known = int((concept != UNKNOWN).sum())
     # Beyond six levels rows only repeat the lesson; the last attributes then stay given.
     levels = hierarchy_queries(concept)[max(0, known - 6) :]
@@ -261,13 +264,13 @@ def without_words(session: Session) -> list[Picture]:
     """Images from the prior and from the learned prior, nothing given."""
     if session.model.model.conditional_on:  # its decoder wants a description
         return []
-    width = len(session.model.attributes.names) if session.model.attributes else 0
-    codes = np.full((1, width), UNKNOWN, np.uint8)
     across, rows = _across(session.priors), 3
     panels = []
     for source in session.priors:
         name = source.name
-        drawn = draw(source.loaded, codes, across * rows, posterior=source.posterior, seed=session.seed)
+        drawn = draw(
+            source.loaded, nothing(source.loaded), across * rows, posterior=source.posterior, seed=session.seed
+        )
         images = drawn.means[0].reshape(rows, across, *drawn.means.shape[2:])
         panels.append(Panel(name, images))
     grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))

@@ -38,6 +38,7 @@ __all__ = [
     "find_judge",
     "judge_images",
     "judged_wrong",
+    "nothing",
 ]
 
 _CHUNK = 256
@@ -111,6 +112,12 @@ def describe(loaded: "Loaded", codes: np.ndarray | None = None, tokens: np.ndarr
         if (codes[:, needed] != UNKNOWN).all():
             tokens = caption_of_codes(codes, text, info)
     return Descriptions(codes, tokens)
+
+
+def nothing(loaded: "Loaded") -> Descriptions:
+    """One description that says nothing."""
+    width = len(loaded.attributes.names) if loaded.attributes is not None else 0
+    return Descriptions(np.full((1, width), UNKNOWN, np.uint8))
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,10 @@ class Examples:
     tokens: np.ndarray
     codes: np.ndarray
 
+    def first(self, count: int) -> "Examples":
+        """Only ``count`` of them."""
+        return Examples(self.rows[:count], self.images[:count], self.tokens[:count], self.codes[:count])
+
 
 @dataclass(frozen=True)
 class Spoken:

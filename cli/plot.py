@@ -1,0 +1,59 @@
+"""``mmgen plot``: one figure by name."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from cli._console import result, say
+from cli._options import Device, Output, Seed, read_path
+
+__all__ = ["plot_command"]
+
+
+def plot_command(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME", show_default=False, help="The figure, such as contours; 'mmgen list figures' names them."
+        ),
+    ],
+    files: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILES...",
+            show_default=False,
+            help="The model and what was fitted to it, or several models; '-' reads a path from stdin.",
+        ),
+    ],
+    output: Output = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--given",
+            metavar="WORDS",
+            show_default=False,
+            help='A description to draw, such as "large red cube" or "digit=3"; repeatable. By default several.',
+        ),
+    ] = None,
+    number: Annotated[
+        int | None,
+        typer.Option("--number", "-n", min=1, show_default=False, help="How many examples or descriptions to show."),
+    ] = None,
+    device: Device = "auto",
+    seed: Seed = 0,
+) -> None:
+    """Draw one figure of a paper from your own files: contours, reconstructions, text-to-image, word-uncertainty ...
+
+    Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg.
+    """
+    from mmgen.figures.plotting import draw_plot
+
+    paths = [read_path(file, "file") for file in files]
+    out = output or Path(f"{name}.png")
+    picture, notices = draw_plot(name, paths, given=given or (), number=number, device=device, seed=seed)
+    for notice in notices:
+        say(notice)
+    say(picture.caption)
+    picture.save(out)
+    result(out)

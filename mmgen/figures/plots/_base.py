@@ -1,0 +1,96 @@
+"""What a figure is told, and what several of them need."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.errors import UsageError
+from mmgen.figures._pictures import Picture, Session
+from mmgen.figures.draws import Descriptions, describe
+from mmgen.queries import ANYTHING, parse_caption, parse_query
+
+if TYPE_CHECKING:
+    from mmgen.models._settings import TextDescription
+
+__all__ = ["Plot", "Wanted", "asked", "dataset_of", "is_caption", "judged_note", "only"]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a person may ask of a figure.
+
+    Attributes:
+        given: Descriptions in words; empty: the figure chooses.
+        number: How many examples, images or descriptions it shows; None: as many as fit well.
+    """
+
+    given: tuple[str, ...] = ()
+    number: int | None = None
+
+
+Plot = Callable[[Sequence[Session], Wanted], Picture]
+"""A member of this package: models with what was fitted to them, and what is wanted, to one picture."""
+
+
+def only(sessions: Sequence[Session], what: str) -> Session:
+    """The one model that a figure is about.
+
+    Raises:
+        UsageError: There are none or several.
+    """
+    if len(sessions) != 1:
+        names = ", ".join(session.group.model.name for session in sessions) or "none"
+        raise UsageError(f"{what} shows one model with what was fitted to it, got {names}; name files of one model")
+    return sessions[0]
+
+
+def dataset_of(session: Session) -> Path:
+    """The dataset of a model.
+
+    Raises:
+        MissingParentError: It is gone; says how to make it.
+    """
+    return session.group.dataset or session.model.dataset_path()
+
+
+def asked(session: Session, wanted: Wanted, number: int) -> Descriptions:
+    """The descriptions that were asked for in words, else ``number`` that differ.
+
+    Raises:
+        UsageError: The model does not know the words, or captions and attributes are mixed.
+    """
+    model = session.model
+    count = wanted.number or number
+    if not wanted.given:
+        if not len(session.concepts):
+            raise UsageError(f"{model.path} knows neither attributes nor text, so it draws for no description")
+        return session.concepts[:count]
+    captions = [is_caption(text) and model.text is not None for text in wanted.given]
+    if any(captions) and not all(captions):
+        raise UsageError("got captions and attribute=value together; describe everything in the same way")
+    if all(captions) and model.text is not None:
+        tokens = [parse_caption(text, model.text, model.attributes) for text in wanted.given]
+        return describe(model, tokens=np.stack(tokens))
+    if model.attributes is None:
+        raise UsageError(f"{model.path} knows no attributes, so it cannot be given a description")
+    return describe(model, np.stack([parse_query(text, model.attributes) for text in wanted.given]))
+
+
+def judged_note(session: Session, text: "TextDescription") -> str:
+    """Who compared generated images with generated texts."""
+    judge = session.judge
+    if judge is None or not text.slots:
+        return "No judge compared images and texts."
+    told = [slot for slot in text.slots if slot in judge.told]
+    knowing = f", told the generated {', '.join(told)}," if told else ""
+    mean = judge.accuracy.get("mean")
+    itself = f" (itself right on {mean:.1f} % of held-out words)" if mean is not None else ""
+    return f"Red frame: the judge{itself}{knowing} reads at least one word differently from the text."
+
+
+def is_caption(text: str) -> bool:
+    """Whether a description reads like a caption rather than attribute=value."""
+    return "=" not in text and text.strip() not in ("", ANYTHING)

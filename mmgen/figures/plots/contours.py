@@ -1,0 +1,35 @@
+"""True posteriors, aggregates of image posteriors and what was fitted, in a 2-D latent space (CK Fig. 1).
+
+References:
+    On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
+    Fig. 1 and Section 5.5
+"""
+
+from collections.abc import Sequence
+
+from mmgen.errors import UsageError
+from mmgen.figures import _contours
+from mmgen.figures._pictures import Picture, Session
+from mmgen.figures.plots._base import Wanted, asked, dataset_of, only
+
+__all__ = ["contours"]
+
+
+def contours(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+    """Contours for a few descriptions of one model.
+
+    Raises:
+        UsageError: Its latent space has not two dimensions, or it has no images.
+    """
+    session = only(sessions, "contours")
+    dataset_of(session)
+    size = session.model.model.latent_size
+    if size != 2:
+        raise UsageError(
+            f"{session.group.model} has {size} latent dimensions, expected 2: train one with preset "
+            "cremer/figure1 or --set model.latent_size=2"
+        )
+    found = _contours.contours(session, asked(session, wanted, 4))
+    if not found:
+        raise UsageError(f"{session.group.model} encodes no images, whose posteriors this figure shows")
+    return found[0]

@@ -1,0 +1,35 @@
+"""What is decoded at each point of a 2-D latent space, coloured by p(y|z) (VE Fig. 7).
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Fig. 7
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from mmgen.errors import UsageError
+from mmgen.figures._maps import latent_maps
+from mmgen.figures._pictures import Picture, Session
+from mmgen.figures.plots._base import Wanted, only
+
+__all__ = ["latent_map"]
+
+
+def latent_map(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+    """The map of one model; coloured by its attributes, the first where they do not fit together.
+
+    Raises:
+        UsageError: Its latent space has not two dimensions, or it does not draw images from z alone.
+    """
+    session = only(sessions, "latent-map")
+    size = session.model.model.latent_size
+    with torch.inference_mode():
+        found = latent_maps(session) if size == 2 else []
+    if not found:
+        raise UsageError(
+            f"{session.group.model} has {size} latent dimensions, expected 2 and images decoded from z alone: train "
+            "one with --set model.latent_size=2"
+        )
+    return found[0]

@@ -1,0 +1,68 @@
+"""Training and validation images, their reconstructions and prior samples, with word histograms (CK Fig. 3, 5).
+
+References:
+    On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
+    Fig. 3 and 5
+"""
+
+from collections.abc import Sequence
+
+from mmgen.errors import UsageError
+from mmgen.figures._pictures import Picture, Session
+from mmgen.figures.draws import nothing
+from mmgen.figures.plots._base import Wanted, dataset_of, judged_note, only
+from mmgen.figures.texts import Spoken, Verdicts, caption, encode, examples, generated_text, speak, verdicts
+from mmgen.figures.tiles import Tile, TileRow, tile_table
+from mmgen.figures.words import HISTOGRAM_NOTE, vocabulary_note
+from mmgen.seeding import torch_generator
+
+__all__ = ["reconstructions"]
+
+_ACROSS = 6
+_PARTS = {"train": "training", "val": "validation"}
+
+
+def _row(label: str, spoken: Spoken, judged: Verdicts) -> TileRow:
+    right, words = judged.right
+    counted = f"Judge: {100 * right / words:.0f} % of {words} words match" if words else ""
+    tiles = [
+        Tile(image, wrong=bool(wrong), remark=remark, text=text)
+        for image, text, wrong, remark in zip(spoken.images, spoken.texts, judged.wrong, judged.remarks, strict=True)
+    ]
+    return TileRow(f"{label}. {counted}" if counted else label, [tiles])
+
+
+def reconstructions(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+    """Examples of both parts of the data above what the model makes of them; then samples of each prior.
+
+    Raises:
+        UsageError: The model does not generate images and text.
+    """
+    session = only(sessions, "reconstructions")
+    model, seed = session.model, session.seed
+    text, device = generated_text(model), str(model.device)
+    through = "q(z|x,y)" if len(model.encoder_given) > 1 else "q(z|x)"
+    wanted_number = wanted.number or _ACROSS
+    parts = {part: examples(model, dataset_of(session), part, wanted_number, seed) for part in _PARTS}
+    count = min(len(shown.images) for shown in parts.values())
+    if not count:
+        raise UsageError(f"the dataset of {session.group.model} has no training or no validation examples to show")
+    rows = []
+    for part, name in _PARTS.items():
+        shown = parts[part].first(count)
+        z = encode(model, shown).sample(torch_generator(seed, "reconstructions", part, device=device))
+        spoken = speak(model, z, torch_generator(seed, "reconstructed words", part, device=device))
+        pairs = zip(shown.images, shown.tokens, strict=True)
+        originals = [Tile(image, caption(model, tokens)) for image, tokens in pairs]
+        rows.append(TileRow(f"{name.capitalize()} images and their texts", [originals]))
+        rows.append(_row(f"The same, decoded from {through}", spoken, verdicts(model, session.judge, spoken)))
+    for source in session.priors:
+        generator = torch_generator(seed, "prior", source.name, device=device)
+        condition = nothing(model).batch(model, 0)
+        z = source.loaded.latent_sampler(source.posterior)(condition, count, generator)[:, 0]
+        spoken = speak(model, z, torch_generator(seed, "prior words", source.name, device=device))
+        rows.append(_row(f"Drawn from {source.name}", spoken, verdicts(model, session.judge, spoken)))
+    grid = tile_table(rows, info=text, attributes=model.attributes)
+    words = f"{HISTOGRAM_NOTE} {vocabulary_note(text, model.attributes)}"
+    note = f"{words} {judged_note(session, text)} Shown: means of p(image|z). Seed {seed}."
+    return Picture("Reconstructions and prior samples", note, grid)

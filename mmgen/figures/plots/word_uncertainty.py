@@ -1,0 +1,110 @@
+"""How sure models are of each word of their texts: joint against marginal inference (CK Fig. 7).
+
+References:
+    On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
+    Section 6 and Fig. 7
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from mmgen.errors import UsageError
+from mmgen.figures._page import below
+from mmgen.figures._pictures import Picture, Session
+from mmgen.figures._style import category_colours, figure_image, new_figure, tidy
+from mmgen.figures.plots._base import Wanted, dataset_of
+from mmgen.figures.texts import Examples, Spoken, caption, encode, examples, generated_text, speak
+from mmgen.figures.tiles import Tile, TileRow, tile_table
+from mmgen.figures.words import HISTOGRAM_NOTE, average_entropies, vocabulary_note
+from mmgen.queries import TextVocabulary
+from mmgen.seeding import torch_generator
+
+__all__ = ["word_uncertainty"]
+
+_ACROSS = 6
+_MEASURED = 256
+"""Validation images over which entropies are averaged."""
+
+
+def _through(session: Session) -> str:
+    """How a model infers z: "q(z|x)" or "q(z|x,y)"."""
+    return "joint inference q(z|x,y)" if len(session.model.encoder_given) > 1 else "marginal inference q(z|x)"
+
+
+def _names(sessions: Sequence[Session]) -> list[str]:
+    """What to call each model: its inference, and its file where that is not enough."""
+    kinds = [_through(session) for session in sessions]
+    return [
+        kind if kinds.count(kind) == 1 else f"{kind}, {session.group.model.stem}"
+        for kind, session in zip(kinds, sessions, strict=True)
+    ]
+
+
+def _decoded(session: Session, shown: Examples) -> Spoken:
+    model, seed, device = session.model, session.seed, str(session.model.device)
+    z = encode(model, shown).sample(torch_generator(seed, "reconstructions", "val", device=device))
+    return speak(model, z, torch_generator(seed, "reconstructed words", "val", device=device))
+
+
+def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVocabulary) -> Figure:
+    """Mean entropy of each word's distribution, a bar for each model.
+
+    Args:
+        names: The models.
+        bits: Mean entropies [T] of each.
+        info: The text.
+    """
+    figure = new_figure(10.5, 2.7)
+    axes = tidy(figure.add_subplot(), "Mean uncertainty of each word, given the words before it", "", "bits")
+    places = np.arange(info.length)
+    width = 0.8 / len(names)
+    for i, (name, each, colour) in enumerate(zip(names, bits, category_colours(len(names)), strict=True)):
+        at = places + (i - (len(names) - 1) / 2) * width
+        axes.bar(at, each, 0.92 * width, color=colour, label=f"{name}: {each.sum():.2f} bits a text")
+    labels = [slot.replace("_", " ") for slot in info.slots] or [f"word {place + 1}" for place in places]
+    axes.set_xticks(places, labels)
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize=9)
+    return figure
+
+
+def word_uncertainty(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+    """The same validation images decoded by each model, and how uncertain their words are on average.
+
+    Raises:
+        UsageError: No models, models of other words, or models that do not generate images and text.
+    """
+    if not sessions:
+        raise UsageError(
+            "word-uncertainty got no models, expected one or more, such as one of q(z|x) and one of q(z|x,y)"
+        )
+    text = generated_text(sessions[0].model)
+    for session in sessions[1:]:
+        if generated_text(session.model).vocabulary != text.vocabulary:
+            raise UsageError(
+                f"{session.group.model} has another vocabulary than {sessions[0].group.model}; "
+                "compare models of the same words"
+            )
+    first = sessions[0]
+    shown = examples(first.model, dataset_of(first), "val", _MEASURED, first.seed)
+    if not len(shown.images):
+        raise UsageError(f"the dataset of {first.group.model} has no validation examples to show")
+    count = min(wanted.number or _ACROSS, len(shown.images))
+    names = _names(sessions)
+    decoded = [_decoded(session, shown) for session in sessions]
+    bits = [average_entropies(spoken.texts) for spoken in decoded]
+    pairs = list(zip(shown.images, shown.tokens, strict=True))[:count]
+    rows = [TileRow("Validation images and their texts", [[Tile(x, caption(first.model, y)) for x, y in pairs]])]
+    for name, spoken in zip(names, decoded, strict=True):
+        tiles = [Tile(image, text=words) for image, words in zip(spoken.images, spoken.texts, strict=True)]
+        rows.append(TileRow(f"Decoded from {name}", [tiles[:count]]))
+    grid = tile_table(rows, info=text, attributes=first.model.attributes)
+    chart = figure_image(entropy_chart(names, bits, text))
+    note = (
+        f"Entropies are means over {len(shown.images):,} validation images, one z and one text each; one bit is the "
+        f"doubt between two equally likely words. {HISTOGRAM_NOTE} {vocabulary_note(text, first.model.attributes)} "
+        f"Shown: means of p(image|z). Seed {first.seed}."
+    )
+    return Picture("How sure the models are of each word", note, below(chart, grid))

@@ -1,0 +1,47 @@
+"""From files to one figure: what ``mmgen plot`` does."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from mmgen.errors import UsageError
+from mmgen.figures import plots
+from mmgen.figures._material import gather
+from mmgen.figures._pictures import Picture, open_session
+from mmgen.figures.plots._base import Plot, Wanted
+
+__all__ = ["draw_plot"]
+
+
+def draw_plot(
+    name: str,
+    paths: Iterable[Path],
+    *,
+    given: Sequence[str] = (),
+    number: int | None = None,
+    device: str = "cpu",
+    seed: int = 0,
+) -> tuple[Picture, list[str]]:
+    """A figure by name.
+
+    Args:
+        name: One of ``mmgen.figures.plots.names()``.
+        paths: Models, aggregates, judges; their parents and the judge are found by lineage.
+        given: Descriptions in words; by default the figure chooses.
+        number: How many examples or descriptions it shows; by default as many as fit well.
+        device: Where models run.
+        seed: Seed of every choice and draw.
+
+    Returns:
+        The picture, and what could not be opened.
+
+    Raises:
+        UsageError: There is no such figure, or it cannot be drawn from these files.
+        ArtifactError: A file cannot be read.
+    """
+    member: Plot = plots.get(name)
+    material = gather(paths)
+    if not material.groups:
+        raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
+    sessions = [open_session(group, seed, device) for group in material.groups]
+    notices = material.notices + [notice for session in sessions for notice in session.notices]
+    return member(sessions, Wanted(tuple(given), number)), notices
