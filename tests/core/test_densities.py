@@ -1,9 +1,11 @@
 """Gaussians, likelihoods and products of experts against numerical integration and torch's own distributions."""
 
+import math
+
 import numpy as np
 import pytest
 import torch
-from scipy import integrate, stats
+from scipy import integrate, special, stats
 
 import mmgen.likelihoods
 from mmgen.gaussian import DiagonalGaussian
@@ -94,6 +96,59 @@ def test_bernoulli_sums_to_one_over_all_binary_images() -> None:
     every = torch.tensor([[int(b) for b in f"{i:04b}"] for i in range(16)]).double().reshape(16, 1, 2, 2)
     total = mmgen.likelihoods.get("bernoulli")().log_prob(logits, every).exp().sum()
     assert total.item() == pytest.approx(1.0)
+
+
+BETA = mmgen.likelihoods.get("beta")
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=["computed", "looked up"])
+@pytest.mark.parametrize("concentration", [100.0, 7.5])
+def test_beta_against_scipy(concentration: float, dtype: torch.dtype) -> None:
+    """Densities and their derivatives over all means and pixels; black and white pixels count half a level inside."""
+    generator = torch.Generator().manual_seed(0)
+    logits = (6 * torch.randn(6, 3, 20, 30, generator=generator, dtype=torch.float64)).clamp(-15, 15)
+    pixels = torch.randint(0, 256, logits.shape, generator=generator) / 255
+    x = pixels.double().clamp(0.5 / 255, 1 - 0.5 / 255).numpy()
+    one, other = (concentration * side.sigmoid().numpy() for side in (logits, -logits))
+    expected = stats.beta(one, other).logpdf(x).sum((1, 2, 3))
+    given = logits.to(dtype).requires_grad_()
+    value = BETA(concentration).log_prob(given, pixels.to(dtype))
+    with torch.no_grad():
+        torch.testing.assert_close(BETA(concentration).log_prob(given, pixels.to(dtype)), value)
+    np.testing.assert_allclose(value.detach(), expected, rtol=1e-12 if dtype == torch.float64 else 1e-6)
+    value.sum().backward()
+    # d log p / da = c [log x - log(1-x) - psi(c a) + psi(c (1-a))], and da/dl = a (1-a).
+    slope = np.log(x) - np.log1p(-x) - special.digamma(one) + special.digamma(other)
+    derivative = slope * one * other / concentration
+    assert given.grad is not None
+    tolerance = 1e-9 if dtype == torch.float64 else 2e-3
+    np.testing.assert_allclose(given.grad, derivative, atol=tolerance, rtol=tolerance)
+
+
+def test_beta_integrates_to_one() -> None:
+    logits = torch.tensor([-1.0, 0.2, 2.0], dtype=torch.float64)
+    grid = torch.linspace(0.5 / 255, 1 - 0.5 / 255, 20_001, dtype=torch.float64)
+    density = BETA().log_prob(logits.reshape(3, 1, 1, 1, 1), grid.reshape(-1, 1, 1, 1)).exp()
+    np.testing.assert_allclose(integrate.trapezoid(density, grid, axis=1), 1.0, atol=1e-9)
+
+
+@pytest.mark.parametrize("logit", [-500.0, -60.0, 60.0, 500.0])
+def test_beta_stays_finite_where_the_mean_is_black_or_white(logit: float) -> None:
+    logits = torch.full((1, 3, 8, 8), logit, requires_grad=True)
+    value = BETA().log_prob(logits, torch.tensor([0.0, 0.5, 1.0]).reshape(1, 3, 1, 1).expand(1, 3, 8, 8))
+    value.sum().backward()
+    assert value.isfinite().all() and logits.grad is not None and logits.grad.isfinite().all()
+    # log p falls as -|l|: the derivative of log(c a) for small a.
+    assert logits.grad.mean().item() == pytest.approx(-math.copysign(1, logit), abs=1e-3)
+
+
+def test_beta_is_the_same_in_parts_and_as_a_whole() -> None:
+    """More images than are computed together, several latents for each."""
+    logits, x = torch.randn(3, 9, 3, 64, 64), torch.rand(9, 3, 64, 64)
+    whole = BETA().log_prob(logits, x)
+    single = [[BETA().log_prob(logits[k, b], x[b]) for b in range(9)] for k in range(3)]
+    torch.testing.assert_close(whole, torch.tensor(single))
+    assert BETA().log_prob(logits.requires_grad_(), x).shape == (3, 9)
 
 
 def test_image_that_is_not_present_contributes_nothing() -> None:
