@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import torch
 
 from mmgen.classifier._classifier import Classifier
+from mmgen.notation import UNKNOWN
 from mmgen.training.batches import Rows
 
 __all__ = ["Accuracy", "measure"]
@@ -14,16 +15,29 @@ _CHUNK = 2048
 
 @dataclass(frozen=True)
 class Accuracy:
-    """Correct answers and images by attribute; an image whose attribute is unknown does not count for it."""
+    """Correct answers and images by attribute that the classifier says; unknown ones do not count.
+
+    Attributes:
+        correct: Right answers.
+        images: Images whose attribute is known.
+        told: How many further attributes it was told.
+    """
 
     correct: dict[str, int]
     images: dict[str, int]
+    told: int = 0
 
     @property
     def percent(self) -> dict[str, float]:
-        """Accuracy in percent by attribute, and the mean over attributes as "mean"."""
+        """Accuracy in percent by attribute, and the mean over them as "mean".
+
+        A judge that is told attributes has "words" too: the share of all words that match, the told ones among them,
+        as correctness counts them (CK 5.4).
+        """
         each = {name: 100.0 * self.correct[name] / max(1, self.images[name]) for name in self.correct}
-        return each | {"mean": sum(each.values()) / len(each)}
+        mean = sum(each.values()) / len(each)
+        words = {"words": (sum(each.values()) + 100.0 * self.told) / (len(each) + self.told)} if self.told else {}
+        return each | {"mean": mean} | words
 
 
 def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes") -> Accuracy:
@@ -32,11 +46,14 @@ def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes
     known = torch.zeros_like(correct)
     for indices in torch.arange(len(rows)).split(_CHUNK):
         batch = rows.batch(indices)
-        right = classifier.predict(batch.values[image]).long() == batch.values[attributes]
         present = batch.present[attributes]
+        codes = batch.values[attributes].masked_fill(~present, UNKNOWN)
+        right = classifier.predict(batch.values[image], codes) == codes
         correct += (right & present).sum(0).cpu()
         known += present.sum(0).cpu()
+    said = [(classifier.names[index], index) for index in classifier.said]
     return Accuracy(
-        dict(zip(classifier.names, correct.tolist(), strict=True)),
-        dict(zip(classifier.names, known.tolist(), strict=True)),
+        {name: int(correct[index]) for name, index in said},
+        {name: int(known[index]) for name, index in said},
+        len(classifier.told),
     )

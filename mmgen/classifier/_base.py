@@ -1,25 +1,41 @@
-"""What a classifier network is: images in, one vector of logits per attribute out."""
+"""What a classifier network is: images and what it is told in, one vector of logits per attribute out."""
 
 from abc import ABC, abstractmethod
 
+import torch
 from torch import Tensor, nn
 
-__all__ = ["JudgeNetwork"]
+__all__ = ["JudgeNetwork", "with_planes"]
 
 
 class JudgeNetwork(nn.Module, ABC):
-    """A network over images of one shape, with one head per attribute.
+    """A network over images of one shape, with one head per attribute that it says.
 
     Args:
         image_shape: (C, H, W) of every image.
-        sizes: Number of values V of every attribute, in order.
+        sizes: Number of values V of every attribute that it says, in order.
+        told_size: Width of what it is told besides the image; 0: nothing.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...]) -> None:
+    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
         super().__init__()
         self.image_shape = image_shape
         self.sizes = sizes
+        self.told_size = told_size
 
     @abstractmethod
-    def forward(self, images: Tensor) -> list[Tensor]:
-        """Logits [B, V] of every attribute, for ``images`` [B, C, H, W] in [0, 1]."""
+    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
+        """Logits [B, V] of every attribute.
+
+        Args:
+            images: [B, C, H, W] in [0, 1].
+            told: [B, told_size], the told attributes one-hot, all zero where unknown; None where nothing is told.
+        """
+
+
+def with_planes(images: Tensor, told: Tensor | None) -> Tensor:
+    """Images [B, C, H, W] with each number of ``told`` [B, X] as a constant plane behind them: [B, C + X, H, W]."""
+    if told is None or not told.shape[1]:
+        return images
+    planes = told.to(images.dtype)[:, :, None, None].expand(-1, -1, *images.shape[2:])
+    return torch.cat([images, planes], 1)

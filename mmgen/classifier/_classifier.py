@@ -1,10 +1,12 @@
 """A classifier network together with what its answers mean."""
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.classifier._base import JudgeNetwork
 from mmgen.errors import UsageError
+from mmgen.notation import UNKNOWN
 from mmgen.training.precision import autocast
 
 __all__ = ["Classifier"]
@@ -16,11 +18,15 @@ _CHUNK = 512
 class Classifier(nn.Module):
     """Says for every attribute which value a picture shows.
 
+    Some attributes it may be told instead: which of two objects a description names first is no property of the
+    picture, but follows from the relation that the description uses (CK 5.4).
+
     Args:
-        network: From this room.
-        names: Attribute names, in the order of the network's heads.
+        network: From this room; its heads are the attributes that are not told, in order.
+        names: Attribute names.
         values: The words of every attribute.
         network_name: Name of the network in this room ("vedantam").
+        told: Names of the attributes that it is told.
     """
 
     def __init__(
@@ -29,14 +35,17 @@ class Classifier(nn.Module):
         names: tuple[str, ...],
         values: tuple[tuple[str, ...], ...],
         network_name: str = "",
+        told: tuple[str, ...] = (),
     ) -> None:
         super().__init__()
         self.network = network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # not in its stubs
         self.names = names
         self.values = values
         self.network_name = network_name
+        self.told = told
         self.accuracy: dict[str, float] = {}
-        """Held-out accuracy in percent by attribute, and their "mean"; empty while it has not been measured."""
+        """Held-out accuracy in percent by attribute that it says, and their "mean"; where it is told others also
+        "words", with the told ones counted as right. Empty while it has not been measured."""
         self.content_id = ""
         """Content id of the file that it was loaded from."""
 
@@ -51,22 +60,48 @@ class Classifier(nn.Module):
         return tuple(len(words) for words in self.values)
 
     @property
+    def said(self) -> list[int]:
+        """Positions of the attributes that it says by itself."""
+        return [index for index, name in enumerate(self.names) if name not in self.told]
+
+    @property
     def device(self) -> torch.device:
         return next(self.parameters()).device
 
-    def forward(self, images: Tensor) -> list[Tensor]:
-        """Logits [B, V] of every attribute, fp32, for ``images`` [B, C, H, W] in [0, 1]."""
-        return [logits.float() for logits in self.network(images.contiguous(memory_format=torch.channels_last))]
+    def one_hot(self, codes: Tensor) -> Tensor:
+        """What the network is told of ``codes`` [B, A]: [B, told values] of 0 and 1, 0 where a code is unknown."""
+        parts = []
+        for index, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
+            if name in self.told:  # one column more for what is unknown, then left out
+                parts.append(F.one_hot(codes[:, index].long().clamp(0, size), size + 1)[:, :size])
+        return torch.cat(parts, 1).float() if parts else codes.new_zeros(len(codes), 0, dtype=torch.float32)
+
+    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
+        """Logits [B, V] of every attribute that it says, fp32.
+
+        Args:
+            images: [B, C, H, W] in [0, 1].
+            told: Codes [B, A], of which it sees the told ones only; None if they are unknown.
+        """
+        if not self.told:
+            described = None
+        elif told is None:
+            described = self.one_hot(torch.full((len(images), len(self.names)), UNKNOWN, device=images.device))
+        else:
+            described = self.one_hot(told)
+        images = images.contiguous(memory_format=torch.channels_last)
+        return [logits.float() for logits in self.network(images, described)]
 
     @torch.inference_mode()
-    def predict(self, images: Tensor) -> Tensor:
+    def predict(self, images: Tensor, told: Tensor | None = None) -> Tensor:
         """The most probable value of every attribute.
 
         Args:
             images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.
+            told: Codes uint8 [B, A] whose told attributes it may see; 255 is unknown, and so is everything without it.
 
         Returns:
-            Codes uint8 [B, A] on the classifier's device.
+            Codes uint8 [B, A] on the classifier's device; told attributes are as told.
 
         Raises:
             UsageError: The images have another shape than those that the classifier was trained on.
@@ -77,16 +112,21 @@ class Classifier(nn.Module):
                 f"the judge got images of {got}, expected {expected} (channels x height x width): "
                 "train a judge on the dataset of these images"
             )
+        answer = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8, device=self.device)
+        if told is not None:
+            keep = [index for index, name in enumerate(self.names) if name in self.told]
+            answer[:, keep] = told.to(self.device, torch.uint8)[:, keep]
         if not len(images):  # not every layer takes an empty batch
-            return torch.zeros(0, len(self.names), dtype=torch.uint8, device=self.device)
+            return answer
         was_training = self.training
         self.eval()
         try:
             with autocast(self.device):
                 codes = [
-                    torch.stack([logits.argmax(1) for logits in self(chunk.to(self.device))], 1)
-                    for chunk in images.split(_CHUNK)
+                    torch.stack([logits.argmax(1) for logits in self(chunk.to(self.device), known)], 1)
+                    for chunk, known in zip(images.split(_CHUNK), answer.split(_CHUNK), strict=True)
                 ]
         finally:
             self.train(was_training)
-        return torch.cat(codes).to(torch.uint8)
+        answer[:, self.said] = torch.cat(codes).to(torch.uint8)
+        return answer

@@ -9,12 +9,17 @@ from torch import Tensor
 from mmgen.artifacts import Header, Parent, read_checkpoint, write_checkpoint
 from mmgen.classifier._classifier import Classifier
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.registry import unknown_name
 
 __all__ = ["build_classifier", "load_classifier", "save_classifier"]
 
 
 def build_classifier(
-    network: str, image_shape: tuple[int, int, int], names: tuple[str, ...], values: tuple[tuple[str, ...], ...]
+    network: str,
+    image_shape: tuple[int, int, int],
+    names: tuple[str, ...],
+    values: tuple[tuple[str, ...], ...],
+    told: tuple[str, ...] = (),
 ) -> Classifier:
     """An untrained classifier.
 
@@ -23,14 +28,22 @@ def build_classifier(
         image_shape: (C, H, W).
         names: Attribute names.
         values: The words of every attribute.
+        told: Names of the attributes that it is told instead of saying them.
 
     Raises:
-        UsageError: There is no such network.
+        UsageError: There is no such network or attribute, or nothing is left for it to say.
     """
     from mmgen.classifier import get
 
-    sizes = tuple(len(words) for words in values)
-    return Classifier(get(network)(image_shape, sizes), names, values, network)
+    for name in told:
+        if name not in names:
+            raise UsageError(unknown_name("attribute", name, names))
+    if len(told) >= len(names):
+        raise UsageError(f"a judge that is told all of {', '.join(names)} has nothing to say; tell it fewer")
+    lengths = {name: len(words) for name, words in zip(names, values, strict=True)}
+    sizes = tuple(length for name, length in lengths.items() if name not in told)
+    told_size = sum(lengths[name] for name in told)
+    return Classifier(get(network)(image_shape, sizes, told_size), names, values, network, told)
 
 
 def save_classifier(
@@ -50,6 +63,7 @@ def save_classifier(
         "image_shape": list(classifier.image_shape),
         "names": list(classifier.names),
         "values": [list(words) for words in classifier.values],
+        "told": list(classifier.told),
     }
     return write_checkpoint(
         path,
@@ -76,7 +90,8 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu") -> Cla
         channels, height, width = (int(side) for side in described["image_shape"])
         names = tuple(str(name) for name in described["names"])
         values = tuple(tuple(str(word) for word in words) for words in described["values"])
-        classifier = build_classifier(str(described["network"]), (channels, height, width), names, values)
+        told = tuple(str(name) for name in described.get("told", ()))
+        classifier = build_classifier(str(described["network"]), (channels, height, width), names, values, told)
         classifier.network.load_state_dict(tensors)
     except (KeyError, TypeError, ValueError, RuntimeError, UsageError) as error:
         reason = str(error).split("\n")[0]
@@ -85,6 +100,6 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu") -> Cla
             "make it again with mmgen train-classifier"
         ) from None
     accuracy = header.facts.get("held_out_accuracy", {})
-    classifier.accuracy = {name: float(accuracy[name]) for name in (*names, "mean") if name in accuracy}
+    classifier.accuracy = {name: float(accuracy[name]) for name in (*names, "mean", "words") if name in accuracy}
     classifier.content_id = header.content_id
     return classifier.to(device).eval()

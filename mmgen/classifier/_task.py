@@ -5,7 +5,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from mmgen.batch import Batch
+from mmgen.classifier._augment import Augmentation
 from mmgen.classifier._classifier import Classifier
+from mmgen.notation import UNKNOWN
 from mmgen.objectives._base import Bound
 from mmgen.training.task import Task
 
@@ -25,25 +27,40 @@ def log_probability(logits: list[Tensor], values: Tensor, present: Tensor) -> Te
 
 
 class ClassifierTask(Task):
-    """Maximises log p(attributes | image) over the known attributes.
+    """Maximises log p(attributes | image, what it is told) over the known attributes that the judge says.
 
     Args:
         classifier: What is trained.
         image: Name of the image modality.
         attributes: Name of the attributes modality.
+        augmentation: Changes of an example that keep its description true, made in training only.
     """
 
-    def __init__(self, classifier: Classifier, image: str = "image", attributes: str = "attributes") -> None:
+    def __init__(
+        self,
+        classifier: Classifier,
+        image: str = "image",
+        attributes: str = "attributes",
+        augmentation: Augmentation | None = None,
+    ) -> None:
         super().__init__()
         self.classifier = classifier
         self.image = image
         self.attributes = attributes
+        self.augmentation = augmentation
 
     def forward(self, batch: Batch, step: int | None) -> Bound:
         """The log-likelihood of the known labels [B], exact, with one term per attribute."""
-        logits = self.classifier(batch.values[self.image])
-        parts = log_probability(logits, batch.values[self.attributes], batch.present[self.attributes])
-        terms = {f"log p({name}|image)": parts[:, index] for index, name in enumerate(self.classifier.names)}
+        images, present = batch.values[self.image], batch.present[self.attributes]
+        codes = batch.values[self.attributes].masked_fill(~present, UNKNOWN)
+        if self.augmentation is not None and step is not None:
+            images, codes = self.augmentation(images, codes)
+        logits = self.classifier(images, codes)
+        asked = codes[:, self.classifier.said]
+        known = asked != UNKNOWN
+        parts = log_probability(logits, asked.masked_fill(~known, 0), known)
+        names = [self.classifier.names[index] for index in self.classifier.said]
+        terms = {f"log p({name}|image)": parts[:, index] for index, name in enumerate(names)}
         return Bound(parts.sum(1), terms, is_bound=True)
 
     def saved_tensors(self) -> dict[str, Tensor]:

@@ -3,7 +3,7 @@
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import JudgeNetwork
+from mmgen.classifier._base import JudgeNetwork, with_planes
 
 __all__ = ["Small"]
 
@@ -16,15 +16,16 @@ class Small(JudgeNetwork):
     """4x4 patches become channels, then convolutions 3x3 (the last two halve the side), then a head per attribute.
 
     About 4 million multiply-adds per 64x64 image, a thirtieth of VE's judge, and learns in far fewer examples thanks to
-    batch norm. Takes any canvas; sides that are no multiple of 4 are padded with zeros.
+    batch norm. Takes any canvas; sides that are no multiple of 4 are padded with zeros. What it is told comes as constant
+    planes of the image.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...]) -> None:
-        super().__init__(image_shape, sizes)
+    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
+        super().__init__(image_shape, sizes, told_size)
         channels, height, width = image_shape
         self.padding = (0, -width % _PATCH, 0, -height % _PATCH)
         layers: list[nn.Module] = [nn.PixelUnshuffle(_PATCH)]
-        before = channels * _PATCH**2
+        before = (channels + told_size) * _PATCH**2
         for number, after in enumerate(_CHANNELS):
             stride = 1 if number == 0 else 2
             layers += [nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
@@ -36,7 +37,7 @@ class Small(JudgeNetwork):
         self.dropout = nn.Dropout(0.3)
         self.head = nn.Linear(_UNITS, sum(sizes))
 
-    def forward(self, images: Tensor) -> list[Tensor]:
-        features = self.convolutions(F.pad(images, self.padding)).flatten(1)
+    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
+        features = self.convolutions(F.pad(with_planes(images, told), self.padding)).flatten(1)
         logits = self.head(self.dropout(F.relu(self.hidden(features))))
         return list(logits.split(self.sizes, dim=1))

@@ -8,7 +8,7 @@ References:
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from mmgen.classifier._base import JudgeNetwork
+from mmgen.classifier._base import JudgeNetwork, with_planes
 
 __all__ = ["Vedantam"]
 
@@ -19,12 +19,13 @@ class Vedantam(JudgeNetwork):
     """Convolutions 5x5 of 32 and 64 channels, each max-pooled by 2; every attribute its own 1,024 units with dropout.
 
     About 0.25 GFLOP per 64x64 image; with four attributes 67 million parameters, nearly all in the heads.
+    What it is told comes as constant planes of the image.
     """
 
-    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...]) -> None:
-        super().__init__(image_shape, sizes)
+    def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
+        super().__init__(image_shape, sizes, told_size)
         channels, height, width = image_shape
-        self.first = nn.Conv2d(channels, 32, 5, padding=2)
+        self.first = nn.Conv2d(channels + told_size, 32, 5, padding=2)
         self.second = nn.Conv2d(32, 64, 5, padding=2)
         # The hidden layers of all heads side by side in one matrix: the same function as one layer per attribute,
         # and one large product is several times faster than a few small ones.
@@ -37,10 +38,10 @@ class Vedantam(JudgeNetwork):
             assert layer.bias is not None
             nn.init.zeros_(layer.bias)
 
-    def forward(self, images: Tensor) -> list[Tensor]:
+    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
         # ReLU after pooling gives the same values as before it (max commutes with a monotone function), on a quarter
         # of the numbers.
-        features = F.relu(F.max_pool2d(self.first(images), 2))
+        features = F.relu(F.max_pool2d(self.first(with_planes(images, told)), 2))
         features = F.relu(F.max_pool2d(self.second(features), 2))
         hidden = self.dropout(F.relu(self.hidden(features.flatten(1))))
         return [head(part) for head, part in zip(self.heads, hidden.split(_UNITS, dim=1), strict=True)]

@@ -1,0 +1,99 @@
+"""Changes of a picture of two objects and its description after which the description is still true.
+
+Captions of a pair of objects say one of several true sentences: "A left B" holds where "B right A" does. And what is
+left of an object is right of it in the mirror. A judge that is told the relation learns which object comes first from
+several times fewer scenes when it is told so.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from mmgen.notation import UNKNOWN
+
+__all__ = ["Augmentation", "augmentation_for"]
+
+_OPPOSITES = {"left": "right", "right": "left", "front": "behind", "behind": "front"}
+_SIDEWAYS = ("left", "right")
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Other wordings, mirror images, small shifts and brightness.
+
+    Attributes:
+        order: Positions of the attributes [A] when the two objects change places.
+        relation: Position of the relation.
+        opposite: Code of the opposite of every relation [V].
+        mirrored: Code of every relation in the mirror [V].
+        shift: Largest shift in pixels, each way.
+        brightness: Largest relative change of brightness.
+    """
+
+    order: tuple[int, ...]
+    relation: int
+    opposite: tuple[int, ...]
+    mirrored: tuple[int, ...]
+    shift: int = 2
+    brightness: float = 0.1
+
+    def __call__(self, images: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """Images [B, C, H, W] in [0, 1] and codes int64 [B, A], each example changed at random by torch's stream."""
+        turned, flipped = torch.rand(2, len(images), device=images.device) < 0.5
+        codes = torch.where(turned[:, None], self.retell(codes), codes)
+        codes = torch.where(flipped[:, None], self.mirror(codes), codes)
+        images = torch.where(flipped[:, None, None, None], images.flip(3), images)
+        return self._brighten(self._move(images)), codes
+
+    def retell(self, codes: Tensor) -> Tensor:
+        """The same scene told from the other object: "A left B" becomes "B right A"."""
+        return self._exchange(codes[:, list(self.order)], self.opposite)
+
+    def mirror(self, codes: Tensor) -> Tensor:
+        """The description of the mirror image."""
+        return self._exchange(codes, self.mirrored)
+
+    def _exchange(self, codes: Tensor, becomes: tuple[int, ...]) -> Tensor:
+        codes = codes.clone()
+        relation = codes[:, self.relation]
+        table = torch.tensor(becomes, device=codes.device)
+        codes[:, self.relation] = torch.where(relation == UNKNOWN, relation, table[relation % len(becomes)])
+        return codes
+
+    def _move(self, images: Tensor) -> Tensor:
+        """One shift for the whole batch, edges repeated: an object's neighbourhood changes, its pixels do not."""
+        margin = self.shift
+        down, right = torch.randint(0, 2 * margin + 1, (2,)).tolist()
+        height, width = images.shape[2:]
+        return F.pad(images, [margin] * 4, mode="replicate")[..., down : down + height, right : right + width]
+
+    def _brighten(self, images: Tensor) -> Tensor:
+        factors = 1 + self.brightness * (2 * torch.rand(len(images), 1, 1, 1, device=images.device) - 1)
+        return (images * factors).clamp(0, 1)
+
+
+def augmentation_for(names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> Augmentation | None:
+    """The augmentation of descriptions of two objects with a spatial relation; None for any other attributes.
+
+    Args:
+        names: Attribute names: ``shape_1`` and ``shape_2`` are the same attribute of the two objects.
+        values: The words of every attribute.
+    """
+    if "relation" not in names:
+        return None
+    relation = names.index("relation")
+    words = values[relation]
+    partners = {"_1": "_2", "_2": "_1"}
+    others = [name if name == "relation" else name[:-2] + partners.get(name[-2:], "?") for name in names]
+    if set(words) != set(_OPPOSITES) or set(others) != set(names):
+        return None
+    if any(values[names.index(other)] != words for other, words in zip(others, values, strict=True)):
+        return None
+    return Augmentation(
+        order=tuple(names.index(other) for other in others),
+        relation=relation,
+        opposite=tuple(words.index(_OPPOSITES[word]) for word in words),
+        mirrored=tuple(words.index(_OPPOSITES[word] if word in _SIDEWAYS else word) for word in words),
+    )
