@@ -1,6 +1,7 @@
 """What every family of aggregate posteriors offers."""
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Literal
 
 import torch
@@ -72,7 +73,9 @@ class Aggregate(nn.Module):
         if isinstance(condition, Attributes):
             width = condition.description_size
         elif isinstance(condition, Text):
-            self.reader = TextEncoder(len(condition.vocabulary), text_network or TextNetwork())
+            # Without dropout: a draw and its density are two calls, and both must see the same context.
+            network = replace(text_network or TextNetwork(), dropout=0.0)
+            self.reader = TextEncoder(len(condition.vocabulary), network)
             width = self.reader.features
         self.density = family.density(latent_size, width)
         # z = shift + scale * u: densities see latents of zero mean and unit variance, whatever the model made of them.
