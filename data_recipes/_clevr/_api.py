@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from data_recipes._clevr._bodies import BLUE, COLUMNS, COS, METAL, RED, SHAPE, SIN, SIZE, X, Y
 from data_recipes._clevr._compiled import is_cached, kernels
 from data_recipes._clevr._lamps import lamp_rows
-from data_recipes._clevr._sampling import filter_table
+from data_recipes._clevr._sampling import PURPOSES, filter_table
 from mmgen.progress import Progress, Work
 
 __all__ = ["compile_kernels", "masks", "render", "visible_pixels"]
@@ -45,9 +45,10 @@ def render(scenes: SceneArrays, size: int, samples: int) -> NDArray[np.uint8]:
     """See :func:`data_recipes._clevr.render`."""
     render_scene, _ = kernels()
     bodies, lamps, cameras = body_rows(scenes), lamp_rows(scenes), _cameras(scenes)
+    shifts, orders = np.empty((PURPOSES, 2)), np.empty(PURPOSES, np.int64)
     images = np.empty((len(bodies), 3, size, size), np.uint8)
     for row, key in enumerate(scenes["seed"].astype(np.uint64)):
-        render_scene(bodies[row], lamps[row], cameras[row], key, samples, _filter(), images[row])
+        render_scene(bodies[row], lamps[row], cameras[row], key, samples, _filter(), shifts, orders, images[row])
     return images
 
 

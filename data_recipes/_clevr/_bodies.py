@@ -120,24 +120,19 @@ def meet_body(bodies: Bodies, i: int, p: Vector, w: Vector, any_point: bool) -> 
         bodies: All of them.
         i: The one to meet.
         p: Origin, outside the body.
-        w: Direction.
+        w: Unit direction.
         any_point: Any point of the ray inside the body will do, which is quicker to find.
     """
     shape = int(bodies[i, SHAPE])
     s = bodies[i, SIZE]
     x, y, z = p[0] - bodies[i, X], p[1] - bodies[i, Y], p[2] - s
-    a = dot(w, w)
     b = x * w[0] + y * w[1] + z * w[2]
     reach = _REACH[shape] * s
-    discriminant = b * b - a * (x * x + y * y + z * z - reach * reach)
-    if discriminant <= 0.0:
-        return NOTHING
-    root = sqrt(discriminant)
-    if root <= b:
-        return NOTHING  # behind
+    c = x * x + y * y + z * z - reach * reach
+    if c > 0.0 and (b >= 0.0 or b * b <= c):
+        return NOTHING  # outside the sphere round the shape, and passing by
     if shape == SPHERE:
-        t = (-b - root) / a
-        return t if t > 0.0 else NOTHING
+        return -b - sqrt(b * b - c)
     o, d = _to_body(bodies, i, p, w)
     t, far = _span(shape, o, d)
     if far <= 0.0:

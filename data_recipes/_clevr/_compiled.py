@@ -66,7 +66,7 @@ _SOURCES = (_kernel.render_scene, _visibility.mark_bodies)
 def kernels() -> tuple[Kernel, Kernel]:
     """``render_scene`` and ``mark_bodies``; each is compiled, or loaded from the cache, when it is first called."""
     folder = kernel_folder()
-    compile_later: Any = numba.njit(error_model="numpy", cache=folder is not None)
+    compile_later: Any = numba.njit(error_model="numpy", _nrt=False, cache=folder is not None)
     if folder is None:
         return compile_later(_SOURCES[0]), compile_later(_SOURCES[1])
     with _cache_in(folder):

@@ -15,5 +15,5 @@ def device(function: F) -> F:
 
     Division by zero gives an infinity, as in numpy. No "fast" mathematics: every processor gives the same bits.
     """
-    compiled: Any = numba.njit(error_model="numpy", forceinline=True)(function)
+    compiled: Any = numba.njit(error_model="numpy", forceinline=True, _nrt=False)(function)
     return cast(F, compiled)

@@ -38,13 +38,14 @@ from data_recipes._clevr._materials import (
     ggx,
     ggx_sample,
     rubber,
-    rubber_weights,
+    rubber_layers,
 )  # fmt: skip
-from data_recipes._clevr._sampling import PURPOSES, cosine_direction, point, prepare_pixel, table_value
+from data_recipes._clevr._sampling import cosine_direction, point, prepare_pixel, table_value
 from data_recipes._clevr._vectors import Vector, add, along, dot, frame, from_frame, mul, scale, sub, unit
 
 __all__ = ["FEW", "render_scene"]
 
+PLAIN, SHADOW, BODY = 0, 1, 2
 FEW = 4
 """Samples of a plain pixel."""
 
@@ -89,10 +90,10 @@ def _backdrop_light(
 @device
 def _path(
     bodies: Floats, lamps: Floats, p: Vector, w: Vector, s: int, shifts: Floats, orders: Any
-) -> tuple[Vector, bool]:
-    """Radiance that arrives at p against w, and whether the pixel is more than plain backdrop."""
+) -> tuple[Vector, int]:
+    """Radiance that arrives at p against w, and what the path met: PLAIN, SHADOW or BODY."""
     total, through = _BLACK, (1.0, 1.0, 1.0)
-    last, special = -1, False
+    last, met = -1, PLAIN
     for vertex in range(_VERTICES):
         purpose = 1 + vertex * _PER_VERTEX
         t, which = nearest_body(bodies, p, w, last)
@@ -101,9 +102,10 @@ def _path(
             if t < NOTHING:
                 light, dark = _backdrop_light(bodies, lamps, along(p, t, w), last, s, purpose, shifts, orders)
                 total = add(total, mul(through, light))
-                special = special or dark
-            return total, special
-        special = True
+                if dark and met == PLAIN:
+                    met = SHADOW
+            return total, met
+        met = BODY
         p = along(p, t, w)
         n = body_normal(bodies, which, p)
         colour = (bodies[which, RED], bodies[which, GREEN], bodies[which, BLUE])
@@ -111,7 +113,7 @@ def _path(
         wo = (-dot(w, tangent), -dot(w, bitangent), max(-dot(w, n), 1e-4))
         wo = unit(wo)
         metal = bodies[which, METAL] > 0.0
-        weights = rubber_weights(wo[2])
+        layers = rubber_layers(wo[2])
         for k in range(len(lamps) + 1):
             u, v = point(s, purpose + k, shifts, orders)
             d, e = light_from(lamps, k, p, u, v)
@@ -120,7 +122,7 @@ def _path(
                 if metal:
                     f = scale(colour, GLOSSY_SHARE * ggx(wo, wi, GLOSSY))
                 else:
-                    f = rubber(weights, colour, wo, wi)
+                    f = rubber(layers, colour, wo, wi)
                 total = add(total, mul(through, mul(f, e)))
         u, v = point(s, purpose + 4, shifts, orders)
         if metal:
@@ -135,14 +137,14 @@ def _path(
             if choice < GLOSSY_SHARE:
                 wi, weight = ggx_sample(wo, GLOSSY, u, v)
             if weight == 0.0:
-                return total, special
+                return total, met
             through = scale(mul(through, colour), weight)
         else:
             wi = cosine_direction(u, v)
-            through = mul(through, scale(rubber(weights, colour, wo, wi), pi / max(wi[2], 1e-4)))
+            through = mul(through, scale(rubber(layers, colour, wo, wi), pi / max(wi[2], 1e-4)))
         w = from_frame(wi, tangent, bitangent, n)
         last = which
-    return total, special
+    return total, met
 
 
 @device
@@ -154,7 +156,15 @@ def _srgb_byte(x: float) -> int:
 
 
 def render_scene(
-    bodies: Floats, lamps: Floats, camera: Floats, key: Any, samples: int, table: Floats, image: NDArray[Any]
+    bodies: Floats,
+    lamps: Floats,
+    camera: Floats,
+    key: Any,
+    samples: int,
+    table: Floats,
+    shifts: Floats,
+    orders: Any,
+    image: NDArray[Any],
 ) -> None:
     """Render into ``image``.
 
@@ -165,12 +175,13 @@ def render_scene(
         key: The image's noise, uint64.
         samples: Paths of a pixel that shows a body or a shadow.
         table: The pixel filter's inverse distribution function.
+        shifts: [PURPOSES, 2], room to work in.
+        orders: int64 [PURPOSES], likewise.
         image: uint8 [3, S, S], filled.
     """
     size = image.shape[1]
     position = (camera[0], camera[1], camera[2])
     axes = camera_axes(position)
-    shifts, orders = np.empty((PURPOSES, 2)), np.empty(PURPOSES, np.int64)
     few = min(FEW, samples)
     for row in range(size):
         for column in range(size):
@@ -181,10 +192,12 @@ def render_scene(
                 u, v = point(taken, 0, shifts, orders)
                 x = column + 0.5 + table_value(table, u)
                 y = row + 0.5 + table_value(table, v)
-                light, special = _path(bodies, lamps, position, primary_ray(axes, x, y, size), taken, shifts, orders)
+                light, met = _path(bodies, lamps, position, primary_ray(axes, x, y, size), taken, shifts, orders)
                 total = add(total, light)
                 taken += 1
-                if special:
+                if met == BODY:
                     wanted = samples
+                elif met == SHADOW:
+                    wanted = max(wanted, samples // 4)
             for channel in range(3):
                 image[channel, row, column] = _srgb_byte(total[channel] / taken)

@@ -77,10 +77,10 @@ def light_from(lamps: NDArray[np.float64], k: int, p: Vector, u: float, v: float
     place = _vector(lamps, k, _PLACE)
     place = along(along(place, u - 0.5, _vector(lamps, k, _SIDE_A)), v - 0.5, _vector(lamps, k, _SIDE_B))
     w = sub(place, p)
-    square = dot(w, w)
-    w = scale(w, 1.0 / sqrt(square))
+    nearness = 1.0 / sqrt(dot(w, w))
+    w = scale(w, nearness)
     falling = max(0.0, -dot(w, _vector(lamps, k, _AIM)))
-    return w, scale(_vector(lamps, k, _INTENSITY), falling / square)
+    return w, scale(_vector(lamps, k, _INTENSITY), falling * nearness * nearness)
 
 
 @device
@@ -89,14 +89,15 @@ def light_seen(lamps: NDArray[np.float64], p: Vector, w: Vector) -> Vector:
     total = (0.0, 0.0, 0.0)
     for k in range(len(lamps)):
         aim = _vector(lamps, k, _AIM)
-        falling = -dot(w, aim)
-        if falling > 0.0:
-            to_lamp = sub(_vector(lamps, k, _PLACE), p)
-            t = -dot(to_lamp, aim) / falling
-            q = sub(scale(w, t), to_lamp)
+        to_lamp = sub(_vector(lamps, k, _PLACE), p)
+        falling, ahead = -dot(w, aim), -dot(to_lamp, aim)
+        if falling > 0.0 and ahead > 0.0:
+            # The ray meets the lamp's plane at w ahead / falling; q is "falling" times what lies between there and
+            # the lamp's middle.
+            q = sub(scale(w, ahead), scale(to_lamp, falling))
             a, b = _vector(lamps, k, _SIDE_A), _vector(lamps, k, _SIDE_B)
             area = dot(a, a)
-            if t > 0.0 and abs(dot(q, a)) < 0.5 * area and abs(dot(q, b)) < 0.5 * area:
+            if max(abs(dot(q, a)), abs(dot(q, b))) < 0.5 * area * falling:
                 total = along(total, 1.0 / area, _vector(lamps, k, _INTENSITY))
     c = dot(w, SUN_DIRECTION)
     if c > 0.0 and 1.0 - c * c < (_SUN_RADIUS * c) ** 2:  # tan(angle) < radius

@@ -17,12 +17,12 @@ from data_recipes._clevr._sampling import circle
 from data_recipes._clevr._vectors import Vector, add, along, dot, scale, unit
 
 __all__ = [
-    "GLOSSY", "GLOSSY_SHARE", "MIRROR", "MIRROR_SHARE", "fresnel", "ggx", "ggx_sample", "rubber", "rubber_weights",
+    "GLOSSY", "GLOSSY_SHARE", "MIRROR", "MIRROR_SHARE", "fresnel", "ggx", "ggx_sample", "rubber", "rubber_layers",
 ]  # fmt: skip
 
 _OUTER_INDEX, _INNER_INDEX = 1.2, 1.4
-_VELVET_SIGMA = 0.6
-_BECKMANN_ALPHA = 0.35
+_VELVET = 0.6**-2  # 1 / sigma^2
+_BECKMANN = 0.35**-2  # 1 / alpha^2
 _BECKMANN_COLOUR = 0.8
 
 GLOSSY, GLOSSY_SHARE = 0.2, 0.4
@@ -30,6 +30,10 @@ GLOSSY, GLOSSY_SHARE = 0.2, 0.4
 
 MIRROR, MIRROR_SHARE = 0.01, 0.6
 """Roughness alpha and share of metal's sharp reflection."""
+
+
+Layers = tuple[float, float, float, float]
+"""Shares of rubber's diffuse, velvet and glossy layers, and the glossy layer's Lambda, for one viewer."""
 
 
 @device
@@ -42,50 +46,44 @@ def fresnel(cosine: float, index: float) -> float:
 
 
 @device
-def rubber_weights(cosine: float) -> tuple[float, float, float]:
-    """Shares of rubber's diffuse, velvet and glossy layers for a viewer at this cosine."""
+def rubber_layers(cosine: float) -> Layers:
+    """What rubber looks like to a viewer at this cosine: see ``Layers``."""
     outer, inner = fresnel(cosine, _OUTER_INDEX), fresnel(cosine, _INNER_INDEX)
-    return (1.0 - outer) * (1.0 - inner), (1.0 - outer) * inner, outer
-
-
-@device
-def _velvet(wo: Vector, wi: Vector) -> float:
-    """A's velvet: microscopic normals that avoid the surface's own, density exp(-cot^2 / sigma^2) / sin^4."""
-    h = unit(add(wo, wi))
-    sine2 = max(1.0 - h[2] * h[2], 1e-9)
-    cosine_h = dot(wo, h)
-    if cosine_h < 1e-9:
-        return 0.0
-    s = 1.0 / (_VELVET_SIGMA * _VELVET_SIGMA)
-    density = exp(-h[2] * h[2] / sine2 * s) * s / (pi * sine2 * sine2)
-    ratio = 2.0 * h[2] / cosine_h
-    masking = min(1.0, ratio * wo[2], ratio * wi[2])
-    return 0.25 * density * masking / wo[2]
+    return (1.0 - outer) * (1.0 - inner), (1.0 - outer) * inner, outer, _beckmann_lambda(cosine)
 
 
 @device
 def _beckmann_lambda(cosine: float) -> float:
     """W Eq. 27, Beckmann's shadowing as a rational function: G1 = 1 / (1 + Lambda)."""
-    a = cosine / (_BECKMANN_ALPHA * sqrt(max(1.0 - cosine * cosine, 1e-12)))
-    return 0.0 if a >= 1.6 else (1.0 - 1.259 * a + 0.396 * a * a) / (3.535 * a + 2.181 * a * a)
+    a2 = _BECKMANN * cosine * cosine / max(1.0 - cosine * cosine, 1e-12)
+    if a2 >= 1.6 * 1.6:
+        return 0.0
+    a = sqrt(a2)
+    return (1.0 - 1.259 * a + 0.396 * a2) / (3.535 * a + 2.181 * a2)
 
 
 @device
-def _beckmann(wo: Vector, wi: Vector) -> float:
-    """W Eq. 20 and 25."""
-    h = unit(add(wo, wi))
-    c2 = h[2] * h[2]
-    a2 = _BECKMANN_ALPHA * _BECKMANN_ALPHA
-    density = exp((c2 - 1.0) / (c2 * a2)) / (pi * a2 * c2 * c2)
-    return 0.25 * density / (wo[2] * (1.0 + _beckmann_lambda(wo[2]) + _beckmann_lambda(wi[2])))
+def rubber(layers: Layers, colour: Vector, wo: Vector, wi: Vector) -> Vector:
+    """Rubber's f cos(wi) for red, green and blue.
 
-
-@device
-def rubber(weights: Vector, colour: Vector, wo: Vector, wi: Vector) -> Vector:
-    """Rubber seen under the weights of its layers: f cos(wi) for red, green and blue."""
-    velvet = weights[0] * wi[2] / pi + weights[1] * _velvet(wo, wi)
-    glossy = weights[2] * _BECKMANN_COLOUR * _beckmann(wo, wi)
-    return colour[0] * velvet + glossy, colour[1] * velvet + glossy, colour[2] * velvet + glossy
+    The velvet layer is A's, whose microscopic normals avoid the surface's own: their density is proportional to
+    exp(-cot^2 / sigma^2) / sin^4. The glossy layer is W Eq. 20 with the density of Eq. 25.
+    """
+    # h, halfway between the two directions, is needed only in squares: cos^2(h) and wo . h = sqrt((1 + wo . wi) / 2).
+    height = wo[2] + wi[2]
+    ratio = height / max(1.0 + dot(wo, wi), 1e-9)
+    cos2 = min(0.5 * height * ratio, 1.0 - 1e-9)
+    sin2 = 1.0 - cos2
+    share = 1.0 / (cos2 * sin2)
+    over_sin2, over_cos2 = cos2 * share, sin2 * share
+    velvet = exp(cos2 * over_sin2 * -_VELVET) * _VELVET / pi * over_sin2 * over_sin2
+    velvet *= min(1.0, 2.0 * ratio * min(wo[2], wi[2]))
+    glossy = exp(sin2 * over_cos2 * -_BECKMANN) * _BECKMANN / pi * over_cos2 * over_cos2
+    glossy /= 1.0 + layers[3] + _beckmann_lambda(wi[2])
+    quarter = 0.25 / wo[2]
+    tinted = layers[0] * wi[2] / pi + layers[1] * quarter * velvet
+    glossy *= layers[2] * quarter * _BECKMANN_COLOUR
+    return colour[0] * tinted + glossy, colour[1] * tinted + glossy, colour[2] * tinted + glossy
 
 
 @device
@@ -97,11 +95,12 @@ def _ggx_lambda(cosine: float, alpha: float) -> float:
 @device
 def ggx(wo: Vector, wi: Vector, alpha: float) -> float:
     """W Eq. 20 and 33 with height-correlated shadowing: f cos(wi) of a white mirror of this roughness."""
-    h = unit(add(wo, wi))
+    height = wo[2] + wi[2]
     a2 = alpha * alpha
-    d = 1.0 + (a2 - 1.0) * h[2] * h[2]
-    density = a2 / (pi * d * d)
-    return 0.25 * density / (wo[2] * (1.0 + _ggx_lambda(wo[2], alpha) + _ggx_lambda(wi[2], alpha)))
+    d = 1.0 + (a2 - 1.0) * 0.5 * height * height / (1.0 + dot(wo, wi))
+    # The shadowing 1 / (1 + Lambda(wo) + Lambda(wi)), with one division for all.
+    so, si = sqrt(a2 + (1.0 - a2) * wo[2] * wo[2]), sqrt(a2 + (1.0 - a2) * wi[2] * wi[2])
+    return a2 * wi[2] / (2.0 * pi * d * d * (wi[2] * so + wo[2] * si))
 
 
 @device
