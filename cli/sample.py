@@ -10,6 +10,8 @@ from cli._console import result, say, table
 from cli._options import Device, InputPath, Output, Seed, command_line, read_path
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from mmgen.classifier import Classifier
     from mmgen.loading import Loaded
 
@@ -24,7 +26,8 @@ def sample_command(
             "--given",
             metavar="WORDS",
             show_default=False,
-            help='What to draw, such as "digit=3 scale=big"; the rest is unknown. Repeat it for several descriptions.',
+            help='What to draw: "digit=3 scale=big", the rest unknown, or a whole caption where the model knows text, '
+            '"large red rubber cube left small blue metal sphere". Repeat it for several descriptions.',
         ),
     ] = None,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="Images for each description.")] = 16,
@@ -98,10 +101,14 @@ def _read_images(loaded: "Loaded", file: Path | None, rows: list[int], seed: int
     from mmgen.errors import UsageError
     from mmgen.figures.recognise import attribute_probabilities, images_of_file, reading
 
-    if loaded.image is None or loaded.attributes is None:
-        raise UsageError(f"{loaded.path} has no images or no attributes; use a model of both")
+    if loaded.image is None or (loaded.attributes is None and loaded.text is None):
+        raise UsageError(f"{loaded.path} has no images or nothing to say of them; use a model of images and words")
     pixels, names = images_of_file(file or loaded.dataset_path(), loaded.image.shape, rows)
+    if loaded.text is not None and loaded.text.name in loaded.model.decoders:
+        _read_texts(loaded, pixels, names, seed, as_json)
+        return
     probabilities = attribute_probabilities(loaded, pixels, seed=seed)
+    assert loaded.attributes is not None
     found = [reading(each, loaded.attributes) for each in probabilities]
     if as_json:
         for name, read in zip(names, found, strict=True):
@@ -112,6 +119,20 @@ def _read_images(loaded: "Loaded", file: Path | None, rows: list[int], seed: int
         for name, read in zip(names, found, strict=True)
     ]
     table("What the images show", ("image", *loaded.attributes.names), lines)
+
+
+def _read_texts(loaded: "Loaded", pixels: "np.ndarray", names: list[str], seed: int, as_json: bool) -> None:
+    from mmgen.figures.recognise import texts_of_images
+
+    for name, texts in zip(names, found := texts_of_images(loaded, pixels, seed=seed), strict=True):
+        if as_json:
+            result(json.dumps({"image": name, "text": texts[0], "texts": texts[1:]}))
+    if not as_json:
+        table(
+            "What the images show",
+            ("image", "likeliest words at the mean of q(z|x)", "a draw"),
+            [[name, texts[0], texts[1]] for name, texts in zip(names, found, strict=True)],
+        )
 
 
 def _judge(loaded: "Loaded", given: Path | None, out: Path) -> "tuple[Path | None, Classifier | None]":
@@ -133,6 +154,22 @@ def _judge(loaded: "Loaded", given: Path | None, out: Path) -> "tuple[Path | Non
         return None, None
 
 
+def _posterior_for(loaded: "Loaded", described: bool) -> str:
+    """Where z comes from unless told: the fitted posterior, else the model's own; the prior where nothing is given."""
+    from mmgen.errors import UsageError
+
+    if not described:
+        return "prior" if loaded.given == "text" else loaded.default_posterior
+    posterior = loaded.default_posterior
+    learned_prior = loaded.aggregate is not None and loaded.aggregate.given == "nothing"
+    if (posterior == "prior" or learned_prior) and not loaded.model.conditional_on:
+        raise UsageError(
+            f"{loaded.path} draws the same z whatever is given; fit something to descriptions first: "
+            f"mmgen fit-aggregate {loaded.model_path}"
+        )
+    return posterior
+
+
 def _draw_images(
     loaded: "Loaded",
     given: list[str],
@@ -143,26 +180,23 @@ def _draw_images(
     judge: Path | None,
     seed: int,
 ) -> None:
-    import numpy as np
-
     from mmgen.errors import UsageError
+    from mmgen.figures.descriptions import parse
     from mmgen.figures.draws import draw
     from mmgen.figures.hierarchy import share_right
     from mmgen.figures.sampling import sample_grid, save_samples
-    from mmgen.queries import parse_query
 
     if out.suffix.lower() not in (".png", ".h5"):
         raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
-    info = loaded.attributes
-    if info is None and any(given):
-        raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description; leave out --given")
-    codes = np.stack([parse_query(text, info) if info else np.zeros(0, np.uint8) for text in given])
+    asked = parse(loaded, given)
+    source = posterior or _posterior_for(loaded, any(given))
     found, reader = _judge(loaded, judge, out)
-    drawn = draw(loaded, codes, number, posterior=posterior or loaded.default_posterior, seed=seed, judge=reader)
+    drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=reader)
     verdict = share_right(drawn)
     if found and verdict:
         say(f"the judge {found} finds {verdict}")
     if out.suffix.lower() == ".h5":
         save_samples(out, drawn, loaded, judge=found, command=command_line())
     else:
-        sample_grid(drawn, info, sampled=not mean, accuracy=reader.accuracy if reader else None).save(out)
+        accuracy = reader.accuracy if reader else None
+        sample_grid(drawn, loaded.attributes, text=loaded.text, sampled=not mean, accuracy=accuracy).save(out)

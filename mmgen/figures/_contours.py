@@ -7,7 +7,7 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.draws import Descriptions
+from mmgen.figures.descriptions import Descriptions
 from mmgen.figures.latent_maps import Concept, Plane, aggregate_density, normalise, posterior_contours, share_outside
 from mmgen.notation import UNKNOWN
 
@@ -108,7 +108,7 @@ def _in_holes(found: list[Concept]) -> str:
     if not shares:
         return ""
     listed = "; ".join(f"{name} {np.mean(each):.0f} %" for name, each in shares.items())
-    return f" Outside the region that holds 95 % of the aggregate lies: {listed}."
+    return f" In holes, outside the smallest region that holds 95 % of the aggregate, lies: {listed}."
 
 
 def contours(session: Session, asked: Descriptions | None = None) -> list[Picture]:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageOps
 
 from mmgen.errors import UsageError
 from mmgen.figures._style import INK, MUTED, RULE, WRONG, rgb
@@ -23,6 +23,7 @@ __all__ = [
     "below",
     "enlarge",
     "frame_colour",
+    "framed",
     "paste",
     "sheet",
     "to_bytes",
@@ -140,6 +141,11 @@ def sheet(width: int, height: int, title: str, note: str) -> Sheet:
     )
 
 
+def framed(image: Image.Image) -> Grid:
+    """A drawing with a page's margin around it."""
+    return Grid(ImageOps.expand(image, MARGIN, "white"), [])
+
+
 def annotated(grid: Grid, title: str, note: str) -> Grid:
     """The same picture with a title above and a note below it, for a picture that stands alone."""
     inner = grid.image
@@ -153,9 +159,8 @@ def annotated(grid: Grid, title: str, note: str) -> Grid:
 
 def below(image: Image.Image, grid: Grid) -> Grid:
     """The grid under another image."""
-    canvas = Image.new("RGB", (max(image.width, grid.image.width), image.height + grid.image.height), "white")
-    canvas.paste(image, (MARGIN // 2, 0))
-    canvas.paste(grid.image, (0, image.height))
-    return Grid(
-        canvas, [(left, top + image.height, right, bottom + image.height) for left, top, right, bottom in grid.boxes]
-    )
+    shift = MARGIN + image.height
+    canvas = Image.new("RGB", (max(image.width + 2 * MARGIN, grid.image.width), shift + grid.image.height), "white")
+    canvas.paste(image, (MARGIN, MARGIN))
+    canvas.paste(grid.image, (0, shift))
+    return Grid(canvas, [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes])

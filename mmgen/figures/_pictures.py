@@ -12,10 +12,11 @@ from matplotlib.figure import Figure
 from mmgen.artifacts import Dataset, atomic_path
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._material import Group
-from mmgen.figures._page import SENTENCE_TILE, TILE, Grid, annotated
+from mmgen.figures._page import SENTENCE_TILE, TILE, Grid, annotated, framed
 from mmgen.figures._style import data_uri, figure_image
 from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
-from mmgen.figures.draws import Descriptions, Draws, check_judge, describe, differences, draw, nothing
+from mmgen.figures.descriptions import Descriptions, complete, nothing
+from mmgen.figures.draws import Draws, check_judge, differences, draw
 from mmgen.figures.grids import Panel, image_grid, image_table
 from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
 from mmgen.notation import UNKNOWN
@@ -70,7 +71,7 @@ class Picture:
             lines = "" if isinstance(self.drawn, Grid) else ", .pdf or .svg"
             raise UsageError(f"--output got {path}, expected a name ending in .png{lines}")
         if ending == ".png":
-            drawn = self.drawn if isinstance(self.drawn, Grid) else Grid(figure_image(self.drawn), [])
+            drawn = self.drawn if isinstance(self.drawn, Grid) else framed(figure_image(self.drawn))
             annotated(drawn, self.title, self.caption).save(path)
             return
         assert isinstance(self.drawn, Figure)
@@ -177,17 +178,17 @@ def _concepts(session: Session, count: int = 24) -> Descriptions:
             if text is not None and not spelled:
                 captions = np.unique(data.read_text(text.name, rows), axis=0)
                 tokens = captions[numpy_generator(session.seed, "captions").permutation(len(captions))[:count]]
-                return describe(model, tokens=tokens)
+                return complete(model, tokens=tokens)
             if info is None:
                 return session.concepts
-            return describe(model, choose_concepts(data.read_attributes(info.name, rows), count, session.seed))
+            return complete(model, choose_concepts(data.read_attributes(info.name, rows), count, session.seed))
     if info is None:
         return session.concepts
     sizes = [len(words) for words in info.values]
     generator = numpy_generator(session.seed, "vocabulary")
     most = min(_MOST_COMBINATIONS, int(np.prod(sizes, dtype=np.float64)), 4096)
     drawn = np.stack([generator.integers(0, size, most) for size in sizes], 1).astype(np.uint8)
-    return describe(model, choose_concepts(drawn, count, session.seed))
+    return complete(model, choose_concepts(drawn, count, session.seed))
 
 
 def _draw(session: Session, asked: Descriptions, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from PIL import Image, ImageFont
 
 __all__ = [
+    "DOTS",
     "FAINT",
     "INK",
     "MUTED",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 INK = "#1a1a1a"
+DOTS = 160
+"""Pixels per inch of drawings."""
 MUTED = "#5f6368"
 RULE = "#d4d7dc"
 FAINT = "#f4f5f7"
@@ -92,7 +95,7 @@ def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
     return axes
 
 
-def figure_image(figure: Figure, dots_per_inch: int = 160) -> Image.Image:
+def figure_image(figure: Figure, dots_per_inch: int = DOTS) -> Image.Image:
     """The figure as an RGB image."""
     figure.set_dpi(dots_per_inch)
     canvas = FigureCanvasAgg(figure)

@@ -9,115 +9,28 @@ import numpy as np
 
 from mmgen.artifacts import find_relatives, parent_of
 from mmgen.errors import UsageError
+from mmgen.figures.descriptions import Descriptions, complete
 from mmgen.notation import UNKNOWN
-from mmgen.queries import (
-    Vocabulary,
-    batch_of_captions,
-    batch_of_queries,
-    caption_of_codes,
-    codes_of_caption,
-    format_caption,
-    format_query,
-    format_values,
-)
+from mmgen.queries import Vocabulary
 
 if TYPE_CHECKING:
     import torch
 
-    from mmgen.batch import Batch
     from mmgen.classifier import Classifier
     from mmgen.loading import Loaded
 
 __all__ = [
-    "Descriptions",
     "Draws",
     "check_judge",
-    "describe",
     "differences",
     "draw",
     "find_judge",
     "judge_images",
     "judged_wrong",
-    "nothing",
 ]
 
 _CHUNK = 256
 """Images decoded at a time."""
-
-
-@dataclass(frozen=True)
-class Descriptions:
-    """What is asked for: attributes, captions, or both where the captions spell the attributes.
-
-    Attributes:
-        codes: uint8 [Q, A], 255 where nothing is said.
-        tokens: Word codes uint16 [Q, T]; None where there are no captions.
-    """
-
-    codes: np.ndarray
-    tokens: np.ndarray | None = None
-
-    def __len__(self) -> int:
-        return len(self.codes)
-
-    def __getitem__(self, rows: slice) -> "Descriptions":
-        return Descriptions(self.codes[rows], None if self.tokens is None else self.tokens[rows])
-
-    def batch(self, loaded: "Loaded", row: int, repeat: int = 1) -> "Batch":
-        """One description as often as wanted, as a condition of a model or an aggregate."""
-        from mmgen.batch import Batch
-
-        device = str(loaded.device)
-        name = loaded.attributes.name if loaded.attributes is not None else "attributes"
-        batch = batch_of_queries(np.repeat(self.codes[row][None], repeat, axis=0), name, device)
-        text = loaded.text
-        if self.tokens is None or text is None:
-            return batch
-        captions = batch_of_captions(np.repeat(self.tokens[row][None], repeat, axis=0), text.name, device)
-        return Batch({**batch.values, **captions.values}, {**batch.present, **captions.present})
-
-    def words(self, loaded: "Loaded") -> list[str]:
-        """Each description as a person would type it."""
-        text = loaded.text
-        if self.tokens is not None and text is not None:
-            return [format_caption(row, text) for row in self.tokens]
-        if loaded.attributes is None:
-            return ["nothing given"] * len(self)
-        return [format_query(row, loaded.attributes) for row in self.codes]
-
-    def values(self, loaded: "Loaded") -> list[str]:
-        """Each description as short as figures have it: a caption, or the values of the attributes alone."""
-        if self.tokens is not None or loaded.attributes is None:
-            return self.words(loaded)
-        return [format_values(row, loaded.attributes) for row in self.codes]
-
-
-def describe(loaded: "Loaded", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
-    """Descriptions for a model: captions say attributes, and whole attributes make captions, where words spell them.
-
-    Args:
-        loaded: The model that knows the words.
-        codes: uint8 [Q, A]; by default what the captions spell.
-        tokens: Word codes [Q, T]; by default what the codes spell, if they do.
-    """
-    text, info = loaded.text, loaded.attributes
-    spelled = text is not None and info is not None and bool(text.slots)
-    if codes is None:
-        assert tokens is not None
-        codes = np.full((len(tokens), len(info.names) if info is not None else 0), UNKNOWN, np.uint8)
-        if spelled and text is not None and info is not None:
-            codes = codes_of_caption(tokens, text, info)
-    elif tokens is None and spelled and text is not None and info is not None:
-        needed = [info.names.index(slot) for slot in text.slots]
-        if (codes[:, needed] != UNKNOWN).all():
-            tokens = caption_of_codes(codes, text, info)
-    return Descriptions(codes, tokens)
-
-
-def nothing(loaded: "Loaded") -> Descriptions:
-    """One description that says nothing."""
-    width = len(loaded.attributes.names) if loaded.attributes is not None else 0
-    return Descriptions(np.full((1, width), UNKNOWN, np.uint8))
 
 
 @dataclass(frozen=True)
@@ -252,7 +165,7 @@ def draw(
     from mmgen.seeding import torch_generator
 
     if not isinstance(asked, Descriptions):
-        asked = describe(loaded, asked)
+        asked = complete(loaded, asked)
     if count < 1 or not len(asked):
         raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
     if judge is not None:

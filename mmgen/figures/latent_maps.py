@@ -264,7 +264,7 @@ def _mean_outside(concepts: Sequence[Concept], title: str) -> str:
     """For a panel's title: the part of what it draws that lies where hardly any image does."""
     pairs = [(c.fitted[title] if title else c.true, c.aggregate) for c in concepts if not title or title in c.fitted]
     shares = [100 * share_outside(density, aggregate) for density, aggregate in pairs if aggregate is not None]
-    return f"{np.mean(shares):.0f} % outside the aggregate's 95 %" if shares else ""
+    return f"{np.mean(shares):.0f} % in holes of the aggregate" if shares else ""
 
 
 def posterior_contours(concepts: Sequence[Concept], plane: Plane) -> Figure:

@@ -13,12 +13,12 @@ import numpy as np
 
 from mmgen.artifacts import Dataset, require_kind
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.queries import Vocabulary
+from mmgen.queries import Vocabulary, format_caption
 
 if TYPE_CHECKING:
     from mmgen.loading import Loaded
 
-__all__ = ["attribute_probabilities", "images_of_dataset", "images_of_file", "reading"]
+__all__ = ["attribute_probabilities", "images_of_dataset", "images_of_file", "reading", "texts_of_images"]
 
 _CHUNK = 64
 _FILE_SUFFIXES = (".h5", ".hdf5")
@@ -125,6 +125,45 @@ def attribute_probabilities(loaded: "Loaded", images: np.ndarray, draws: int = 1
             z = posterior.sample(generator, (draws,))
             parts.append(loaded.model.mean(info.name, z).float().mean(0).cpu().numpy())
     return np.concatenate(parts)
+
+
+def texts_of_images(loaded: "Loaded", images: np.ndarray, draws: int = 3, seed: int = 0) -> list[list[str]]:
+    """What a model says of images: the likeliest words at the mean of q(z|x), then draws of z and words.
+
+    Args:
+        loaded: A model that generates text and infers z from images.
+        images: float32 [B, C, H, W] in [0, 1].
+        draws: Texts drawn for each image.
+        seed: Seed of the draws.
+
+    Returns:
+        For each image 1 + ``draws`` texts.
+
+    Raises:
+        UsageError: The model generates no text, or infers z from images and texts together only.
+    """
+    import torch
+
+    from mmgen.seeding import torch_generator
+
+    text, image = loaded.text, loaded.image
+    if text is None or image is None or text.name not in loaded.model.decoders:
+        raise UsageError(f"{loaded.path} generates no text, so it cannot put images into words; use a model of both")
+    if not loaded.model.answers((image.name,)):
+        raise UsageError(
+            f"{loaded.path} infers z from images and texts together, so it cannot put images alone into words; "
+            "use a model of q(z|x), such as one trained with --set 'objective.given=[\"image\"]'"
+        )
+    generator = torch_generator(seed, "captions of images", device=str(loaded.device))
+    found: list[list[str]] = []
+    with torch.inference_mode():
+        for start in range(0, len(images), _CHUNK):
+            posterior = loaded.encode(images[start : start + _CHUNK])
+            likeliest = loaded.model.sample(text.name, posterior.mean, greedy=True)
+            drawn = loaded.model.sample(text.name, posterior.sample(generator, (draws,)), generator)
+            tokens = torch.cat([likeliest[None], drawn]).transpose(0, 1).cpu().numpy()
+            found += [[format_caption(row, text) for row in each] for each in tokens]
+    return found
 
 
 def reading(probabilities: np.ndarray, info: Vocabulary) -> dict[str, dict[str, Any]]:

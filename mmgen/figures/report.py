@@ -3,11 +3,13 @@
 The page refers to nothing outside itself, runs no script, and shows whatever stands in a file as text.
 """
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import write_text_atomic
+from mmgen.figures import plots
 from mmgen.figures._context import about, context
 from mmgen.figures._maps import maps
 from mmgen.figures._material import gather
@@ -20,15 +22,62 @@ from mmgen.figures._pictures import (
     varied_words,
     without_words,
 )
+from mmgen.figures.plots._base import Wanted
 from mmgen.progress import Progress, Work
 
-__all__ = ["make_report", "render"]
+__all__ = ["Summary", "make_report", "render"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table that opens a report.
+
+    Attributes:
+        title: What it says.
+        columns: Headings; the first column holds words, the others numbers.
+        rows: Cells as they are to be shown, one for each column.
+        note: A sentence or two under it.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+def _speaks(session: Session) -> bool:
+    """Whether the model generates images and text."""
+    text = session.model.text
+    return text is not None and session.model.image is not None and text.name in session.model.model.decoders
+
+
+def _texts(session: Session) -> list[Picture]:
+    """What a model of images and text has to show; [] for others."""
+    if not _speaks(session):
+        return []
+    found = [plots.get("text-to-image")([session], Wanted())] if session.sources else []
+    if session.group.dataset is not None:
+        found.append(plots.get("reconstructions")([session], Wanted()))
+    return found
+
+
+def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
+    """How sure models are of their words: those of the same images and words as the first, with data at hand."""
+    speaking = [session for session in sessions if session.group.dataset is not None and _speaks(session)]
+    alike = [
+        session
+        for session in speaking
+        if (session.model.text, session.model.image) == (speaking[0].model.text, speaking[0].model.image)
+    ]
+    return [plots.get("word-uncertainty")(alike, Wanted())] if alike else []
+
 
 _STAGES: dict[str, Callable[[Session], list[Picture]]] = {
     "same_words": same_words,
     "varied_words": varied_words,
     "without_words": without_words,
     "abstraction": abstraction,
+    "texts": _texts,
     "maps": maps,
 }
 
@@ -44,7 +93,14 @@ def render(values: Mapping[str, Any]) -> str:
 
 
 def make_report(
-    paths: Iterable[Path], out: Path, *, title: str = "", seed: int = 0, device: str = "cpu", command: str = ""
+    paths: Iterable[Path],
+    out: Path,
+    *,
+    title: str = "",
+    seed: int = 0,
+    device: str = "cpu",
+    command: str = "",
+    summaries: Sequence[Summary] = (),
 ) -> Work[Path]:
     """A report as work to do: reads the files, draws the pictures, writes the page.
 
@@ -55,6 +111,7 @@ def make_report(
         seed: Seed of every choice and draw in its pictures.
         device: Where models run.
         command: The command that makes it, for its foot.
+        summaries: Tables to open the page with, such as a paper's numbers beside one's own.
 
     Raises:
         ArtifactError: A file cannot be read, or is nothing that a report shows.
@@ -66,10 +123,12 @@ def make_report(
 
     def generator() -> Generator[Progress, None, Path]:
         runs: list[dict[str, Any]] = []
+        sessions: list[Session] = []
         done = 0
         for group in material.groups:
             session = open_session(group, seed, device)
             material.notices += session.notices
+            sessions.append(session)
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
             for stage, drawn in _STAGES.items():
                 run[stage] = drawn(session)
@@ -78,7 +137,9 @@ def make_report(
                 done += 1
                 yield Progress(done)
             runs.append(run)
-        write_text_atomic(out, render(context(material, runs, heading, command, seed)))
+        values = context(material, runs, heading, command, seed)
+        values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries)}
+        write_text_atomic(out, render(values))
         yield Progress(total)
         return out
 

@@ -1,5 +1,6 @@
 """Draws as a picture or a samples file: what ``mmgen sample`` writes."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,17 @@ from mmgen.figures.comparison import FRAMES, POSTERIORS
 from mmgen.figures.draws import Draws, differences
 from mmgen.figures.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.hierarchy import share_right
-from mmgen.queries import Vocabulary, format_query
+from mmgen.figures.texts import spoken_tiles
+from mmgen.figures.tiles import TileRow, tile_table
+from mmgen.queries import TextVocabulary, Vocabulary, format_caption, format_query
 
 if TYPE_CHECKING:
     from mmgen.loading import Loaded
 
 __all__ = ["sample_grid", "save_samples"]
+
+_ACROSS = 6
+"""Images with texts in a row."""
 
 
 def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None) -> str:
@@ -32,22 +38,52 @@ def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None) -> str:
     return " ".join(parts)
 
 
+def _spoken_grid(
+    drawn: Draws,
+    words: Sequence[str],
+    text: TextVocabulary,
+    info: Vocabulary | None,
+    sampled: bool,
+    note: str,
+) -> Grid:
+    """Images with the texts drawn from the same z under them: a block of rows for each description."""
+    rows = []
+    title = words[0] if len(words) == 1 else ""
+    for row, label in enumerate(words):
+        tiles = spoken_tiles(drawn, row, text, info, sampled)
+        lines = [tiles[start : start + _ACROSS] for start in range(0, len(tiles), _ACROSS)]
+        rows += [TileRow("" if i or title else label, [line]) for i, line in enumerate(lines)]
+    said = "Under each image the text drawn from the same z; words other than the given ones are bold."
+    return tile_table(rows, title=title, note=f"{note} {said}")
+
+
 def sample_grid(
-    drawn: Draws, info: Vocabulary | None, *, sampled: bool = False, accuracy: dict[str, float] | None = None
+    drawn: Draws,
+    info: Vocabulary | None,
+    *,
+    text: TextVocabulary | None = None,
+    sampled: bool = False,
+    accuracy: dict[str, float] | None = None,
 ) -> Grid:
     """One description as a grid of images, several as a table with a row for each.
 
     Args:
         drawn: The images.
         info: The attributes' words; None for a model without attributes.
+        text: Vocabulary of captions; None for a model without text.
         sampled: Show draws from p(image|z) instead of its means.
         accuracy: The judge's own, in percent.
     """
     images = drawn.sampled if sampled else drawn.means
     what = "draws from p(image|z)" if sampled else "means of p(image|z)"
-    words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
+    if text is not None and drawn.asked_words is not None:
+        words = [format_caption(row, text) for row in drawn.asked_words]
+    else:
+        words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
     name = POSTERIORS.get(drawn.posterior, drawn.posterior)
     note = _note(drawn, what, accuracy)
+    if text is not None and drawn.words is not None:
+        return _spoken_grid(drawn, words, text, info, sampled, f"From {name}. {note}")
     if len(words) > 1:
         return image_table([Panel(name, images, drawn.wrong, share_right(drawn))], words, note=note)
     remarks = None
@@ -80,7 +116,7 @@ def save_samples(path: Path, drawn: Draws, loaded: "Loaded", *, judge: Path | No
     settings: dict[str, Any] = {
         "posterior": drawn.posterior,
         "number": each,
-        "given": [format_query(row, info) if info is not None else "" for row in drawn.asked],
+        "given": drawn.descriptions.words(loaded),
     }
     parents = [reference(loaded.path, loaded.header.kind, path)]
     if judge is not None and drawn.judged is not None:

@@ -1,19 +1,24 @@
 """What a file is, in words and as a sheet of its images."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mmgen.artifacts import Dataset, find_parent, read_header
 from mmgen.artifacts.header import KINDS
 from mmgen.errors import UsageError
+from mmgen.figures._page import SENTENCE_TILE, TILE
 from mmgen.figures.comparison import POSTERIORS, choose_concepts, judge_note
-from mmgen.figures.draws import differences, draw, judged_wrong
+from mmgen.figures.descriptions import Descriptions, complete, nothing
+from mmgen.figures.draws import differences, draw, judge_images, judged_wrong
 from mmgen.figures.grids import Grid, image_grid
 from mmgen.figures.lineage import lineage
-from mmgen.queries import format_values
+from mmgen.queries import format_caption, format_values
 from mmgen.seeding import numpy_generator
+
+if TYPE_CHECKING:
+    from mmgen.loading import Loaded
 
 __all__ = ["best_posterior", "contact_sheet", "contents", "describe"]
 
@@ -58,6 +63,10 @@ def contents(path: Path) -> dict[str, Any]:
                 "attributes": {
                     a.name: dict(zip(a.names, map(list, a.values), strict=True)) for a in data.attributes.values()
                 },
+                "texts": {
+                    t.name: {"words": list(t.vocabulary), "length": t.length, "spells": list(t.slots)}
+                    for t in data.texts.values()
+                },
                 "factors": {f.name: f"{f.meaning} [{f.unit}]" if f.unit else f.meaning for f in data.factors.values()},
                 "splits": {
                     scheme: {part: len(data.split(scheme, part)) for part in ("train", "val", "test")}
@@ -94,12 +103,16 @@ def _dataset_sheet(path: Path, count: int, seed: int) -> Grid:
             raise UsageError(f"{path} holds no images; a contact sheet needs some")
         rows = _some_rows(data, None, count, seed)
         captions = None
-        if data.attributes:
+        if data.texts:
+            text = next(iter(data.texts.values()))
+            captions = [format_caption(tokens, text) for tokens in data.read_text(text.name, rows)]
+        elif data.attributes:
             info = next(iter(data.attributes.values()))
             captions = [format_values(codes, info) for codes in data.read_attributes(info.name, rows)]
         return image_grid(
             _dataset_images(data, rows),
             captions=captions,
+            tile=SENTENCE_TILE if data.texts else TILE,
             title=path.name,
             note=f"{len(rows)} of {data.size:,} examples, drawn at random with seed {seed}.",
         )
@@ -125,8 +138,6 @@ def _samples_sheet(path: Path, count: int) -> Grid:
 
 def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
     """Held-out images, framed red where the judge misreads them."""
-    import torch
-
     from mmgen.classifier import load_classifier
 
     judge = load_classifier(path)
@@ -135,7 +146,7 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
         images = _dataset_images(data, rows)
         info = next(iter(data.attributes.values()))
         codes = data.read_attributes(info.name, rows)
-    seen = judge.predict(torch.from_numpy(images)).cpu().numpy()
+    seen = judge_images(judge, images, codes)
     wrong = judged_wrong(codes, seen)
     remarks = [differences(a, b, info) for a, b in zip(codes, seen, strict=True)]
     accuracy = ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items())
@@ -163,18 +174,39 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
 
     loaded = load(path)
     posterior = best_posterior(list(loaded.posteriors))
-    info = loaded.attributes
-    if info is None:
-        raise UsageError(f"{path} knows no attributes to draw by; draw from it with mmgen sample")
     with Dataset.open(loaded.dataset_path()) as data:
-        codes = choose_concepts(data.read_attributes(info.name), count, seed)
-    drawn = draw(loaded, codes, 1, posterior=posterior, seed=seed)
+        described = _described(loaded, data, posterior, count, seed)
+    if described is None:  # nothing is given: each image comes with the text of the same z, if there is any
+        drawn = draw(loaded, nothing(loaded), count, posterior=posterior, seed=seed)
+        captions = None
+        if drawn.words is not None and loaded.text is not None:
+            captions = [format_caption(tokens, loaded.text) for tokens in drawn.words[0]]
+        images, what = drawn.means[0], f"{count} images"
+        what += ", under each the text drawn with it" if captions else ""
+    else:
+        drawn = draw(loaded, described, 1, posterior=posterior, seed=seed)
+        images, captions = drawn.means[:, 0], described.values(loaded)
+        what = f"One image for each of {len(described)} descriptions"
     return image_grid(
-        drawn.means[:, 0],
-        captions=[format_values(row, info) for row in codes],
+        images,
+        captions=captions,
+        tile=SENTENCE_TILE if loaded.text is not None and captions else TILE,
         title=f"{path.name}: {POSTERIORS.get(posterior, posterior)}",
-        note=f"One image for each of {len(codes)} descriptions, seed {seed}. " + judge_note(None),
+        note=f"{what}, seed {seed}. " + judge_note(None),
     )
+
+
+def _described(loaded: "Loaded", data: Dataset, posterior: str, count: int, seed: int) -> Descriptions | None:
+    """Various descriptions that a posterior can be given; None where it is given nothing."""
+    nothing_given = loaded.aggregate is not None and loaded.aggregate.given == "nothing"
+    if nothing_given or (posterior == "prior" and not loaded.model.conditional_on):
+        return None
+    if loaded.given == "text" and loaded.text is not None:
+        tokens = np.unique(data.read_text(loaded.text.name, np.arange(min(data.size, 4096))), axis=0)
+        return complete(loaded, tokens=numpy_generator(seed, "captions").permutation(tokens)[:count])
+    if loaded.attributes is None:
+        return None
+    return complete(loaded, choose_concepts(data.read_attributes(loaded.attributes.name), count, seed))
 
 
 def contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:

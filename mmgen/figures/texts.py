@@ -8,9 +8,10 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
-from mmgen.figures.draws import check_judge, judge_images
+from mmgen.figures.draws import Draws, check_judge, differences, judge_images
+from mmgen.figures.tiles import Tile
 from mmgen.figures.words import Text
-from mmgen.queries import codes_of_caption, format_caption
+from mmgen.queries import TextVocabulary, Vocabulary, codes_of_caption
 from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
@@ -21,7 +22,18 @@ if TYPE_CHECKING:
     from mmgen.loading import Loaded
     from mmgen.models._settings import TextDescription
 
-__all__ = ["Examples", "Spoken", "Verdicts", "caption", "encode", "examples", "generated_text", "speak", "verdicts"]
+__all__ = [
+    "Examples",
+    "Spoken",
+    "Verdicts",
+    "caption",
+    "encode",
+    "examples",
+    "generated_text",
+    "speak",
+    "spoken_tiles",
+    "verdicts",
+]
 
 _CHUNK = 64
 
@@ -173,6 +185,30 @@ def verdicts(loaded: "Loaded", judge: "Classifier | None", spoken: Spoken) -> Ve
     return Verdicts(differs.any(1), remarks, (int((~differs).sum()), differs.size))
 
 
-def caption(loaded: "Loaded", tokens: np.ndarray) -> list[str]:
+def spoken_tiles(drawn: Draws, row: int, text: TextVocabulary, info: Vocabulary | None, sampled: bool) -> list[Tile]:
+    """Images drawn for one description with the texts that came with them; words that were not asked for stand out.
+
+    Args:
+        drawn: From a model that generates texts.
+        row: Which description.
+        text: The text that it generates.
+        info: The attributes' words, for what the judge sees instead.
+        sampled: Show draws from p(image|z) instead of its means.
+    """
+    assert drawn.words is not None
+    wanted = caption(drawn.asked_words[row], text) if drawn.asked_words is not None else []
+    tiles = []
+    for i, image in enumerate((drawn.sampled if sampled else drawn.means)[row]):
+        said = caption(drawn.words[row, i], text)
+        marked = [bool(wanted) and (place >= len(wanted) or wanted[place] != word) for place, word in enumerate(said)]
+        wrong, remark = False, ""
+        if drawn.judged is not None and drawn.wrong is not None and info is not None:
+            wrong = bool(drawn.wrong[row, i])
+            remark = differences(drawn.asked[row], drawn.judged[row, i], info)
+        tiles.append(Tile(image, said, marked, wrong, remark))
+    return tiles
+
+
+def caption(tokens: np.ndarray, text: TextVocabulary) -> list[str]:
     """The words of a text [T], one string for each."""
-    return format_caption(tokens, generated_text(loaded)).split()
+    return [text.vocabulary[int(code)] for code in tokens if code < len(text.vocabulary)]

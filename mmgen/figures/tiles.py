@@ -48,7 +48,7 @@ class TileRow:
 
     Attributes:
         label: Words to its left.
-        blocks: For each block its tiles; all rows have the same numbers of tiles in their blocks.
+        blocks: For each block its tiles; no row has more of them than the first.
     """
 
     label: str
@@ -102,7 +102,7 @@ def _draw_row(
     row.label.draw(draw, MARGIN, top + FRAME)
     boxes = []
     for block, columns in zip(row.tiles, lefts, strict=True):
-        for (tile, pixels, caption, remark), left in zip(block, columns, strict=True):
+        for (tile, pixels, caption, remark), left in zip(block, columns, strict=False):
             height, across = pixels.shape[:2]
             x, y = left + FRAME, top + FRAME + (row.image_height - height) // 2
             boxes.append((x, y, x + across, y + height))
@@ -144,8 +144,10 @@ def tile_table(
     shape = [len(block) for block in rows[0].blocks] if rows else []
     if not sum(shape):
         raise UsageError("got no images to show, expected at least one")
-    if any([len(block) for block in row.blocks] != shape for row in rows):
-        raise UsageError(f"got rows of different lengths, expected {shape} images in each")
+    for given in rows:
+        lengths = [len(block) for block in given.blocks]
+        if len(lengths) != len(shape) or any(n > most for n, most in zip(lengths, shape, strict=True)):
+            raise UsageError(f"got a row of {lengths} images, expected at most {shape}, as in the first row")
     first = next(tile for block in rows[0].blocks for tile in block)
     width = enlarge(to_bytes(first.image[None]), SENTENCE_TILE).shape[2] + 2 * FRAME
     width = max(width, _NARROWEST)

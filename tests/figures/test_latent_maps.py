@@ -134,6 +134,6 @@ def test_panels_say_how_much_lies_in_holes() -> None:
     figure = posterior_contours([Concept("big", true, right, {"q_agg": right})], plane)
     titles = [axes.get_title(loc="left") for axes in figure.axes]
     assert titles == [
-        "p(z|y): true posterior\n52 % outside the aggregate's 95 %",
-        "q_agg\n5 % outside the aggregate's 95 %",
+        "p(z|y): true posterior\n52 % in holes of the aggregate",
+        "q_agg\n5 % in holes of the aggregate",
     ]

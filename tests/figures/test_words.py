@@ -102,7 +102,7 @@ def test_tables_refuse_what_does_not_fit() -> None:
     tile = Tile(np.zeros((1, 8, 8)))
     with pytest.raises(UsageError, match="no images"):
         tile_table([])
-    with pytest.raises(UsageError, match=r"rows of different lengths, expected \[1\]"):
+    with pytest.raises(UsageError, match=r"a row of \[2\] images, expected at most \[1\]"):
         tile_table([TileRow("", [[tile]]), TileRow("", [[tile, tile]])])
     with pytest.raises(UsageError, match="without their vocabulary"):
         tile_table([TileRow("", [[Tile(np.zeros((1, 8, 8)), text=Text(np.zeros(1, int), np.ones((1, 2))))]])])

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.draws import Descriptions, describe
-from mmgen.queries import ANYTHING, parse_caption, parse_query
+from mmgen.figures.descriptions import Descriptions, parse
 
 if TYPE_CHECKING:
     from mmgen.models._settings import TextDescription
 
-__all__ = ["Plot", "Wanted", "asked", "dataset_of", "is_caption", "judged_note", "only"]
+__all__ = ["Plot", "Wanted", "asked", "dataset_of", "judged_note", "only"]
 
 
 @dataclass(frozen=True)
@@ -60,7 +57,7 @@ def asked(session: Session, wanted: Wanted, number: int) -> Descriptions:
     """The descriptions that were asked for in words, else ``number`` that differ.
 
     Raises:
-        UsageError: The model does not know the words, or captions and attributes are mixed.
+        UsageError: The model does not know the words, or nothing at all to describe.
     """
     model = session.model
     count = wanted.number or number
@@ -68,15 +65,7 @@ def asked(session: Session, wanted: Wanted, number: int) -> Descriptions:
         if not len(session.concepts):
             raise UsageError(f"{model.path} knows neither attributes nor text, so it draws for no description")
         return session.concepts[:count]
-    captions = [is_caption(text) and model.text is not None for text in wanted.given]
-    if any(captions) and not all(captions):
-        raise UsageError("got captions and attribute=value together; describe everything in the same way")
-    if all(captions) and model.text is not None:
-        tokens = [parse_caption(text, model.text, model.attributes) for text in wanted.given]
-        return describe(model, tokens=np.stack(tokens))
-    if model.attributes is None:
-        raise UsageError(f"{model.path} knows no attributes, so it cannot be given a description")
-    return describe(model, np.stack([parse_query(text, model.attributes) for text in wanted.given]))
+    return parse(model, wanted.given)
 
 
 def judged_note(session: Session, text: "TextDescription") -> str:
@@ -89,8 +78,3 @@ def judged_note(session: Session, text: "TextDescription") -> str:
     mean = judge.accuracy.get("mean")
     itself = f" (itself right on {mean:.1f} % of held-out words)" if mean is not None else ""
     return f"Red frame: the judge{itself}{knowing} reads at least one word differently from the text."
-
-
-def is_caption(text: str) -> bool:
-    """Whether a description reads like a caption rather than attribute=value."""
-    return "=" not in text and text.strip() not in ("", ANYTHING)

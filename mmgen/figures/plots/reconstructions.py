@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.draws import nothing
+from mmgen.figures.descriptions import nothing
 from mmgen.figures.plots._base import Wanted, dataset_of, judged_note, only
 from mmgen.figures.texts import Spoken, Verdicts, caption, encode, examples, generated_text, speak, verdicts
 from mmgen.figures.tiles import Tile, TileRow, tile_table
@@ -53,7 +53,7 @@ def reconstructions(sessions: Sequence[Session], wanted: Wanted) -> Picture:
         z = encode(model, shown).sample(torch_generator(seed, "reconstructions", part, device=device))
         spoken = speak(model, z, torch_generator(seed, "reconstructed words", part, device=device))
         pairs = zip(shown.images, shown.tokens, strict=True)
-        originals = [Tile(image, caption(model, tokens)) for image, tokens in pairs]
+        originals = [Tile(image, caption(tokens, text)) for image, tokens in pairs]
         rows.append(TileRow(f"{name.capitalize()} images and their texts", [originals]))
         rows.append(_row(f"The same, decoded from {through}", spoken, verdicts(model, session.judge, spoken)))
     for source in session.priors:

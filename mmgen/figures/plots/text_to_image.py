@@ -10,33 +10,15 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.comparison import judge_note
-from mmgen.figures.draws import Draws, differences, draw
+from mmgen.figures.draws import draw
 from mmgen.figures.hierarchy import share_right
 from mmgen.figures.plots._base import Wanted, asked, only
-from mmgen.figures.texts import caption, generated_text
-from mmgen.figures.tiles import Tile, TileRow, tile_table
+from mmgen.figures.texts import generated_text, spoken_tiles
+from mmgen.figures.tiles import TileRow, tile_table
 
 __all__ = ["text_to_image"]
 
 _ROWS = 6
-_IMAGES = 3
-
-
-def _tiles(session: Session, drawn: Draws, row: int) -> list[Tile]:
-    """Images of one description with the texts that came with them; words that were not asked for stand out."""
-    model = session.model
-    assert drawn.words is not None
-    wanted = caption(model, drawn.asked_words[row]) if drawn.asked_words is not None else []
-    tiles = []
-    for i, image in enumerate(drawn.means[row]):
-        said = caption(model, drawn.words[row, i])
-        marked = [bool(wanted) and (place >= len(wanted) or wanted[place] != word) for place, word in enumerate(said)]
-        wrong, remark = False, ""
-        if drawn.judged is not None and drawn.wrong is not None and model.attributes is not None:
-            wrong = bool(drawn.wrong[row, i])
-            remark = differences(drawn.asked[row], drawn.judged[row, i], model.attributes)
-        tiles.append(Tile(image, said, marked, wrong, remark))
-    return tiles
 
 
 def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
@@ -47,7 +29,7 @@ def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """
     session = only(sessions, "text-to-image")
     model = session.model
-    generated_text(model)
+    text = generated_text(model)
     sources = session.sources
     if not sources:
         raise UsageError(
@@ -55,12 +37,13 @@ def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
             f"{session.group.model} --given text, and name its file"
         )
     descriptions = asked(session, wanted, _ROWS)
+    images = {1: 6, 2: 3, 3: 3}.get(len(sources), 2)  # CK has three
     draws = [
-        draw(s.loaded, descriptions, _IMAGES, posterior=s.posterior, seed=session.seed, judge=session.judge)
+        draw(s.loaded, descriptions, images, posterior=s.posterior, seed=session.seed, judge=session.judge)
         for s in sources
     ]
     rows = [
-        TileRow(label, [_tiles(session, drawn, row) for drawn in draws])
+        TileRow(label, [spoken_tiles(drawn, row, text, model.attributes, False) for drawn in draws])
         for row, label in enumerate(descriptions.words(model))
     ]
     heads = [(source.name, share_right(drawn)) for source, drawn in zip(sources, draws, strict=True)]

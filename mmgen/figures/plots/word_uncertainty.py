@@ -11,9 +11,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mmgen.errors import UsageError
-from mmgen.figures._page import below
+from mmgen.figures._page import MARGIN, below
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures._style import category_colours, figure_image, new_figure, tidy
+from mmgen.figures._style import DOTS, category_colours, figure_image, new_figure, tidy
 from mmgen.figures.plots._base import Wanted, dataset_of
 from mmgen.figures.texts import Examples, Spoken, caption, encode, examples, generated_text, speak
 from mmgen.figures.tiles import Tile, TileRow, tile_table
@@ -48,21 +48,22 @@ def _decoded(session: Session, shown: Examples) -> Spoken:
     return speak(model, z, torch_generator(seed, "reconstructed words", "val", device=device))
 
 
-def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVocabulary) -> Figure:
+def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVocabulary, width: int) -> Figure:
     """Mean entropy of each word's distribution, a bar for each model.
 
     Args:
         names: The models.
         bits: Mean entropies [T] of each.
         info: The text.
+        width: Pixels across.
     """
-    figure = new_figure(10.5, 2.7)
+    figure = new_figure(width / DOTS, 2.7)
     axes = tidy(figure.add_subplot(), "Mean uncertainty of each word, given the words before it", "", "bits")
     places = np.arange(info.length)
-    width = 0.8 / len(names)
+    thick = 0.8 / len(names)
     for i, (name, each, colour) in enumerate(zip(names, bits, category_colours(len(names)), strict=True)):
-        at = places + (i - (len(names) - 1) / 2) * width
-        axes.bar(at, each, 0.92 * width, color=colour, label=f"{name}: {each.sum():.2f} bits a text")
+        at = places + (i - (len(names) - 1) / 2) * thick
+        axes.bar(at, each, 0.92 * thick, color=colour, label=f"{name}: {each.sum():.2f} bits a text")
     labels = [slot.replace("_", " ") for slot in info.slots] or [f"word {place + 1}" for place in places]
     axes.set_xticks(places, labels)
     axes.set_ylim(bottom=0)
@@ -96,12 +97,12 @@ def word_uncertainty(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     decoded = [_decoded(session, shown) for session in sessions]
     bits = [average_entropies(spoken.texts) for spoken in decoded]
     pairs = list(zip(shown.images, shown.tokens, strict=True))[:count]
-    rows = [TileRow("Validation images and their texts", [[Tile(x, caption(first.model, y)) for x, y in pairs]])]
+    rows = [TileRow("Validation images and their texts", [[Tile(x, caption(y, text)) for x, y in pairs]])]
     for name, spoken in zip(names, decoded, strict=True):
         tiles = [Tile(image, text=words) for image, words in zip(spoken.images, spoken.texts, strict=True)]
         rows.append(TileRow(f"Decoded from {name}", [tiles[:count]]))
     grid = tile_table(rows, info=text, attributes=first.model.attributes)
-    chart = figure_image(entropy_chart(names, bits, text))
+    chart = figure_image(entropy_chart(names, bits, text, max(960, grid.image.width - 2 * MARGIN)))
     note = (
         f"Entropies are means over {len(shown.images):,} validation images, one z and one text each; one bit is the "
         f"doubt between two equally likely words. {HISTOGRAM_NOTE} {vocabulary_note(text, first.model.attributes)} "
