@@ -33,6 +33,10 @@ class Strided(ImageNetwork):
     """Non-linearity (ReLU is 10 % faster than the others on CPUs)."""
     batch_norm: bool = True
     """Whether convolutions are followed by batch norm."""
+    normalise: bool = False
+    """Whether the encoder sees pixels of zero mean and unit variance (over the data). For pictures on a bright, even
+    ground: there the mean is many times the spread, batch norm's averages cannot follow it while weights still move
+    fast, and validation is far worse than training for it."""
 
     def _side(self, shape: tuple[int, int, int]) -> tuple[int, int]:
         step = self.patch * 2 ** (len(self.channels) - 1)
@@ -50,9 +54,11 @@ class Strided(ImageNetwork):
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
         height, width = self._side(shape)
         first = self.channels[0]
+        patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
             nn.PixelUnshuffle(self.patch),
-            nn.Conv2d(shape[0] * self.patch**2, first, 3, 1, 1, bias=not self.batch_norm),
+            *([nn.BatchNorm2d(patches, affine=False)] if self.normalise else []),
+            nn.Conv2d(patches, first, 3, 1, 1, bias=not self.batch_norm),
             *self._after(first),
         ]
         for before, after in pairwise(self.channels):
