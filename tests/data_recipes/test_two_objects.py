@@ -1,6 +1,8 @@
 """The dataset of two-objects: what is in its file, whatever the workers, and how it fails."""
 
 import json
+import sys
+import types
 from pathlib import Path
 
 import numpy as np
@@ -275,3 +277,24 @@ def test_keys_and_arrays_are_what_the_renderer_counts(dataset):
 
     scenes = draw_scenes(keys, 2, LOOKS, visible_pixels)
     assert np.array_equal(visible_pixels(scene_arrays(scenes, LOOKS, keys), 112)[:, 0], dataset.factor("visible_a"))
+
+
+def test_blender_gets_the_same_scenes(dataset, tmp_path, monkeypatch):
+    asked = []
+
+    def render(scenes, size, samples, python):
+        asked.append((scenes, size, samples, python))
+        return np.full((len(scenes["x"]), 3, size, size), 7, np.uint8)
+
+    module = types.ModuleType("data_recipes._clevr._blender")
+    module.render_with_blender = render
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    with make(tmp_path / "d.h5", number=20, renderer="blender", blender_python="/some/python") as made:
+        assert (made.read_image("image") == 7).all()
+        assert "/some/python" not in str(made.header.settings)
+        assert made.header.settings["renderer"] == "blender"
+        assert [(len(scenes["x"]), *rest) for scenes, *rest in asked] == [
+            (16, 16, 1, Path("/some/python")),
+            (4, 16, 1, Path("/some/python")),
+        ]
+        assert np.array_equal(asked[0][0]["x"][:, 1], dataset.factor("x_b")[:16].astype(np.float64))
