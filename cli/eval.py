@@ -22,7 +22,10 @@ def eval_command(
     metric: Annotated[
         list[str] | None,
         typer.Option(
-            "--metric", "-m", metavar="NAME", help="What to measure; repeatable; correctness and coverage by default."
+            "--metric",
+            "-m",
+            metavar="NAME",
+            help="What to measure; repeatable; correctness and coverage by default, correctness of q(z|text).",
         ),
     ] = None,
     posterior: Annotated[
@@ -60,6 +63,14 @@ def eval_command(
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Pictures of each query; exact coverage takes more where it must.")
     ] = 24,
+    queries: Annotated[
+        int,
+        typer.Option(
+            "--queries",
+            min=1,
+            help="Descriptions asked for, at most: a random choice where the part has more; of captions, examples.",
+        ),
+    ] = 1000,
     split: Annotated[
         str | None,
         typer.Option(
@@ -101,11 +112,12 @@ def eval_command(
     from mmgen.metrics import get
     from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate, find_judge
 
-    metrics = metric or ["correctness", "coverage"]
-    judged = any(get(name).judged for name in metrics)
+    for name in metric or []:
+        get(name)  # every name is checked before anything slow
     values: dict[str, Any] = {
         "protocol": protocol,
         "draws": draws,
+        "queries": queries,
         "samples": samples,
         "text_samples": text_samples,
         "number": number,
@@ -116,6 +128,8 @@ def eval_command(
     }
     validate(EvaluationSettings, values)  # before anything slow
     loaded = load(path, device)
+    metrics = metric or (["correctness"] if loaded.given == "text" else ["correctness", "coverage"])
+    judged = any(get(name).judged for name in metrics)
     settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
     found = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
     with Dataset.open(found) as data:
@@ -205,13 +219,20 @@ def _with_error(score: "Score") -> str:
     return _number(score.value) + (f" ± {_number(score.stderr)}" if score.stderr is not None else "")
 
 
+def _own_accuracy(score: "Score") -> float | None:
+    """The judge's accuracy on real images, counted as the score counts: with told words where they are part of it."""
+    accuracy = score.judge_accuracy or {}
+    with_told = score.protocol in ("paper", "generated-text") and "words" in accuracy
+    return accuracy.get("words" if with_told else "mean")
+
+
 def _judged_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
     biased = any("bias" in score.extra for score in scores)
     columns = ["posterior", "given", "protocol", "% ± standard error", "sd of 5 splits", "images", "queries", "judge %"]
     columns += ["bias left", "uncorrected"] if biased else []
     rows = []
     for score in scores:
-        accuracy = (score.judge_accuracy or {}).get("mean")
+        accuracy = _own_accuracy(score)
         row = [
             score.posterior,
             "" if score.given is None else str(score.given),

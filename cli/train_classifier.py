@@ -15,12 +15,32 @@ def train_classifier_command(
     data: InputPath,
     output: Output = None,
     network: Annotated[
-        str, typer.Option("--network", metavar="NAME", help="vedantam (VE's), small, or auto: small on a CPU.")
+        str,
+        typer.Option(
+            "--network",
+            metavar="NAME",
+            help="vedantam (VE's), small; of two objects cremer (CK's), attentive; or auto: by data and device.",
+        ),
     ] = "auto",
     split: Annotated[
         str | None,
         typer.Option("--split", metavar="SCHEME", show_default=False, help="Split to learn from; else the default."),
     ] = None,
+    told: Annotated[
+        str | None,
+        typer.Option(
+            "--told",
+            metavar="LIST",
+            show_default=False,
+            help="Attributes that it is told, not asked, or nothing; by default the relation of two objects.",
+        ),
+    ] = None,
+    augment: Annotated[
+        bool,
+        typer.Option(
+            "--augment/--no-augment", help="Reword and mirror descriptions of two objects, and move their pictures."
+        ),
+    ] = True,
     steps: Annotated[int | None, typer.Option("--steps", min=1, show_default=False, help="Optimiser steps.")] = None,
     minutes: Annotated[
         float | None, typer.Option("--minutes", min=0.01, show_default=False, help="Stop after this much training.")
@@ -41,7 +61,13 @@ def train_classifier_command(
     """Train a judge: a classifier that says which attributes a picture shows, with its own held-out accuracy."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import names
-    from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, train_classifier
+    from mmgen.classifier._training import (
+        ClassifierSettings,
+        default_training,
+        resolve_network,
+        resolve_told,
+        train_classifier,
+    )
     from mmgen.config import validate
     from mmgen.errors import UsageError
     from mmgen.registry import unknown_name
@@ -51,7 +77,9 @@ def train_classifier_command(
         raise UsageError("--resume and --overwrite exclude each other; give one of them")
     if network not in ("auto", *names()):
         raise UsageError(unknown_name("classifier network", network, ["auto", *names()]))
-    chosen = resolve_network(network, device)
+    with Dataset.open(path) as dataset:  # a file that is no dataset is reported before any work
+        tell = resolve_told(_list(told), dataset)
+    chosen = resolve_network(network, device, bool(tell))
     asked = {"steps": steps, "minutes": minutes, "batch": batch, "learning_rate": learning_rate}
     training = {
         **default_training(chosen),
@@ -61,15 +89,30 @@ def train_classifier_command(
         "seed": seed,
     }
     settings = validate(
-        ClassifierSettings, {"network": chosen, "split": split or "", "held_out": held_out, "training": training}
+        ClassifierSettings,
+        {
+            "network": chosen,
+            "told": tell,
+            "augment": augment,
+            "split": split or "",
+            "held_out": held_out,
+            "training": training,
+        },
     )
     out = output or Path(f"{path.stem}-judge.safetensors")
     mode = "require" if resume else "never" if overwrite else "auto"
-    with Dataset.open(path):
-        pass  # a file that is no dataset is reported before any work
     accuracy = follow(train_classifier(path, out, settings, command_line(), mode))
     counts = {name: f"{right:,} of {accuracy.images[name]:,}" for name, right in accuracy.correct.items()}
     rows = [(name, f"{value:.2f} %", counts.get(name, "")) for name, value in accuracy.percent.items()]
     table("Judge on images that it has not seen", ("attribute", "accuracy", "correct"), rows)
+    if tell:
+        say(f"It is told {', '.join(tell)}; 'words' counts that as right, as the papers' correctness does.")
     say(f"Judge ({chosen}) written to {out}")
     result(out)
+
+
+def _list(text: str | None) -> list[str] | None:
+    """Names with commas between; "nothing" is none of them."""
+    if text is None:
+        return None
+    return [] if text == "nothing" else [name for name in text.replace(" ", "").split(",") if name]

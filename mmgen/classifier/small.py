@@ -16,8 +16,8 @@ class Small(JudgeNetwork):
     """4x4 patches become channels, then convolutions 3x3 (the last two halve the side), then a head per attribute.
 
     About 4 million multiply-adds per 64x64 image, a thirtieth of VE's judge, and learns in far fewer examples thanks to
-    batch norm. Takes any canvas; sides that are no multiple of 4 are padded with zeros. What it is told comes as constant
-    planes of the image.
+    batch norm. Takes any canvas; sides that are no multiple of 4 are padded with zeros. What it is told comes as
+    constant planes of the image.
     """
 
     def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:

@@ -12,7 +12,7 @@ from mmgen.notation import UNKNOWN
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
 
-__all__ = ["agreement", "correctness_score"]
+__all__ = ["agreement", "correctness_scores"]
 
 
 def agreement(asked: NDArray[np.uint8], judged: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -34,15 +34,39 @@ def agreement(asked: NDArray[np.uint8], judged: NDArray[np.uint8]) -> NDArray[np
     return fraction
 
 
-def correctness_score(
+def correctness_scores(
     metric: str, evaluation: "Evaluation", posterior: str, queries: Queries, judged: NDArray[np.uint8]
+) -> list[Score]:
+    """Scores of judged pictures [Q, n, A] of ``queries``, in percent; standard errors are clustered by query.
+
+    One score; where the judge is told words, one for each protocol: ``paper`` over all words, the told ones among them
+    (CK 5.4; they always match), and ``exact`` over those that the judge says.
+    """
+    told = evaluation.told
+    if not told:
+        return [_score(metric, evaluation, posterior, queries, judged, "", ())]
+    return [
+        _score(metric, evaluation, posterior, queries, judged, "paper", ()),
+        _score(metric, evaluation, posterior, queries, judged, "exact", told),
+    ]
+
+
+def _score(
+    metric: str,
+    evaluation: "Evaluation",
+    posterior: str,
+    queries: Queries,
+    judged: NDArray[np.uint8],
+    protocol: str,
+    left_out: tuple[int, ...],
 ) -> Score:
-    """The score of judged pictures [Q, n, A] of ``queries``, in percent; its standard error is clustered by query."""
     seed = evaluation.settings.seed
-    mean = weighted_mean(100 * agreement(queries.codes, judged), queries.weights, seed)
+    codes = queries.codes.copy()
+    codes[:, left_out] = UNKNOWN
+    mean = weighted_mean(100 * agreement(codes, judged), queries.weights, seed)
     by_attribute = {}
     for index, name in enumerate(evaluation.info.names):
-        asked = queries.codes[:, index] != UNKNOWN
+        asked = codes[:, index] != UNKNOWN
         if asked.any():
             right = (judged[asked, :, index] == queries.codes[asked, None, index]).mean(1)
             by_attribute[name] = 100 * float(np.average(right, weights=queries.weights[asked]))
@@ -56,6 +80,7 @@ def correctness_score(
         n=judged.shape[0] * judged.shape[1],
         posterior=posterior,
         given=queries.given,
+        protocol=protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
         extra={

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from mmgen.batch import Batch
 from mmgen.metrics._queries import Queries
-from mmgen.queries import batch_of_queries
+from mmgen.notation import UNKNOWN
+from mmgen.queries import batch_of_queries, codes_of_caption
 from mmgen.seeding import torch_generator
 from mmgen.training.precision import autocast
 
@@ -87,12 +88,13 @@ class Draws:
         """Codes uint8 [Q, n, A] of new pictures."""
         loaded = self.loaded
         assert loaded.attributes is not None
-        condition = batch_of_queries(queries.codes, loaded.attributes.name).to(loaded.device)
+        condition = loaded.describe_codes(queries.codes)
+        told = torch.from_numpy(queries.codes)
         latents = loaded.latent_sampler(posterior)(condition, n, generator)  # [n, Q, D]
         verdicts = []
         for part in latents.split(max(1, _IMAGES // len(queries))):
             images = self.pictures(part, condition, generator)
-            codes = self.judge.predict(images.flatten(0, 1)).reshape(*part.shape[:2], -1)
+            codes = self.judge.predict(images.flatten(0, 1), told.repeat(len(part), 1)).reshape(*part.shape[:2], -1)
             verdicts.append(codes.transpose(0, 1).cpu())
             yield sum(codes.shape[1] for codes in verdicts) / n
         return torch.cat(verdicts, 1).numpy()
@@ -107,18 +109,45 @@ class Draws:
                 return loaded.model.sample(loaded.image.name, z, generator, seen)
             return loaded.model.mean(loaded.image.name, z, seen)
 
+    @property
+    def _words(self) -> str | None:
+        """The modality whose words can be compared with what the judge sees: text or attributes; None without one."""
+        loaded = self.loaded
+        if loaded.model.conditional_on:
+            return None
+        offered = [loaded.text if loaded.text is not None and loaded.text.slots else None, loaded.attributes]
+        return next((part.name for part in offered if part is not None and part.name in loaded.model.modalities), None)
+
+    @property
+    def says_words(self) -> bool:
+        """Whether the model generates words that the judge can be compared with."""
+        return self._words is not None
+
     @torch.inference_mode()
     def generated(self, posterior: str, n: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """Pictures and words of the same z: what the judge sees, and the words, both uint8 [n, A] (CK Table 2)."""
+        """Pictures and words of the same z: what the judge sees, and the words, both uint8 [n, A] (CK Table 2).
+
+        A judge that is told words is told the generated ones (CK 5.4); a word where none belongs is ``UNKNOWN``.
+        """
         loaded = self.loaded
         assert loaded.attributes is not None
-        unknown = np.full((1, len(loaded.attributes.names)), 255, np.uint8)
+        unknown = np.full((1, len(loaded.attributes.names)), UNKNOWN, np.uint8)
         nothing = batch_of_queries(unknown, loaded.attributes.name).to(loaded.device)
         generator = torch_generator(self.seed, "generated", posterior, device=str(loaded.device))
         latents = loaded.latent_sampler(posterior)(nothing, n, generator)  # [n, 1, D]
         seen, said = [], []
         for part in latents.split(_IMAGES):
-            seen.append(self.judge.predict(self.pictures(part, nothing, generator).flatten(0, 1)).cpu())
-            with autocast(loaded.device):
-                said.append(loaded.model.sample(loaded.attributes.name, part, generator).flatten(0, 1).cpu())
-        return torch.cat(seen).numpy(), torch.cat(said).to(torch.uint8).numpy()
+            pictures = self.pictures(part, nothing, generator).flatten(0, 1)
+            said.append(self._say(part, generator))
+            seen.append(self.judge.predict(pictures, torch.from_numpy(said[-1])).cpu().numpy())
+        return np.concatenate(seen), np.concatenate(said)
+
+    def _say(self, z: Tensor, generator: torch.Generator) -> NDArray[np.uint8]:
+        """Words of latents [n, 1, D] as attribute codes uint8 [n, A]."""
+        loaded, name = self.loaded, self._words
+        assert loaded.attributes is not None and name is not None
+        with autocast(loaded.device):
+            words = loaded.model.sample(name, z, generator).flatten(0, 1).cpu().numpy()
+        if loaded.text is not None and name == loaded.text.name:
+            return codes_of_caption(words, loaded.text, loaded.attributes)
+        return words.astype(np.uint8)

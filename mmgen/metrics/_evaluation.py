@@ -40,6 +40,9 @@ class EvaluationSettings(Settings):
     """Numbers of attributes to leave out of queries; None for 0, 1, 2, 3 as far as there are attributes."""
     draws: Count = 24
     """Pictures of each query, at least."""
+    queries: Count = 1000
+    """Descriptions asked for, at most, for each number of attributes left out: a random choice where there are more.
+    Of captions it is the number of examples whose captions are asked for."""
     samples: Count = 100
     """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100)."""
     text_samples: Count = 5000
@@ -128,7 +131,17 @@ class Evaluation:
         """Numbers of attributes to leave out."""
         if self.settings.dropped is not None:
             return self.settings.dropped
-        return tuple(range(min(4, len(self.info.names))))
+        return (0,) if self.needs_captions else tuple(range(min(4, len(self.info.names))))
+
+    @property
+    def told(self) -> tuple[int, ...]:
+        """Positions of the attributes that the judge is told, which no query leaves out."""
+        return tuple(index for index, name in enumerate(self.info.names) if name in self.judge.told)
+
+    @property
+    def needs_captions(self) -> bool:
+        """Whether a posterior that is asked reads whole captions, so that nothing can be left out of a query."""
+        return self.loaded.given == "text" and any(not self.ignores_text(name) for name in self.posteriors)
 
     @property
     def ids(self) -> dict[str, str]:
@@ -145,8 +158,31 @@ class Evaluation:
         return self.dataset.read_attributes(self.info.name, self.dataset.split(self.split, part))
 
     def queries(self, dropped: int) -> Queries:
-        """The concepts of the chosen part with ``dropped`` attributes left out."""
-        return queries(self._codes, dropped)
+        """The captions or concepts of the chosen part with ``dropped`` attributes left out."""
+        return queries(
+            self._codes,
+            dropped,
+            always_given=self.told,
+            most=self.settings.queries,
+            captions=self.loaded.text is not None,
+            seed=self.settings.seed,
+        )
+
+    def check_queries(self, what: str) -> None:
+        """Raise a UsageError where a posterior cannot be asked what ``what`` asks."""
+        text = self.loaded.text
+        if not self.needs_captions:
+            return
+        if any(self.dropped):
+            raise UsageError(
+                f"{what} asks for descriptions with attributes left out, and this q(z | text) reads whole captions; "
+                f"use --dropped 0, or fit one with: mmgen fit-aggregate {self.loaded.model_path} --given attributes"
+            )
+        if text is None or not text.slots:
+            raise UsageError(
+                f"{what} needs captions whose positions spell attributes that a judge knows, and those of "
+                f"{self.dataset.path} do not"
+            )
 
     @cached_property
     def _codes(self) -> NDArray[np.uint8]:

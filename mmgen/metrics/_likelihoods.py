@@ -28,7 +28,15 @@ from mmgen.training.precision import autocast
 if TYPE_CHECKING:
     from mmgen.loading import Loaded
 
-__all__ = ["Quantities", "image_log_likelihood", "image_terms", "proposal_of", "text_estimate", "under_prior"]
+__all__ = [
+    "Quantities",
+    "described_by",
+    "image_log_likelihood",
+    "image_terms",
+    "proposal_of",
+    "text_estimate",
+    "under_prior",
+]
 
 _CHUNK = 256
 
@@ -63,19 +71,26 @@ def proposal_of(loaded: "Loaded", points: Batch, precision: str = "auto") -> tup
     return DiagonalGaussian(torch.cat(means), torch.cat(log_sds)), given
 
 
+def described_by(loaded: "Loaded") -> str | None:
+    """The modality y of log p(y): the text that the model generates, else its attributes; None where it has neither."""
+    known = (part for part in (loaded.text, loaded.attributes) if part is not None)
+    return next((part.name for part in known if part.name in loaded.model.modalities), None)
+
+
 def image_terms(
     loaded: "Loaded", points: Batch, posteriors: tuple[str, ...], samples: int, seed: int, precision: str = "auto"
 ) -> Generator[float, None, dict[str, Tensor]]:
     """Every log density that likelihoods of images need, [K, N] float64 by name, from one pass through the decoders.
 
-    "image" and "attributes" are the decoders' log-likelihoods, "proposal" is log q, and each of ``posteriors``
-    (which may hold "prior") its log density given the point's text.
+    "image" and "words" are the decoders' log-likelihoods, "proposal" is log q, and each of ``posteriors`` (which may
+    hold "prior") its log density given the point's description.
     """
     model = loaded.model
     assert loaded.image is not None
     densities: dict[str, Density] = {"image": _decoded(loaded, loaded.image.name, precision)}
-    if loaded.attributes is not None and loaded.attributes.name in model.modalities and not model.conditional_on:
-        densities["attributes"] = _decoded(loaded, loaded.attributes.name, precision)
+    words = described_by(loaded)
+    if words in points.values and words is not None and not model.conditional_on:
+        densities["words"] = _decoded(loaded, words, precision)
     for posterior in posteriors:
         densities[posterior] = loaded.latent_log_prob(posterior)
     proposal, _ = proposal_of(loaded, points, precision)
@@ -91,9 +106,9 @@ def under_prior(terms: dict[str, Tensor], prior: str) -> Quantities:
     """
     ratio = terms[prior] - terms["proposal"]
     quantities = {"log p(x)": estimate(terms["image"] + ratio)}
-    if "attributes" in terms:
-        quantities["log p(x,y)"] = estimate(terms["image"] + terms["attributes"] + ratio)
-        quantities["log p(y) through q(z|x)"] = estimate(terms["attributes"] + ratio)
+    if "words" in terms:
+        quantities["log p(x,y)"] = estimate(terms["image"] + terms["words"] + ratio)
+        quantities["log p(y) through q(z|x)"] = estimate(terms["words"] + ratio)
     return quantities
 
 
@@ -102,17 +117,18 @@ def text_estimate(
 ) -> Generator[float, None, Estimate]:
     """log p(y) of the points' descriptions under ``prior``, each distinct description estimated once.
 
-    Proposals are an even mixture of the prior and, where the model has one, its own q(z | y).
+    Proposals are an even mixture of the prior and every q(z | y) that there is, the model's own or a fitted one.
+    Without any, q(z | x) of one image so described takes its place: the prior alone hardly ever says a long sentence.
     """
-    assert loaded.attributes is not None
-    name = loaded.attributes.name
-    described = points.select([name])
-    key = torch.where(described.present[name], described.values[name], -1)
-    distinct, back = torch.unique(key, dim=0, return_inverse=True)
-    queries = Batch({name: distinct.clamp_min(0)}, {name: distinct >= 0})
-    components = list(dict.fromkeys([prior, *(["text"] if "text" in loaded.posteriors else [])]))
+    name = described_by(loaded)
+    assert name is not None
+    queries, back = _distinct(points, name)
+    components = list(dict.fromkeys([prior, *_text_posteriors(loaded)]))
     draws = [loaded.latent_sampler(component) for component in components]
     densities = [loaded.latent_log_prob(component) for component in components]
+    if len(components) == 1:
+        draws.append(lambda batch, n, generator: proposal_of(loaded, batch, precision)[0].sample(generator, (n,)))
+        densities.append(lambda z, batch: proposal_of(loaded, batch, precision)[0].log_prob(z))
     likelihood = _decoded(loaded, name, precision)
     generator = torch_generator(seed, "importance text", prior, device=str(loaded.device))
     # 1 KiB covers the hidden layers of an attribute decoder and of a flow, per latent.
@@ -124,6 +140,23 @@ def text_estimate(
         parts.append(estimate(likelihood(z, part).double() + densities[0](z, part).double() - proposal))
         yield min(1.0, (start + width) / queries.size)
     return join(parts)[back]
+
+
+def _text_posteriors(loaded: "Loaded") -> list[str]:
+    """Every q(z | y) that there is: the model's own and the fitted one."""
+    fitted = [loaded.target] if loaded.target and loaded.given is not None else []
+    return [name for name in ["text", *fitted] if name in loaded.posteriors]
+
+
+def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
+    """One point for each distinct description, and for every point which of them has its own."""
+    present = points.present[name]
+    known = present if present.dim() > 1 else present[:, None]
+    key = torch.where(known, points.values[name], -1).cpu().numpy()
+    _, first, back = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    device = points.values[name].device
+    rows, inverse = (torch.from_numpy(found.reshape(-1)).to(device) for found in (first, back))
+    return points[rows], inverse
 
 
 @torch.inference_mode()

@@ -5,6 +5,7 @@ References:
     Sections 1 (abstract concepts) and 5.1 (standard deviation over 5 splits of the queries)
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -49,29 +50,52 @@ class Queries:
         return Queries(self.codes[rows], self.weights[rows], self.dropped)
 
 
-def queries(attributes: NDArray[np.uint8], dropped: int) -> Queries:
+def queries(
+    attributes: NDArray[np.uint8],
+    dropped: int,
+    *,
+    always_given: Collection[int] = (),
+    most: int | None = None,
+    captions: bool = False,
+    seed: int = 0,
+) -> Queries:
     """Every distinct fully known concept of ``attributes``, with every choice of ``dropped`` attributes left out.
 
     Args:
         attributes: uint8 [N, A] of one part of a split; examples with unknown attributes are no concepts.
-        dropped: 0 to A.
+        dropped: How many to leave out.
+        always_given: Positions of attributes that are never left out.
+        most: Take at most so many of them, at random; None for all.
+        captions: Take at most ``most`` examples and weigh a description by how many of them it has, as the data do;
+            else every concept weighs the same.
+        seed: Of the choice.
 
     Raises:
         UsageError: More attributes are to be dropped than there are, or there is no fully known concept.
     """
     count = attributes.shape[1]
-    if not 0 <= dropped <= count:
-        raise UsageError(f"dropped attributes got {dropped}, expected 0 to {count}")
-    concepts = np.unique(attributes[(attributes != UNKNOWN).all(1)], axis=0)
+    droppable = [position for position in range(count) if position not in always_given]
+    if not 0 <= dropped <= len(droppable):
+        raise UsageError(f"dropped attributes got {dropped}, expected 0 to {len(droppable)}")
+    concepts = attributes[(attributes != UNKNOWN).all(1)]
     if not len(concepts):
         raise UsageError("no example of this part of the split has all attributes known: there is nothing to ask for")
+    concepts = concepts[_some(len(concepts), most, seed, "examples")] if captions else np.unique(concepts, axis=0)
     parts = []
-    for choice in combinations(range(count), dropped):
+    for choice in combinations(droppable, dropped):
         partial = concepts.copy()
         partial[:, list(choice)] = UNKNOWN
         parts.append(partial)
     codes, counts = np.unique(np.concatenate(parts), axis=0, return_counts=True)
-    return Queries(codes, counts.astype(np.float64), dropped)
+    chosen = _some(len(codes), most, seed, "queries")
+    return Queries(codes[chosen], counts[chosen].astype(np.float64), dropped)
+
+
+def _some(count: int, most: int | None, seed: int, purpose: str) -> NDArray[np.int64]:
+    """Increasing positions of all of ``count`` things, or of ``most`` at random."""
+    if most is None or count <= most:
+        return np.arange(count)
+    return np.sort(numpy_generator(seed, "some", purpose).permutation(count)[:most])
 
 
 class Frequencies:

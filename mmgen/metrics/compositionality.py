@@ -12,7 +12,7 @@ import numpy as np
 
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._correctness import correctness_score
+from mmgen.metrics._correctness import correctness_scores
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -29,13 +29,12 @@ class Compositionality(Metric):
     rank = 3
 
     def check(self, evaluation: "Evaluation") -> None:
+        evaluation.check_queries("compositionality")
         trained_on = evaluation.loaded.settings.data.split
         held_out = evaluation.queries(0).codes
-        seen = np.unique(
-            evaluation.dataset.read_attributes(evaluation.info.name, evaluation.dataset.split(trained_on, "train")),
-            axis=0,
-        )
-        known = (held_out[:, None] == seen[None]).all(2).any(1)
+        rows = evaluation.dataset.split(trained_on, "train")
+        seen = {row.tobytes() for row in evaluation.dataset.read_attributes(evaluation.info.name, rows)}
+        known = np.array([row.tobytes() in seen for row in held_out])
         if known.any():
             raise UsageError(
                 f"compositionality got a model trained on split '{trained_on}', which has {int(known.sum())} of the "
@@ -46,4 +45,4 @@ class Compositionality(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         queries = evaluation.queries(0)
         codes = yield from evaluation.draws.judged(queries, posterior, evaluation.settings.draws)
-        return [correctness_score("compositionality", evaluation, posterior, queries, codes)]
+        return correctness_scores("compositionality", evaluation, posterior, queries, codes)

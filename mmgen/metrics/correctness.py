@@ -4,16 +4,18 @@ References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
     Section 3
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
-    Section 4.2
+    Sections 4.2 and 5.4
 """
 
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._correctness import correctness_score
+from mmgen.metrics._correctness import correctness_scores
+from mmgen.notation import UNKNOWN
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -29,8 +31,12 @@ class Correctness(Metric):
 
     .. math:: \frac{1}{|S|} \sum_{x \in S} \frac{1}{|O|} \sum_{k \in O} I(\hat y(x)_k = y_k) \quad \text{(VE Section 3)}
 
-    Densities that ignore the text (the prior, a learned q(z)) are also asked for pictures and words of the same z,
-    which should agree (CK Table 2): protocol ``generated-text``, nothing given.
+    Where captions spell the attributes, those of random examples are asked for, as often as they occur. Densities that
+    ignore the text (the prior, a learned q(z)) are also asked for pictures and words of the same z, which should agree
+    (CK Table 2): protocol ``generated-text``, nothing given.
+
+    A judge that is told words (CK 5.4: the relation) gives two scores each: over all words, the told ones among them,
+    as CK count (``paper``, ``generated-text``), and over the words that it says (``exact``, ``generated-text-exact``).
     """
 
     unit = "%"
@@ -38,26 +44,40 @@ class Correctness(Metric):
     judged = True
     rank = 2
 
+    def check(self, evaluation: "Evaluation") -> None:
+        evaluation.check_queries("correctness")
+
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         scores = []
-        dropped = [number for number in evaluation.dropped if number < len(evaluation.info.names)]
+        most = len(evaluation.info.names) - len(evaluation.told)
+        dropped = [number for number in evaluation.dropped if number < most]
         for done, number in enumerate(dropped):
             queries = evaluation.queries(number)
             judged = evaluation.draws.judged(queries, posterior, evaluation.settings.draws)
             codes = yield from relay(judged, done / len(dropped), 1 / len(dropped))
-            scores.append(correctness_score("correctness", evaluation, posterior, queries, codes))
-        model = evaluation.loaded.model
-        says_words = evaluation.info.name in model.modalities and not model.conditional_on
-        if evaluation.ignores_text(posterior) and says_words:
-            scores.append(_generated(evaluation, posterior))
+            scores += correctness_scores("correctness", evaluation, posterior, queries, codes)
+        if evaluation.ignores_text(posterior) and evaluation.draws.says_words:
+            seen, said = evaluation.draws.generated(posterior, _GENERATED)
+            everything = list(range(len(evaluation.info.names)))
+            scores.append(_generated(evaluation, posterior, seen, said, "generated-text", everything))
+            if evaluation.told:
+                said_only = [index for index in everything if index not in evaluation.told]
+                scores.append(_generated(evaluation, posterior, seen, said, "generated-text-exact", said_only))
         return scores
 
 
-def _generated(evaluation: "Evaluation", posterior: str) -> Score:
-    """Agreement of pictures with the words of the same z."""
-    seen, said = evaluation.draws.generated(posterior, _GENERATED)
-    right = 100.0 * (seen == said)
+def _generated(
+    evaluation: "Evaluation",
+    posterior: str,
+    seen: NDArray[np.uint8],
+    said: NDArray[np.uint8],
+    protocol: str,
+    columns: list[int],
+) -> Score:
+    """Agreement of pictures with the words of the same z, [n, A] each; UNKNOWN is never right."""
+    right = 100.0 * ((seen == said) & (said != UNKNOWN))[:, columns]
     of_image = right.mean(1)
+    names = [evaluation.info.names[index] for index in columns]
     return Score(
         metric="correctness",
         quantity="correctness",
@@ -68,8 +88,8 @@ def _generated(evaluation: "Evaluation", posterior: str) -> Score:
         n=len(of_image),
         posterior=posterior,
         given=0,
-        protocol="generated-text",
+        protocol=protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
-        extra={"by_attribute": dict(zip(evaluation.info.names, right.mean(0).tolist(), strict=True))},
+        extra={"by_attribute": dict(zip(names, right.mean(0).tolist(), strict=True))},
     )

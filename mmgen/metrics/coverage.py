@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
 from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
@@ -55,8 +56,16 @@ class Coverage(Metric):
     judged = True
     rank = 1
 
+    def check(self, evaluation: "Evaluation") -> None:
+        if evaluation.needs_captions:
+            raise UsageError(
+                "coverage asks for descriptions with attributes left out, and this q(z | text) reads whole captions; "
+                f"fit one with: mmgen fit-aggregate {evaluation.loaded.model_path} --given attributes"
+            )
+
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        dropped = [number for number in evaluation.dropped if number > 0]
+        most = len(evaluation.info.names) - len(evaluation.told)
+        dropped = [number for number in evaluation.dropped if 0 < number <= most]
         scores = []
         for done, number in enumerate(dropped):
             queries = evaluation.queries(number)

@@ -16,7 +16,7 @@ from mmgen.metrics._likelihoods import (
     text_estimate,
     under_prior,
 )
-from tests.metrics.toy import TEXT_SD, Gaussian, gaussian_points, loaded_gaussian, text_posterior
+from tests.metrics.toy import LEARNED, TEXT_SD, Gaussian, gaussian_points, loaded_gaussian, text_posterior
 
 POINTS = gaussian_points(40)
 X, Y = POINTS.values["image"], POINTS.values["attributes"][:, 0]
@@ -152,3 +152,55 @@ def test_of_images_alone_from_python() -> None:
     score = image_log_likelihood(loaded, X, samples=500, seed=0)
     assert score.value == pytest.approx(float(model.log_image(X).mean()), abs=0.1)
     assert score.n == len(score.extra["values"]) == 40
+
+
+def test_a_sentence_is_as_likely_as_the_attribute_that_it_spells() -> None:
+    """CK Eq. 6 and log p(x, y) with text against those with attributes: the same density under another name."""
+    found = []
+    for words in ("attributes", "text"):
+        model = Gaussian(widening=1.5, words=words)
+        parts = terms(model, samples=50)
+        text = finish(text_estimate(loaded_gaussian(model), POINTS, "prior", 200, seed=0))
+        found.append([parts["words"], estimate(parts["image"] + parts["text"] - parts["proposal"]).bound, text.value])
+    for of_attributes, of_text in zip(*found, strict=True):
+        torch.testing.assert_close(of_attributes, of_text)
+
+
+def test_likelihoods_under_a_learned_prior() -> None:
+    """CK Table 2: q(z) in place of p(z), where log p(x) and log p(y) have closed forms; CK's bounds are below them."""
+    model = Gaussian(widening=1.4, words="text")
+    loaded = loaded_gaussian(model, own_text=False)
+    parts = finish(image_terms(loaded, POINTS, ("prior", "aggregate"), 4000, seed=0))
+    for name, mean, covariance in (
+        ("prior", torch.zeros(2).double(), torch.eye(2).double()),
+        ("aggregate", LEARNED[0], LEARNED[1].square().diag()),
+    ):
+        under = under_prior(parts, name)
+        image, text = model.log_image(X, mean, covariance), model.log_text(Y, mean, covariance)
+        close(under["log p(x)"], image)
+        through = under["log p(y) through q(z|x)"]
+        for found, exact in ((under["log p(x)"], image), (through, text)):
+            noise = (found.log_variance / found.samples).sqrt()
+            assert (found.bound < exact + 4 * noise).all()
+        assert float(through.bound.mean()) < float(text.mean()) - 0.5  # q(z|x) covers little of p(z|y)
+        weighted = finish(text_estimate(loaded, POINTS, name, 4000, seed=0))
+        torch.testing.assert_close(weighted.value, text.double(), rtol=0, atol=0.06)
+
+
+def test_without_a_posterior_of_the_text_that_of_an_image_helps_the_prior() -> None:
+    """A sentence that the prior hardly ever says: few draws find it through an image that is described so."""
+    model = Gaussian(words="text")
+    model.slope = torch.tensor([0.0, 40.0], dtype=torch.float64)
+    rare = gaussian_points(1)
+    rare.values["image"][:] = 6.0 * model.weights[:, 1]  # z is near (0, 6)
+    rare.values["text"][:] = 1
+    loaded = loaded_gaussian(model, own_text=False)
+    loaded.latent_sampler = lambda name: lambda batch, n, generator: torch.full((n, 1, 2), -3.0).double()
+    found = finish(text_estimate(loaded, rare, "prior", 20, seed=0))
+    assert float(found.value) > -30  # from the prior's draws alone: log p(y|z) = -7,200
+
+
+def test_images_alone_have_a_likelihood_under_a_model_of_sentences() -> None:
+    loaded = loaded_gaussian(Gaussian(words="text"))
+    score = image_log_likelihood(loaded, X.float(), samples=20, seed=0)
+    assert (score.quantity, score.n) == ("log p(x)", 40)

@@ -16,6 +16,7 @@ from torch import Tensor
 from mmgen.artifacts import AttributesInfo, DatasetWriter
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.queries import batch_of_queries
 
 INFO = AttributesInfo("attributes", ("digit", "size"), (("0", "1", "2"), ("big", "small")))
 CPU = torch.device("cpu")
@@ -46,8 +47,9 @@ class Judge:
     """Reads the attributes off a picture without a mistake."""
 
     names, values, accuracy, content_id = INFO.names, INFO.values, {"digit": 100.0, "size": 100.0, "mean": 100.0}, "j"
+    told: tuple[str, ...] = ()
 
-    def predict(self, images: Tensor) -> Tensor:
+    def predict(self, images: Tensor, told: Tensor | None = None) -> Tensor:
         return (images.flatten(1) * 255 / 60).round().to(torch.uint8)
 
 
@@ -98,6 +100,9 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         settings=SimpleNamespace(data=SimpleNamespace(split=split)),
         image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
         attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
+        text=None,
+        given="attributes",
+        describe_codes=lambda codes: batch_of_queries(codes),
         aggregate=None,
         target=None,
         device=CPU,
@@ -111,17 +116,19 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
 class Gaussian:
     r"""p(z) = N(0, I) in two dimensions, x = W z + noise, p(y = 1 | z) = Phi(a z): all likelihoods have closed forms.
 
+    y is an attribute, or a sentence of one word.
+
     p(y) = 1/2; given x, z is Gaussian with mean m and covariance C, so p(y = 1 | x) = Phi(a m / sqrt(1 + a C a)).
     """
 
     latent_size, conditional_on = 2, ()
-    modalities = ("image", "attributes")
     noise = 0.5
     weights = torch.tensor([[1.0, 0.0], [1.0, 0.5], [0.0, -1.0]], dtype=torch.float64)
     slope = torch.tensor([1.5, -0.5], dtype=torch.float64)
 
-    def __init__(self, widening: float = 1.0, shift: float = 0.0) -> None:
-        self.widening, self.shift = widening, shift
+    def __init__(self, widening: float = 1.0, shift: float = 0.0, words: str = "attributes") -> None:
+        self.widening, self.shift, self.words = widening, shift, words
+        self.modalities = ("image", words)
 
     def answers(self, given: tuple[str, ...]) -> bool:
         return given == ("image",)
@@ -148,8 +155,8 @@ class Gaussian:
         if name == "image":
             residual = (batch.values["image"].double().flatten(1) - z @ self.weights.T) / self.noise
             return (-0.5 * residual.square() - math.log(self.noise) - 0.5 * math.log(2 * math.pi)).sum(-1)
-        sign = 2.0 * batch.values["attributes"][:, 0] - 1
-        return torch.special.log_ndtr(sign * (z @ self.slope)) * batch.present["attributes"][:, 0]
+        sign = 2.0 * batch.values[name][:, 0] - 1
+        return torch.special.log_ndtr(sign * (z @ self.slope)) * batch.present[name].reshape(batch.size)
 
     def log_image(self, x: Tensor, mean: Tensor | None = None, covariance: Tensor | None = None) -> Tensor:
         """log N(x; W mean, W covariance W' + noise^2 I), the image under a Gaussian z; p(z) by default."""
@@ -164,8 +171,15 @@ class Gaussian:
             (2.0 * y - 1) * (self.posterior_mean(x) @ a) / (1 + a @ self.covariance @ a).sqrt()
         )
 
+    def log_text(self, y: Tensor, mean: Tensor, covariance: Tensor) -> Tensor:
+        """log p(y) under z ~ N(mean, covariance)."""
+        a = self.slope
+        return torch.special.log_ndtr((2.0 * y - 1) * (a @ mean) / (1 + a @ covariance @ a).sqrt())
+
 
 TEXT_SD = 0.8
+LEARNED = torch.tensor([0.4, -0.7], dtype=torch.float64), torch.tensor([0.6, 1.3], dtype=torch.float64)
+"""Mean and standard deviations of a learned q(z)."""
 
 
 def text_posterior(batch: Batch) -> DiagonalGaussian:
@@ -175,20 +189,26 @@ def text_posterior(batch: Batch) -> DiagonalGaussian:
     return DiagonalGaussian(mean, torch.full_like(mean, math.log(TEXT_SD)))
 
 
-def loaded_gaussian(model: Gaussian) -> Any:
-    """A loaded ``Gaussian``."""
+def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
+    """A loaded ``Gaussian``, with or without a q(z | y) of its own."""
 
     def standard(batch: Batch) -> DiagonalGaussian:
         return DiagonalGaussian.standard(batch.size, 2, like=torch.zeros(1, dtype=torch.float64))
 
-    of = {"prior": standard, "text": text_posterior}
+    def learned(batch: Batch) -> DiagonalGaussian:
+        return DiagonalGaussian(*(part.expand(batch.size, 2) for part in (LEARNED[0], LEARNED[1].log())))
+
+    of = {"prior": standard, "text": text_posterior, "aggregate": learned}
     return SimpleNamespace(
         header=SimpleNamespace(kind="model", content_id="m"),
         model=model,
         image=SimpleNamespace(name="image", shape=(1, 1, 3), layout="bytes"),
         attributes=SimpleNamespace(name="attributes", names=("side",), values=(("left", "right"),)),
+        text=SimpleNamespace(name="text") if model.words == "text" else None,
         device=CPU,
-        posteriors=["prior", "text"],
+        posteriors=["prior", "text"] if own_text else ["prior"],
+        given=None,
+        target=None,
         encoder_given=("image",),
         latent_sampler=lambda name: lambda batch, n, generator: of[name](batch).sample(generator, (n,)),
         latent_log_prob=lambda name: lambda z, batch: of[name](batch).log_prob(z),
@@ -203,6 +223,6 @@ def gaussian_points(count: int, seed: int = 0) -> Batch:
     y = torch.rand(count, generator=generator).double() < torch.special.ndtr(z @ Gaussian.slope)
     everything = torch.ones(count, dtype=torch.bool)
     return Batch(
-        {"image": x[:, None, None], "attributes": y.long()[:, None]},
-        {"image": everything, "attributes": everything[:, None]},
+        {"image": x[:, None, None], "attributes": y.long()[:, None], "text": y.long()[:, None]},
+        {"image": everything, "attributes": everything[:, None], "text": everything},
     )
