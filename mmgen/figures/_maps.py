@@ -8,6 +8,7 @@ import numpy as np
 from mmgen.artifacts import Dataset
 from mmgen.figures._contours import contours
 from mmgen.figures._pictures import Picture, Session
+from mmgen.figures.descriptions import complete
 from mmgen.figures.latent_maps import Plane, latent_map
 
 if TYPE_CHECKING:
@@ -42,6 +43,25 @@ def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[s
     return [(name, list(info.values[a]), table[:, a, : sizes[a]]) for a, name in enumerate(info.names)]
 
 
+def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
+    """p(y|z) of the texts that the data have, where they are few: (title, texts, [M, V])."""
+    text, dataset = session.model.text, session.group.dataset
+    if text is None or text.name not in session.model.model.decoders or dataset is None:
+        return []
+    with Dataset.open(dataset) as data:
+        rows = data.split(session.model.settings.data.split, "train")[:_MOST_IMAGES]
+        tokens = np.unique(data.read_text(text.name, rows), axis=0)
+    if len(tokens) > _MOST_COLOURS:
+        return []
+    asked = complete(session.model, tokens=tokens)
+    likelihoods = [
+        session.model.model.log_likelihood(text.name, z[:, None], asked.batch(session.model, row))[:, 0].exp()
+        for row in range(len(tokens))
+    ]
+    table = np.stack([each.float().cpu().numpy() for each in likelihoods], -1)
+    return [("texts", asked.words(session.model), table)]
+
+
 def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str], np.ndarray]], int]:
     """The label of the training image that maps closest to each z (VE Fig. 7a), and how many images were searched."""
     info, image = session.model.attributes, session.model.image
@@ -51,7 +71,9 @@ def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str]
         rows = data.split(session.model.settings.data.split, "train")[:_MOST_IMAGES]
         pixels = data.read_image(image.name, rows).astype(np.float32) / data.images[image.name].scale
         codes = data.read_attributes(info.name, rows)
-    means = session.model.encode(pixels).mean.float().cpu().numpy()
+        text = session.model.text
+        tokens = data.read_text(text.name, rows) if text is not None else None
+    means = session.model.encode(pixels, codes, tokens).mean.float().cpu().numpy()
     closest = np.argmin(((z[:, None] - means[None]) ** 2).sum(-1), axis=1)
     found = []
     for a, name in enumerate(info.names):
@@ -71,11 +93,12 @@ def latent_maps(session: Session) -> list[Picture]:
     side = _TILES.cells
     images = images.reshape(side, side, *images.shape[1:])
     info = session.model.attributes
+    coloured, how = _by_text(session, z), "coloured by p(y|z)"
     if info is not None and info.name in model.decoders:
-        coloured, how = _by_attribute(session, z), "coloured by p(y|z)"
-    else:
+        coloured = _by_attribute(session, z)
+    elif not coloured:
         coloured, searched = _nearest(session, z.cpu().numpy())
-        how = f"coloured by the nearest of {searched:,} training images, since the model has no p(y|z)"
+        how = f"coloured by the nearest of {searched:,} training images, since the model has no p(y|z) of few values"
     return [
         Picture(
             f"Latent map: {title}",

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["sample_grid", "save_samples"]
 
 _ACROSS = 6
-"""Images with texts in a row."""
+"""Images with texts in a row at most; fewer where all rows are full then."""
 
 
 def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None) -> str:
@@ -49,9 +49,11 @@ def _spoken_grid(
     """Images with the texts drawn from the same z under them: a block of rows for each description."""
     rows = []
     title = words[0] if len(words) == 1 else ""
+    count = drawn.means.shape[1]
+    across = next((n for n in range(_ACROSS, 3, -1) if count % n == 0), _ACROSS)
     for row, label in enumerate(words):
         tiles = spoken_tiles(drawn, row, text, info, sampled)
-        lines = [tiles[start : start + _ACROSS] for start in range(0, len(tiles), _ACROSS)]
+        lines = [tiles[start : start + across] for start in range(0, len(tiles), across)]
         rows += [TileRow("" if i or title else label, [line]) for i, line in enumerate(lines)]
     said = "Under each image the text drawn from the same z; words other than the given ones are bold."
     return tile_table(rows, title=title, note=f"{note} {said}")

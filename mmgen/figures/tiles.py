@@ -176,7 +176,7 @@ def tile_table(
         sub.draw(draw, columns[0], page.top + max(other.height for other, _ in titles))
     boxes, top = [], page.top + head_height
     for number, row in enumerate(measured):
-        if number:
+        if number and row.label.lines:  # rows without a label belong to the one above
             middle = top - 3 * GAP // 2
             draw.line((MARGIN, middle, page.canvas.width - MARGIN, middle), fill=RULE)
         boxes += _draw_row(page.canvas, row, lefts, top, width)

@@ -1,0 +1,280 @@
+"""Figures by name over a toy dataset of images and captions, and what they say; verdicts on generated texts."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, TextInfo, read_header, reference
+from mmgen.artifacts.samples import read_samples
+from mmgen.errors import UsageError
+from mmgen.figures import _contours, _maps, plots
+from mmgen.figures._page import FRAME, Grid
+from mmgen.figures._style import WRONG, rgb
+from mmgen.figures.descriptions import complete, parse
+from mmgen.figures.draws import draw
+from mmgen.figures.latent_maps import Plane
+from mmgen.figures.plots.word_uncertainty import entropy_chart
+from mmgen.figures.plotting import draw_plot
+from mmgen.figures.recognise import texts_of_images
+from mmgen.figures.report import Summary, make_report
+from mmgen.figures.sampling import sample_grid, save_samples
+from mmgen.figures.show import contact_sheet, contents
+from mmgen.figures.texts import Spoken, verdicts
+from mmgen.loading import load
+
+WORDS = (("small", "large"), ("red", "blue"), ("left", "right"))
+NAMES = ("size", "colour", "relation")
+VOCABULARY = tuple(word for words in WORDS for word in words)
+INFO = AttributesInfo("attributes", NAMES, WORDS)
+TEXT = TextInfo("text", VOCABULARY, 3, NAMES)
+
+
+def _dataset(path: Path) -> None:
+    """120 images of 16 x 16: colour lights a channel, size how much of it, the side is the relation."""
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 2, (120, 3)).astype(np.uint8)
+    images = generator.integers(40, 60, (120, 3, 16, 16)).astype(np.uint8)
+    for image, (size, colour, side) in zip(images, codes, strict=True):
+        image[2 * colour, 4 : 8 + 6 * size, 8 * side : 8 * side + 8] = 220
+    tokens = (codes + np.array([0, 2, 4], np.uint8)).astype(np.uint16)
+    with DatasetWriter(path, size=120, settings={"recipe": "toy"}, seed=0, command="mmgen make-data toy") as writer:
+        writer.add_image("image", shape=(3, 16, 16), layout="bytes")
+        writer.add_attributes("attributes", dict(zip(NAMES, map(list, WORDS), strict=True)))
+        writer.add_text("text", list(VOCABULARY), 3, list(NAMES))
+        writer.write(0, images={"image": images}, attributes={"attributes": codes}, texts={"text": tokens})
+        writer.add_splits("iid", train=np.arange(80), val=np.arange(80, 100), test=np.arange(100, 120))
+
+
+def _train(dataset: Path, out: Path, given: list[str]) -> None:
+    from mmgen.artifacts import Dataset
+    from mmgen.training.model_run import complete_settings, train_model
+
+    values = {
+        "model": {
+            "latent_size": 2,
+            "hidden": 8,
+            "image_network": {"name": "strided", "channels": [4, 4]},
+            "text_network": {"embedding": 4, "hidden": 8, "head": 8},
+        },
+        "objective": {"name": "elbo", "modalities": ["image", "text"], "given": given, "image_weight": 0.1},
+        "training": {"steps": 3, "batch": 16, "log_every": 1, "validate_every": 2, "device": "cpu"},
+    }
+    with Dataset.open(dataset) as data:
+        settings = complete_settings(values, data)
+    train_model(dataset, settings, out, f"mmgen train {dataset.name} -o {out.name}").run()
+
+
+def _fit(model: Path, dataset: Path, target: str, given: str = "text") -> None:
+    from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
+    from mmgen.training.model_run import load_model
+
+    values = {
+        "aggregate": {"target": target, "given": given, "family": {"name": "gaussian"}},
+        "training": {"steps": 2, "batch": 16, "log_every": 1, "device": "cpu"},
+    }
+    settings = complete_fit_settings(values, load_model(model)[1])
+    out = model.with_name(f"{target if given == 'text' else 'prior'}.safetensors")
+    for work in fit_aggregate(model, dataset, settings, out, model.with_name("latents.h5"), f"mmgen fit {target}"):
+        work.run()
+
+
+def _judge(dataset: Path, out: Path) -> None:
+    from mmgen.classifier._files import build_classifier, save_classifier
+
+    judge = build_classifier("small", (3, 16, 16), NAMES, WORDS, ("relation",))
+    save_classifier(
+        out, judge, judge.network.state_dict(), settings={}, seed=0, parents=(reference(dataset, "dataset", out),),
+        facts={"held_out_accuracy": {"size": 90.0, "colour": 92.0, "mean": 91.0}}, command="",
+    )  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few cells are enough to see that a figure is right."""
+    monkeypatch.setattr(_contours, "_CELLS", 40)
+    monkeypatch.setattr(_maps, "_TILES", Plane(cells=6))
+
+
+@pytest.fixture(scope="module")
+def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data.h5, judge, marginal (q(z|x)) with its fits true, aggregate and prior, and joint (q(z|x,y))."""
+    folder = tmp_path_factory.mktemp("toy")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    _dataset(folder / "data.h5")
+    _judge(folder / "data.h5", folder / "judge.safetensors")
+    _train(folder / "data.h5", folder / "marginal.safetensors", ["image"])
+    _train(folder / "data.h5", folder / "joint.safetensors", ["image", "text"])
+    for target, given in (("true", "text"), ("aggregate", "text"), ("aggregate", "nothing")):
+        _fit(folder / "marginal.safetensors", folder / "data.h5", target, given)
+    torch.set_num_threads(threads)
+    return folder
+
+
+def _fitted(folder: Path) -> list[Path]:
+    return [folder / f"{name}.safetensors" for name in ("true", "aggregate", "prior")]
+
+
+def test_contours_have_a_panel_for_the_truth_and_each_fit(toy: Path, tmp_path: Path) -> None:
+    picture, _ = draw_plot("contours", _fitted(toy))
+    titles = [axes.get_title(loc="left") for axes in picture.drawn.axes]  # type: ignore[union-attr]
+    assert [title.split(":")[0] for title in titles] == ["p(z|y)", "q_true(z|y)", "q_agg(z|y)"]
+    assert all("% in holes of the aggregate" in title for title in titles)
+    assert "training images with these words" in picture.caption
+    given, _ = draw_plot("contours", _fitted(toy), given=["small red left", "large blue right"])
+    words = [text.get_text() for text in given.drawn.legends[0].get_texts()]  # type: ignore[union-attr]
+    assert words[:2] == ["small red left", "large blue right"]
+    for ending in ("png", "svg", "pdf"):
+        given.save(tmp_path / f"c.{ending}")
+        assert (tmp_path / f"c.{ending}").stat().st_size > 1000
+    with pytest.raises(UsageError, match=r"expected a name ending in \.png, \.pdf or \.svg"):
+        given.save(tmp_path / "c.gif")
+
+
+def test_reconstructions_show_both_parts_and_every_prior(toy: Path, tmp_path: Path) -> None:
+    picture, _ = draw_plot("reconstructions", _fitted(toy), number=4)
+    assert isinstance(picture.drawn, Grid)
+    # Training and validation, each as they are and decoded, then p(z) and the learned q(z).
+    assert len(picture.drawn.boxes) == 4 * 6
+    assert (
+        "Red frame: the judge (itself right on 91.0 % of held-out words), told the generated relation"
+        in picture.caption
+    )
+    assert "small, large | red, blue | left, right" in picture.caption
+    picture.save(tmp_path / "r.png")
+    with pytest.raises(UsageError, match=r"expected a name ending in \.png"):
+        picture.save(tmp_path / "r.svg")
+
+
+def test_text_to_image_has_a_block_for_each_posterior(toy: Path) -> None:
+    picture, _ = draw_plot("text-to-image", _fitted(toy), given=["large red left"])
+    assert isinstance(picture.drawn, Grid)
+    assert len(picture.drawn.boxes) == 2 * 3
+    assert "It is told the relation." in picture.caption
+    pixels = np.asarray(picture.drawn.image)
+    model = load(toy / "aggregate.safetensors")
+    from mmgen.classifier import load_classifier
+
+    judge = load_classifier(toy / "judge.safetensors", "cpu")
+    asked = parse(model, ["large red left"])
+    drawn = draw(model, asked, 3, posterior="aggregate", judge=judge)
+    assert drawn.wrong is not None and drawn.told == (2,) and drawn.right[1] == 3 * 2  # the told word is not scored
+    frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in picture.drawn.boxes[3:]]
+    assert frames == drawn.wrong[0].tolist()
+
+
+def test_word_uncertainty_compares_models(toy: Path) -> None:
+    files = [toy / "marginal.safetensors", toy / "joint.safetensors"]
+    picture, _ = draw_plot("word-uncertainty", files, number=3)
+    assert isinstance(picture.drawn, Grid)
+    assert len(picture.drawn.boxes) == 3 * 3
+    assert "means over 20 validation images" in picture.caption
+    figure = entropy_chart(["a", "b"], [np.array([1.0, 0.5, 0.25]), np.zeros(3)], TEXT, 960)
+    axes = figure.axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == list(NAMES)
+    assert [bar.get_height() for bar in axes.patches] == [1.0, 0.5, 0.25, 0, 0, 0]  # type: ignore[attr-defined]
+    assert axes.get_legend().get_texts()[0].get_text() == "a: 1.75 bits a text"  # type: ignore[union-attr]
+
+
+def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown figure 'contour': did you mean 'contours'\?"):
+        draw_plot("contour", _fitted(toy))
+    with pytest.raises(UsageError, match=r"contours shows one model .* got marginal\.safetensors, joint\."):
+        draw_plot("contours", [toy / "marginal.safetensors", toy / "joint.safetensors"])
+    with pytest.raises(UsageError, match=r"nothing draws z for a text of .*fit-aggregate"):
+        draw_plot("text-to-image", [toy / "marginal.safetensors"])
+    with pytest.raises(UsageError, match="does not generate images and text"):
+        draw_plot("reconstructions", [world / "flat.safetensors"])
+    with pytest.raises(UsageError, match="has 3 latent dimensions, expected 2"):
+        draw_plot("contours", [world / "telbo.safetensors"])
+    with pytest.raises(UsageError, match="has 3 latent dimensions, expected 2"):
+        draw_plot("latent-map", [world / "telbo.safetensors"])
+    with pytest.raises(UsageError, match="given attributes of which some are unknown"):
+        draw_plot("hierarchy", _fitted(toy))
+    with pytest.raises(UsageError, match="got none; name a model"):
+        draw_plot("hierarchy", [toy / "judge.safetensors"])
+
+
+@pytest.mark.parametrize("name", ["contours", "latent-map", "hierarchy"])
+def test_figures_of_attributes(world: Path, name: str) -> None:
+    picture, _ = draw_plot(name, [world / "flat-true.safetensors"])
+    assert picture.width > 100 and picture.caption
+
+
+def test_every_figure_says_what_it_is() -> None:
+    assert {"contours", "reconstructions", "text-to-image", "word-uncertainty"} <= set(plots.names())
+    assert all("Fig." in plots.describe(name) for name in plots.names())
+
+
+def test_a_report_has_texts_and_opens_with_summaries(toy: Path, tmp_path: Path) -> None:
+    table = Summary("Table 1", ["", "paper", "ours"], [["q_true", "72.75", "<70>"]], "Validation.")
+    files = [*_fitted(toy), toy / "joint.safetensors"]
+    page = make_report(files, tmp_path / "r.html", summaries=[table]).run().read_text()
+    assert '<section id="summary">' in page and "<td>72.75</td><td>&lt;70&gt;</td>" in page
+    assert page.count("From text to images and texts") == 2  # caption and alternative text of one picture
+    assert page.count("Reconstructions and prior samples") == 4
+    assert page.count("How sure the models are of each word") == 2
+    assert "Latent map: texts" in page  # eight texts have colours of their own
+    assert "No model that draws from descriptions" in page  # a sentence cannot be made more abstract
+
+
+def test_samples_of_captions(toy: Path, tmp_path: Path) -> None:
+    model = load(toy / "aggregate.safetensors")
+    asked = parse(model, ["large red left", "small blue right"])
+    assert asked.codes.tolist() == [[1, 0, 0], [0, 1, 1]]
+    assert complete(model, asked.codes).tokens.tolist() == asked.tokens.tolist()  # type: ignore[union-attr]
+    drawn = draw(model, asked, 5, posterior="aggregate")
+    assert drawn.words is not None and drawn.words.shape == (2, 5, 3)
+    assert len(sample_grid(drawn, model.attributes, text=model.text).boxes) == 10
+    save_samples(tmp_path / "s.h5", drawn, model)
+    assert read_samples(tmp_path / "s.h5").header.settings["given"] == ["large red left", "small blue right"]
+    assert len(contact_sheet(tmp_path / "s.h5", count=4).boxes) == 4
+    with pytest.raises(UsageError, match="captions and attribute=value together"):
+        parse(model, ["large red left", "size=small"])
+
+
+def test_sheets_and_contents_of_captions(toy: Path) -> None:
+    assert contents(toy / "data.h5")["texts"]["text"] == {
+        "words": list(VOCABULARY), "length": 3, "spells": list(NAMES),
+    }  # fmt: skip
+    for name in ("data.h5", "aggregate.safetensors", "prior.safetensors", "marginal.safetensors"):
+        assert len(contact_sheet(toy / name, count=6).boxes) == 6
+
+
+def test_images_in_words(toy: Path) -> None:
+    images = np.random.default_rng(0).random((2, 3, 16, 16)).astype(np.float32)
+    texts = texts_of_images(load(toy / "marginal.safetensors"), images, draws=4)
+    assert [len(each) for each in texts] == [5, 5]
+    assert all(set(text.split()) <= set(VOCABULARY) for each in texts for text in each)
+    with pytest.raises(UsageError, match="infers z from images and texts together"):
+        texts_of_images(load(toy / "joint.safetensors"), images)
+    assert read_header(toy / "joint.safetensors").kind == "model"
+
+
+class TellingJudge:
+    """Reads size off the first channel and colour off the second, and answers the relation that it was told."""
+
+    names, values, told = NAMES, WORDS, ("relation",)
+    device = torch.device("cpu")
+
+    def predict(self, images: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+        return torch.stack([images[:, 0, 0, 0].round(), images[:, 1, 0, 0].round(), told[:, 2]], 1).to(torch.uint8)
+
+
+def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
+    image = ImageInfo("image", (3, 2, 2), "bytes")
+    model = SimpleNamespace(decoders={"text": None})
+    loaded = SimpleNamespace(text=TEXT, attributes=INFO, image=image, model=model, device=torch.device("cpu"))
+    images = np.zeros((4, 3, 2, 2), np.float32)
+    images[0, 0] = images[2, 0] = 1  # large red; small red; large red; small red
+    # "large red left", "small blue right", "small red left", "red red left": the last has a word in a wrong place.
+    tokens = np.array([[1, 2, 4], [0, 3, 5], [0, 2, 4], [2, 2, 4]])
+    spoken = Spoken(images, tokens, np.zeros((4, 3, 7), np.float32))
+    found = verdicts(loaded, TellingJudge(), spoken)  # type: ignore[arg-type]
+    assert found.wrong.tolist() == [False, True, True, True]
+    assert found.remarks == ["", "judge: red", "judge: large", "judge: small"]
+    assert found.right == (2 + 1 + 1 + 1, 8)  # the relation is told, so eight words of twelve are compared
+    assert verdicts(loaded, None, spoken).right == (0, 0)  # type: ignore[arg-type]
