@@ -1,5 +1,6 @@
 """Figures by name over a toy dataset of images and captions, and what they say; verdicts on generated texts."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -278,3 +279,42 @@ def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
     assert found.remarks == ["", "judge: red", "judge: large", "judge: small"]
     assert found.right == (2 + 1 + 1 + 1, 8)  # the relation is told, so eight words of twelve are compared
     assert verdicts(loaded, None, spoken).right == (0, 0)  # type: ignore[arg-type]
+
+
+def test_the_command_prints_the_path_alone(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cli._main import main
+
+    monkeypatch.chdir(tmp_path)
+    files = [str(path) for path in _fitted(toy)]
+    with pytest.raises(SystemExit) as done:
+        main(["plot", "contours", *files, "--given", "small red left", "--device", "cpu"])
+    said = capsys.readouterr()
+    assert done.value.code == 0 and said.out == "contours.png\n"
+    assert (tmp_path / "contours.png").exists() and "Dashed: true posterior" in said.err
+    with pytest.raises(SystemExit) as done:
+        main(["plot", "contours", *files, "--given", "small rd left", "--device", "cpu"])
+    assert done.value.code == 2
+    assert "unknown word 2 of the caption, colour, 'rd': did you mean 'red'?" in capsys.readouterr().err
+
+
+def test_sample_draws_captions_and_says_what_images_show(
+    toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from cli._main import main
+
+    monkeypatch.chdir(tmp_path)
+    fitted, model = str(toy / "aggregate.safetensors"), str(toy / "marginal.safetensors")
+    with pytest.raises(SystemExit) as done:
+        main(["sample", fitted, "--given", "large red left", "-n", "4", "-o", "s.png", "--device", "cpu"])
+    assert done.value.code == 0 and (tmp_path / "s.png").exists()
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as done:
+        main(["sample", model, "--dataset-row", "5", "--json", "--device", "cpu"])
+    read = json.loads(capsys.readouterr().out)
+    assert done.value.code == 0 and read["image"] == "data.h5 row 5" and len(read["texts"]) == 3
+    with pytest.raises(SystemExit) as done:
+        main(["sample", model, "--given", "large red left", "--device", "cpu"])
+    assert done.value.code == 2
+    assert "draws the same z whatever is given; fit something to descriptions first" in capsys.readouterr().err
