@@ -1,7 +1,7 @@
 """Autoregressive: words one after the other, each given those before it and z.
 
 References:
-    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Section 2, arXiv:1808.09111
+    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Section 2
 """
 
 from typing import Protocol

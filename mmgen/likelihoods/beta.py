@@ -1,7 +1,7 @@
 """Beta: grey and colour values in (0, 1); the decoder gives the logit of the mean.
 
 References:
-    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Section 5.1.2, arXiv:1808.09111
+    On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Section 5.1.2
 """
 
 import math
