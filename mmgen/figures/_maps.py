@@ -53,6 +53,10 @@ def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], 
         tokens = np.unique(data.read_text(text.name, rows), axis=0)
     if len(tokens) > _MOST_COLOURS:
         return []
+    # In the order of the report's descriptions, so that a text has the same colour here and among the contours.
+    known = [] if session.concepts.tokens is None else session.concepts.tokens.tolist()
+    places = [known.index(row) if row in known else len(known) for row in tokens.tolist()]
+    tokens = tokens[np.argsort(places, kind="stable")]
     asked = complete(session.model, tokens=tokens)
     likelihoods = [
         session.model.model.log_likelihood(text.name, z[:, None], asked.batch(session.model, row))[:, 0].exp()
@@ -93,9 +97,9 @@ def latent_maps(session: Session) -> list[Picture]:
     side = _TILES.cells
     images = images.reshape(side, side, *images.shape[1:])
     info = session.model.attributes
-    coloured, how = _by_text(session, z), "coloured by p(y|z)"
+    coloured, how = _by_text(session, z), "coloured by p(y|z), black where none of these texts is likely"
     if info is not None and info.name in model.decoders:
-        coloured = _by_attribute(session, z)
+        coloured, how = _by_attribute(session, z), "coloured by p(y|z)"
     elif not coloured:
         coloured, searched = _nearest(session, z.cpu().numpy())
         how = f"coloured by the nearest of {searched:,} training images, since the model has no p(y|z) of few values"
