@@ -1,0 +1,153 @@
+"""A judge that is told the relation: what it sees and answers, how its accuracy counts, what augmentation keeps."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from mmgen.artifacts import Dataset, DatasetWriter, read_header
+from mmgen.classifier import load_classifier
+from mmgen.classifier._accuracy import Accuracy
+from mmgen.classifier._augment import augmentation_for
+from mmgen.classifier._files import build_classifier
+from mmgen.classifier._training import ClassifierSettings, resolve_network, resolve_told, train_classifier
+from mmgen.config import validate
+from mmgen.errors import UsageError
+
+NAMES = ("colour_1", "relation", "colour_2")
+VALUES = (("red", "green", "blue"), ("right", "left", "front", "behind"), ("red", "green", "blue"))
+SIZE = 32
+
+
+def describe(places: np.ndarray, colours: np.ndarray, relation: int) -> list[int]:
+    """A true caption of two dots at ``places`` [2, (x, y)]: right, left; front is further down, behind further up."""
+    axis, sign = (0, 1) if relation < 2 else (1, 1)
+    wanted_larger = relation in (0, 2)
+    larger = int(sign * places[1, axis] > sign * places[0, axis])
+    first = larger if wanted_larger else 1 - larger
+    return [int(colours[first]), relation, int(colours[1 - first])]
+
+
+def scene(random: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """A picture uint8 [3, SIZE, SIZE] of two coloured dots 4 pixels wide, far apart both ways; places, colours."""
+    while True:
+        places = random.integers(3, SIZE - 7, (2, 2))
+        if (np.abs(places[0] - places[1]) >= 6).all():
+            break
+    colours = random.integers(0, 3, 2)
+    image = np.full((3, SIZE, SIZE), 90, np.uint8)
+    for (x, y), colour in zip(places, colours, strict=True):
+        image[:, y : y + 4, x : x + 4] = 20
+        image[colour, y : y + 4, x : x + 4] = 230
+    return image, places, colours
+
+
+def write_scenes(path: Path, number: int = 700, texts: bool = True) -> Path:
+    random = np.random.default_rng(0)
+    images, codes = [], []
+    for _ in range(number):
+        image, places, colours = scene(random)
+        images.append(image)
+        codes.append(describe(places, colours, int(random.integers(0, 4))))
+    attributes = np.array(codes, np.uint8)
+    with DatasetWriter(path, size=number, settings={"recipe": "dots"}, seed=0, command="make dots") as writer:
+        writer.add_image("image", shape=(3, SIZE, SIZE), layout="bytes")
+        writer.add_attributes("attributes", {n: list(v) for n, v in zip(NAMES, VALUES, strict=True)})
+        words: dict[str, np.ndarray] = {}
+        if texts:
+            vocabulary = (*VALUES[0], *VALUES[1])
+            writer.add_text("text", vocabulary, 3, NAMES)
+            words["text"] = (attributes + np.array([0, 3, 0])).astype(np.uint16)
+        writer.write(0, images={"image": np.stack(images)}, attributes={"attributes": attributes}, texts=words)
+        rows = np.arange(number)
+        writer.add_splits("iid", train=rows[:-200], val=rows[-200:-100], test=rows[-100:])
+    return path
+
+
+def test_relation_is_told_where_captions_spell_it(tmp_path: Path) -> None:
+    with Dataset.open(write_scenes(tmp_path / "a.h5", 300)) as with_text:
+        assert resolve_told(None, with_text) == ("relation",)
+        assert resolve_told([], with_text) == ()
+        assert resolve_told(["colour_2", "relation"], with_text) == ("relation", "colour_2")
+        with pytest.raises(UsageError, match="did you mean 'relation'"):
+            resolve_told(["relatoin"], with_text)
+    with Dataset.open(write_scenes(tmp_path / "b.h5", 300, texts=False)) as without:
+        assert resolve_told(None, without) == ()
+    assert resolve_network("auto", "cpu", told=True) == "attentive"
+    with pytest.raises(UsageError, match="nothing to say"):
+        build_classifier("small", (3, 8, 8), ("a",), (("x", "y"),), told=("a",))
+
+
+@pytest.mark.parametrize("network", ["attentive", "cremer", "small", "vedantam"])
+def test_what_is_told_is_answered_as_told_and_matters(network: str) -> None:
+    torch.manual_seed(0)
+    judge = build_classifier(network, (3, 16, 16), NAMES, VALUES, ("relation",)).eval()
+    told = torch.tensor([[255, 0, 255], [255, 3, 255], [1, 255, 1]], dtype=torch.uint8)
+    images = torch.rand(1, 3, 16, 16).expand(3, -1, -1, -1)
+    answers = judge.predict(images, told)
+    assert answers[:, 1].tolist() == [0, 3, 255]
+    assert (answers[:, [0, 2]] < 3).all()
+    assert judge.predict(images)[:, 1].tolist() == [255] * 3
+    assert judge.one_hot(told).tolist() == [[1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]]
+    logits = judge(images, told)
+    assert [tuple(part.shape) for part in logits] == [(3, 3), (3, 3)]
+    assert not torch.equal(logits[0][0], logits[0][1])
+    # Codes of attributes that are not told change nothing: it must not see the answers.
+    other = judge(images, torch.tensor([[0, 0, 1], [2, 3, 0], [0, 255, 0]]))
+    torch.testing.assert_close(other, logits)
+
+
+def test_accuracy_with_told_words_by_hand() -> None:
+    accuracy = Accuracy({"a": 8, "b": 5}, {"a": 10, "b": 10}, told=1)
+    assert accuracy.percent == pytest.approx({"a": 80, "b": 50, "mean": 65, "words": (80 + 50 + 100) / 3})
+    assert "words" not in Accuracy({"a": 8}, {"a": 10}).percent
+
+
+def test_augmented_descriptions_are_true() -> None:
+    """Every rewording and mirror image of a scene is described as one would describe it from the places."""
+    changes = augmentation_for(NAMES, VALUES)
+    assert changes is not None
+    random = np.random.default_rng(1)
+    for _ in range(50):
+        _, places, colours = scene(random)
+        for relation in range(4):
+            codes = torch.tensor([describe(places, colours, relation)])
+            (reworded,) = changes.retell(codes).tolist()
+            assert reworded == describe(places, colours, reworded[1])
+            assert reworded[1] != relation
+            (mirrored,) = changes.mirror(codes).tolist()
+            assert mirrored == describe(places * [-1, 1], colours, mirrored[1])
+            assert torch.equal(changes.retell(changes.retell(codes)), codes)
+    unknown = torch.tensor([[0, 255, 1]])
+    assert changes.retell(unknown).tolist() == [[1, 255, 0]]
+    assert changes.mirror(unknown).tolist() == [[0, 255, 1]]
+    images = torch.rand(8, 3, 16, 16)
+    moved, codes = changes(images, torch.tensor([[0, 0, 1]]).expand(8, -1))
+    assert moved.shape == images.shape
+    assert ((moved >= 0) & (moved <= 1)).all()
+    assert {tuple(row) for row in codes.tolist()} <= {(0, 0, 1), (1, 1, 0), (0, 1, 1), (1, 0, 0)}
+
+
+def test_other_attributes_are_not_augmented() -> None:
+    assert augmentation_for(("digit", "scale"), (("0", "1"), ("big", "small"))) is None
+    assert augmentation_for(NAMES, (VALUES[0], ("on", "under"), VALUES[2])) is None
+    assert augmentation_for(NAMES, (VALUES[0], VALUES[1], ("red",))) is None
+
+
+def train(data: Path, out: Path, steps: int) -> Accuracy:
+    training = {"steps": steps, "batch": 32, "learning_rate": 4e-3, "schedule": "cosine", "device": "cpu"}
+    settings = validate(ClassifierSettings, {"network": "attentive", "training": {**training, "precision": "32-true"}})
+    return train_classifier(data, out, settings).run()
+
+
+def test_file_says_what_it_is_told_and_how_good_it_is(tmp_path: Path) -> None:
+    data, out = write_scenes(tmp_path / "dots.h5", 300), tmp_path / "judge.safetensors"
+    accuracy = train(data, out, 3)
+    header = read_header(out)
+    assert header.settings["told"] == ["relation"]
+    assert set(header.facts["held_out_accuracy"]) == {"colour_1", "colour_2", "mean", "words"}
+    judge = load_classifier(out)
+    assert judge.told == ("relation",)
+    assert judge.accuracy == pytest.approx(accuracy.percent)
+    assert judge.accuracy["words"] == pytest.approx((2 * judge.accuracy["mean"] + 100) / 3)
