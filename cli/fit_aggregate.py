@@ -73,15 +73,13 @@ def fit_aggregate_command(
     if steps is not None:
         values["training"]["steps"] = steps
 
-    from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate
+    from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
     from mmgen.artifacts import find_parent
     from mmgen.config import merge, parse_assignments
     from mmgen.training.model_run import load_model
 
     trained = load_model(path)[1]
-    defaults = FitSettings().model_dump(mode="json", exclude={"data"})
-    defaults["aggregate"].pop("family")
-    settings = complete_fit_settings(merge(merge(defaults, values), parse_assignments(assignments or [])), trained)
+    settings = complete_fit_settings(merge(values, parse_assignments(assignments or [])), trained)
     if dry_run:
         result(settings.model_dump_json(indent=2))
         return

@@ -14,7 +14,7 @@ from mmgen.aggregates._base import Aggregate, Condition, Family, Given
 from mmgen.aggregates._encode import LatentRows, encode, posterior_to_aggregate
 from mmgen.aggregates._targets import FitTask, Target
 from mmgen.artifacts import Dataset, Header, Latents, read_checkpoint, reference, write_checkpoint
-from mmgen.config import Settings, build_member, plain, validate
+from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, DataError, MmgenError, UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.models.build import describe_attributes, describe_text
@@ -50,11 +50,17 @@ class AggregateSettings(Settings):
     """Training examples that are encoded at most."""
 
 
-def _fit_training() -> TrainingSettings:
+def _fit_training(**others: Any) -> TrainingSettings:
     # Flows are small: large batches use the cores better, and the schedule's end settles them.
-    return TrainingSettings(
-        steps=6_000, batch=512, learning_rate=2e-3, schedule="cosine", gradient_clip=10.0, precision="32-true"
-    )
+    common: dict[str, Any] = {
+        "steps": 6_000,
+        "batch": 512,
+        "learning_rate": 2e-3,
+        "schedule": "cosine",
+        "gradient_clip": 10.0,
+        "precision": "32-true",
+    }
+    return TrainingSettings(**common | others)
 
 
 class FitSettings(Settings):
@@ -71,21 +77,37 @@ class FitSettings(Settings):
         return family
 
 
+def fit_defaults(given: Given) -> FitSettings:
+    """What is fitted, and for how long, where nobody says otherwise.
+
+    Nearly every caption of a training set is another one, so a network that reads captions soon knows them by heart:
+    it is given fewer passes over them, part of what it has read is dropped, and validation looks more often.
+    """
+    if given != "text":
+        return FitSettings(aggregate=AggregateSettings(given=given))
+    return FitSettings(
+        aggregate=AggregateSettings(given=given, text_network=_READER),
+        training=_fit_training(steps=2_000, batch=256, validate_every=100),
+    )
+
+
 def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> FitSettings:
-    """Validate user-given values over the defaults and fill in what the model determines."""
-    settings = validate(FitSettings, values)
+    """Validate user-given values over the defaults and fill in what the model determines.
+
+    Raises:
+        SettingsError: Names every wrong key and value.
+        UsageError: The model cannot be asked for it.
+    """
     generates_text = model.data.text is not None and model.data.text.name in model.build_objective().generates
-    given = settings.aggregate.given or ("text" if generates_text else "attributes")
+    given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
     if given != "nothing" and getattr(model.data, given) is None:
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
+    defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
+    settings = validate(FitSettings, merge(defaults, values))
     if given == "text" and settings.aggregate.target == "true" and not generates_text:
         raise UsageError("--target true needs p(text | z), but this model generates no text; use --target aggregate")
-    update = {
-        "given": given,
-        "family": {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())},
-        "text_network": settings.aggregate.text_network or _READER if given == "text" else None,
-    }
-    aggregate = settings.aggregate.model_copy(update=update)
+    family = {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())}
+    aggregate = settings.aggregate.model_copy(update={"given": given, "family": family})
     return settings.model_copy(update={"aggregate": aggregate, "data": model.data})
 
 
