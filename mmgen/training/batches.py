@@ -4,6 +4,7 @@ import math
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -113,20 +114,20 @@ class DatasetRows(Rows):
         )
         self.resident = _fits(len(rows) * stored, device) if resident is None else resident
         self.attributes = {
-            name: torch.from_numpy(self._gather(lambda part, n=name: dataset.read_attributes(n, part))).to(device)
+            name: torch.from_numpy(self._gather(partial(dataset.read_attributes, name))).to(device)
             for name in dataset.attributes
         }
         self.texts = {
             name: torch.from_numpy(
                 # int32: torch computes little with uint16.
-                self._gather(lambda part, n=name: dataset.read_text(n, part)).astype(np.int32)
+                self._gather(partial(dataset.read_text, name)).astype(np.int32)
             ).to(device)
             for name in dataset.texts
         }
         self._images: dict[str, Tensor] = {}
         if self.resident:
             for name in dataset.images:
-                stored_rows = self._gather(lambda part, n=name: dataset.read_packed(n, part))
+                stored_rows = self._gather(partial(dataset.read_packed, name))
                 self._images[name] = torch.from_numpy(stored_rows).to(device)
 
     @classmethod
