@@ -34,6 +34,7 @@ _ORDER = (
     "show",
     "plot",
     "report",
+    "reproduce",
     "list",
 )
 

@@ -3,9 +3,6 @@
 import json
 import os
 import shlex
-import signal
-import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +13,7 @@ import typer
 
 from cli._console import result, say, table
 from cli._options import Output, Seed
+from cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
 
 __all__ = ["quickstart_command"]
@@ -100,19 +98,7 @@ def run_stage(stage: Stage, folder: Path) -> None:
     Raises:
         MmgenError: It failed; our exit code is its own.
     """
-    # -P: a file in the folder must not be taken for a module.
-    command = [sys.executable, "-P", "-m", "cli", *shlex.split(stage.command)]
-    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
-    try:
-        made, _ = process.communicate()
-    finally:
-        if process.poll() is None:  # we were interrupted or terminated: it saves what it has
-            process.terminate()
-            process.wait()
-    if process.returncode:
-        error = MmgenError(f"this command failed, so the quickstart ends here: {stage.typed}")
-        error.exit_code = max(process.returncode, 1)
-        raise error
+    made = run_command(shlex.split(stage.command), folder, "the quickstart")
     if stage.kept_in:
         with (folder / stage.kept_in).open("a", encoding="utf-8") as file:
             file.write(made)
@@ -190,10 +176,6 @@ def draw_picture(folder: Path, seed: int) -> None:
     grid.save(folder / PICTURE)
 
 
-def _terminated(number: int, frame: object) -> None:
-    raise SystemExit(128 + number)
-
-
 def quickstart_command(
     output: Output = None,
     quick: Annotated[
@@ -212,7 +194,7 @@ def quickstart_command(
         (folder / SCORES).unlink(missing_ok=True)
     except OSError as error:
         raise MmgenError(f"cannot use the folder {folder}: {error.strerror}; choose another with --output") from None
-    signal.signal(signal.SIGTERM, _terminated)
+    end_with_children()
     started = time.monotonic()
     plan = stages(QUICK if quick else FULL, seed)
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")

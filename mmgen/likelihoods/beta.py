@@ -124,13 +124,14 @@ def _exact(logits: Tensor, concentration: float) -> Tensor:
 @cache
 def _table(concentration: float, device: torch.device) -> tuple[Tensor, Tensor, Tensor]:
     """Value, slope and half the curvature of ``_exact`` at the nodes of [-reach, reach]; beyond it is a line."""
-    nodes = torch.linspace(-_REACH, _REACH, _NODES + 1, dtype=torch.float64).requires_grad_()
-    with torch.enable_grad():
+    # Whoever asks first may be in inference mode; the table outlives that, and is made by differentiating.
+    with torch.inference_mode(False), torch.enable_grad():
+        nodes = torch.linspace(-_REACH, _REACH, _NODES + 1, dtype=torch.float64).requires_grad_()
         value = _exact(nodes, concentration)
         (slope,) = torch.autograd.grad(value.sum(), nodes, create_graph=True)
         (curvature,) = torch.autograd.grad(slope.sum(), nodes)
-    curvature[[0, -1]] = 0.0
-    a, b, c = (column.detach().float().to(device) for column in (value, slope, curvature / 2))
+        curvature[[0, -1]] = 0.0
+        a, b, c = (column.detach().float().to(device) for column in (value, slope, curvature / 2))
     return a, b, c
 
 

@@ -1,0 +1,200 @@
+"""A list of stages: what is in it, and which of them are still to be run.
+
+Every stage is one ``mmgen`` command, literally, and the one file that it makes. Nothing is hidden in a list: what a
+stage depends on are the files of earlier stages that its command names.
+"""
+
+import json
+import shlex
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, field_validator
+
+from mmgen.artifacts import read_header
+from mmgen.config import Settings, read_toml, validate
+from mmgen.errors import ArtifactError, SettingsError, UsageError
+from mmgen.registry import unknown_name
+from mmgen.reproductions import names, text_of
+from mmgen.training.state import state_path
+
+__all__ = ["Plan", "Row", "Scale", "Stage", "State", "read_plan", "script", "state_of", "with_data"]
+
+State = Literal["missing", "unfinished", "outdated", "done"]
+"""Of a stage: nothing there, a run that was interrupted, scores or a page of other files, or there to be used."""
+
+_PROGRAM = "mmgen"
+_DATA = "make-data"
+
+
+class Stage(Settings):
+    """One command."""
+
+    why: str
+    """What it is for, in a sentence."""
+    command: str
+    """What one would type, paths relative to the folder that it all happens in."""
+    makes: str
+    """The file that it makes there."""
+
+    @field_validator("command")
+    @classmethod
+    def _typed(cls, value: str) -> str:
+        words = shlex.split(value)
+        if words[:1] != [_PROGRAM] or len(words) < 2:
+            raise ValueError(f"expected a command that begins with {_PROGRAM}")
+        return value
+
+    @property
+    def arguments(self) -> list[str]:
+        """What follows ``mmgen``."""
+        return shlex.split(self.command)[1:]
+
+    @property
+    def is_data(self) -> bool:
+        """Whether it makes the dataset."""
+        return self.arguments[0] == _DATA
+
+
+class Scale(Settings):
+    """The stages at one size."""
+
+    about: str
+    """How it differs from what was published, and how long it takes."""
+    folder: str
+    """Where it all happens unless told otherwise; lists that share stages share a folder."""
+    stage: tuple[Stage, ...]
+    """In order."""
+
+
+class Row(Settings):
+    """One quantity: the paper's numbers, and which of our scores stand beside them."""
+
+    name: str
+    """What is measured."""
+    metric: str
+    quantity: str
+    protocol: str
+    posteriors: tuple[str, ...]
+    """Whose score belongs in each column."""
+    paper: tuple[float, ...] = ()
+    """The published numbers, in the order of the columns; none where the paper has none."""
+
+
+class Plan(Settings):
+    """A published table and how to make it."""
+
+    title: str
+    source: str
+    dataset: str
+    """What the paper measured on."""
+    columns: tuple[str, ...]
+    row: tuple[Row, ...]
+    scale: dict[str, Scale]
+    decimals: Annotated[int, Field(ge=0)] = 2
+
+    @field_validator("scale")
+    @classmethod
+    def _ordered(cls, value: dict[str, Scale]) -> dict[str, Scale]:
+        for scale in value.values():
+            made = [stage.makes for stage in scale.stage]
+            if len(set(made)) != len(made):
+                raise ValueError("two stages make the same file")
+        return value
+
+    def at(self, scale: str) -> Scale:
+        """The stages at a scale.
+
+        Raises:
+            UsageError: There is no such scale.
+        """
+        if scale not in self.scale:
+            raise UsageError(unknown_name("scale", scale, list(self.scale)))
+        return self.scale[scale]
+
+
+def read_plan(name: str) -> Plan:
+    """A list of the package by name, or one of the user's own by path.
+
+    Raises:
+        UsageError: There is neither.
+        SettingsError: It is no list of stages; names every fault.
+    """
+    if name in names():
+        values: dict[str, Any] = tomllib.loads(text_of(name))
+    elif name.endswith(".toml"):
+        values = read_toml(Path(name))
+    else:
+        raise UsageError(unknown_name("table", name, names()) + ", or the path of a list of your own (.toml)")
+    plan = validate(Plan, values)
+    for row in plan.row:
+        if len(row.posteriors) != len(plan.columns) or len(row.paper) not in (0, len(plan.columns)):
+            raise SettingsError(f"row '{row.name}' does not have one posterior and number for each of {plan.columns}")
+    return plan
+
+
+def with_data(scale: Scale, data: Path) -> Scale:
+    """The same stages on a dataset that is there already, instead of the one that the list makes."""
+    made = [stage.makes for stage in scale.stage if stage.is_data]
+
+    def renamed(stage: Stage) -> Stage:
+        words = [str(data.resolve()) if word in made else word for word in shlex.split(stage.command)]
+        return stage.model_copy(update={"command": shlex.join(words)})
+
+    return scale.model_copy(update={"stage": tuple(renamed(stage) for stage in scale.stage if not stage.is_data)})
+
+
+def script(plan: Plan, scale: Scale, folder: Path) -> str:
+    """All commands as a shell script."""
+    lines = ["#!/bin/sh", f"# {plan.title}", f"# {plan.source}"]
+    lines += [f"# {line}" for line in scale.about.splitlines()]
+    lines += ["set -eu", f"mkdir -p {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}", ""]
+    for stage in scale.stage:
+        lines += [f"# {stage.why}", stage.command, ""]
+    return "\n".join(lines)
+
+
+def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
+    """Whether a stage has to be run.
+
+    Args:
+        stage: The stage.
+        folder: Where its paths begin.
+        earlier: Files that the stages before it make.
+
+    Raises:
+        ArtifactError: What is there is damaged, or was made from other files than those there, and is too dear to be
+            replaced without asking.
+    """
+    path = folder / stage.makes
+    if not path.exists():
+        return "missing"
+    inputs = [folder / word for word in stage.arguments if word in earlier and word != stage.makes]
+    newest = max((parent.stat().st_mtime for parent in inputs if parent.exists()), default=0.0)
+    if path.suffix == ".jsonl":
+        return "done" if _scored(path, inputs) else "outdated"
+    if path.suffix not in (".h5", ".safetensors"):
+        return "done" if path.stat().st_mtime >= newest else "outdated"
+    header = read_header(path)
+    parents = {parent.content_id for parent in header.parents}
+    for parent in inputs:
+        if read_header(parent).content_id not in parents:
+            raise ArtifactError(
+                f"{path} was made from another {parent.name} than the one beside it; remove {path.name} and its "
+                "training state to have it made again, or use another --output"
+            )
+    state = state_path(path)
+    if state.exists() and not read_header(state).facts.get("finished", True):
+        return "unfinished"
+    return "done"
+
+
+def _scored(path: Path, inputs: list[Path]) -> bool:
+    """Whether a file of scores is of these files."""
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        named = {identity for line in lines for identity in line["ids"].values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return bool(lines) and {read_header(parent).content_id for parent in inputs} <= named

@@ -1,0 +1,68 @@
+"""``mmgen reproduce``: prints what it would run, runs what is missing, uses what is there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmgen.reproductions import text_of
+
+TINY = (
+    ("--number 20000 --size 64", "--number 240 --size 32"),
+    ("--network attentive", "--network small --steps 20"),
+    ("--preset cremer/two-objects-cpu", "--preset cremer/two-objects-cpu --steps 8 --set model.latent_size=4"),
+    ("--given text", "--given text --steps 6"),
+    ("--given nothing", "--given nothing --steps 6"),
+    ("--queries 1000 --draws 6 --number 1000 --samples 10", "--queries 5 --draws 2 --number 5 --samples 2"),
+    ("--queries 200 --draws 2 --number 1000 --samples 10", "--queries 5 --draws 2 --number 5 --samples 2"),
+    ("--text-samples 100", "--text-samples 5"),
+)
+
+
+def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    code = "from cli._main import main; main()"
+    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=folder)
+
+
+def test_dry_run_prints_a_script_and_makes_nothing(tmp_path: Path) -> None:
+    done = run("reproduce", "cremer-table1", "--scale", "paper", "-o", "there", "--dry-run", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("#!/bin/sh\n# Table 1 of Cremer and Kushman (2018)")
+    assert "cd there\n" in done.stdout
+    assert "mmgen train two-objects.h5 --preset cremer/two-objects --seed 0 -o model.safetensors" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    checked = subprocess.run(["sh", "-n"], input=done.stdout, text=True, capture_output=True)
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_a_table_that_does_not_exist(tmp_path: Path) -> None:
+    done = run("reproduce", "cremer-table9", folder=tmp_path)
+    assert done.returncode == 2
+    assert "Available: cremer-table1, cremer-table2" in done.stderr
+
+
+@pytest.mark.slow
+def test_both_tables_at_a_size_that_shows_nothing(tmp_path: Path) -> None:
+    for table in ("cremer-table1", "cremer-table2"):
+        text = text_of(table)
+        for old, new in TINY:
+            text = text.replace(old, new)
+        (tmp_path / f"{table}.toml").write_text(text)
+    first = run("reproduce", "cremer-table1.toml", "-o", "out", folder=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == "out/cremer-table1-cpu.md\n"
+    page = (tmp_path / "out" / "cremer-table1-cpu.md").read_text()
+    assert "not measured" not in page
+    assert "72.75" in page
+    assert "of all words" in page
+    second = run("reproduce", "cremer-table2.toml", "-o", "out", folder=tmp_path)
+    assert second.returncode == 0, second.stderr
+    for kept in ("two-objects.h5", "judge.safetensors", "model.safetensors"):
+        assert f"{kept} is there" in second.stderr
+    page = (tmp_path / "out" / "cremer-table2-cpu.md").read_text()
+    assert "not measured" not in page
+    assert "-17.40" in page
+    again = run("reproduce", "cremer-table2.toml", "-o", "out", folder=tmp_path)
+    assert again.stderr.count(" is there") == 6
+    assert "took" not in again.stderr
