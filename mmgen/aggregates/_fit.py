@@ -15,7 +15,7 @@ from mmgen.aggregates._encode import LatentRows, encode, posterior_to_aggregate
 from mmgen.aggregates._targets import FitTask, Target
 from mmgen.artifacts import Dataset, Header, Latents, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
-from mmgen.errors import ArtifactError, DataError, MmgenError, UsageError
+from mmgen.errors import ArtifactError, DataError, MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.models.build import describe_attributes, describe_text
 from mmgen.models.multimodal_vae import MultimodalVAE
@@ -29,7 +29,7 @@ from mmgen.training.settings import TrainingSettings
 __all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "load_aggregate"]
 
 
-_READER = TextNetwork(embedding=32, hidden=128)
+_READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
 
 
 class AggregateSettings(Settings):
@@ -81,7 +81,7 @@ def fit_defaults(given: Given) -> FitSettings:
     """What is fitted, and for how long, where nobody says otherwise.
 
     Nearly every caption of a training set is another one, so a network that reads captions soon knows them by heart:
-    it is given fewer passes over them, part of what it has read is dropped, and validation looks more often.
+    it is given fewer passes over them, and validation looks more often.
     """
     if given != "text":
         return FitSettings(aggregate=AggregateSettings(given=given))
@@ -106,6 +106,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     settings = validate(FitSettings, merge(defaults, values))
     if given == "text" and settings.aggregate.target == "true" and not generates_text:
         raise UsageError("--target true needs p(text | z), but this model generates no text; use --target aggregate")
+    if settings.aggregate.text_network and settings.aggregate.text_network.dropout:
+        raise SettingsError(
+            f"setting 'aggregate.text_network.dropout' got {settings.aggregate.text_network.dropout}, expected 0: a draw "
+            "and its density are two readings of a caption, which must be the same"
+        )
     family = {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())}
     aggregate = settings.aggregate.model_copy(update={"given": given, "family": family})
     return settings.model_copy(update={"aggregate": aggregate, "data": model.data})
