@@ -106,10 +106,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     settings = validate(FitSettings, merge(defaults, values))
     if given == "text" and settings.aggregate.target == "true" and not generates_text:
         raise UsageError("--target true needs p(text | z), but this model generates no text; use --target aggregate")
-    if settings.aggregate.text_network and settings.aggregate.text_network.dropout:
+    dropout = settings.aggregate.text_network.dropout if settings.aggregate.text_network else 0.0
+    if dropout:
         raise SettingsError(
-            f"setting 'aggregate.text_network.dropout' got {settings.aggregate.text_network.dropout}, expected 0: a draw "
-            "and its density are two readings of a caption, which must be the same"
+            f"setting 'aggregate.text_network.dropout' got {dropout}, expected 0: "
+            "a draw and its density are two readings of a caption, which must be the same"
         )
     family = {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())}
     aggregate = settings.aggregate.model_copy(update={"given": given, "family": family})

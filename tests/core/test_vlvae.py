@@ -233,7 +233,7 @@ def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
     assert complete_fit_settings({}, image_only).aggregate.given == "attributes"
     with pytest.raises(UsageError, match="generates no text"):
         complete_fit_settings({"aggregate": {"given": "text", "target": "true"}}, image_only)
-    with pytest.raises(SettingsError, match="dropout' got 0.3, expected 0"):
+    with pytest.raises(SettingsError, match=r"dropout' got 0\.3, expected 0"):
         complete_fit_settings({"aggregate": {"text_network": {"dropout": 0.3}}}, trained)
     assert isinstance(complete_fit_settings({}, trained), FitSettings)
 
