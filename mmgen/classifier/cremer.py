@@ -2,7 +2,7 @@
 
 References:
     On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
-    arXiv:1808.09111, Sections 5.1 and 5.4
+    Sections 5.1 and 5.4
 """
 
 import torch.nn.functional as F

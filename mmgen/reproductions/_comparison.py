@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import hypot
+from math import hypot, sqrt
 from pathlib import Path
+from statistics import stdev
 
 from mmgen.artifacts import read_header
 from mmgen.metrics._base import Score
@@ -21,11 +22,29 @@ class Compared:
 
     @property
     def gain(self) -> tuple[float, float] | None:
-        """Last column less first, ours, and its standard error as if the two were independent; None if unknown."""
+        """Last column less first, ours, and its standard error; None if unknown.
+
+        The error is over differences of the same data points where both were measured on these (likelihoods of single
+        images differ by far more than models do), else as if the two were independent.
+        """
         first, last = self.ours[0], self.ours[-1]
         if len(self.ours) < 2 or first is None or last is None or first.stderr is None or last.stderr is None:
             return None
-        return last.value - first.value, hypot(first.stderr, last.stderr)
+        paired = _differences(first, last)
+        error = hypot(first.stderr, last.stderr) if paired is None else stdev(paired) / sqrt(len(paired))
+        return last.value - first.value, error
+
+
+def _differences(first: Score, last: Score) -> list[float] | None:
+    """Last less first, point by point; None where they are not of the same points."""
+    if any(first.extra.get(key) != last.extra.get(key) for key in ("split", "part", "seed")):
+        return None
+    before, after = first.extra.get("values"), last.extra.get("values")
+    if not isinstance(before, list) or not isinstance(after, list) or len(before) != len(after) or len(after) < 2:
+        return None
+    if first.ids.get("dataset") != last.ids.get("dataset"):
+        return None
+    return [float(b) - float(a) for a, b in zip(before, after, strict=True)]
 
 
 def compare(plan: Plan, scores: Sequence[Score]) -> list[Compared]:
@@ -86,7 +105,11 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
         "",
     ]
     lines += [_line(columns), _line(["---"] * len(columns)), *map(_line, rows), ""]
-    lines += ["± is one standard error: over descriptions for correctness, over data points for likelihoods.", ""]
+    lines += [
+        "± is one standard error: over descriptions for correctness, over data points for likelihoods. "
+        "Gains of likelihoods are compared point by point.",
+        "",
+    ]
     lines += [judge_sentence(compared), "", "## How it was made", "", "```sh"]
     for stage in scale.stage:
         lines += [f"# {stage.why}", stage.command]
