@@ -144,6 +144,23 @@ def score(posterior: str, value: float, protocol: str = "paper", metric: str = "
     return Score(metric, quantity, value, 0.3, "%", "higher", 6000, posterior, 9, protocol, accuracy)
 
 
+def test_gains_of_likelihoods_are_paired_by_point() -> None:
+    plan = read_plan("cremer-table1")
+    points = {"split": "iid", "part": "test", "seed": 0}
+    of = {
+        "true": Score("log-likelihood", "log p(x|y)", 400.0, 173.2, "nats", "higher", 3, "true", protocol="bound"),
+        "aggregate": Score(
+            "log-likelihood", "log p(x|y)", 410.0, 173.2, "nats", "higher", 3, "aggregate", protocol="bound"
+        ),
+    }
+    of["true"].extra.update(points, values=[100.0, 400.0, 700.0])
+    of["aggregate"].extra.update(points, values=[109.0, 410.0, 711.0])
+    gain = compare(plan, list(of.values()))[2].gain
+    assert gain == (10.0, pytest.approx(1 / 3**0.5))
+    of["aggregate"].extra["seed"] = 1  # other points
+    assert compare(plan, list(of.values()))[2].gain == (10.0, pytest.approx(173.2 * 2**0.5))
+
+
 def test_comparison_by_hand(tmp_path: Path) -> None:
     plan: Plan = read_plan("cremer-table1")
     scores = [score("true", 70.0), score("aggregate", 81.5), score("true", 60.0, "exact")]

@@ -82,7 +82,7 @@ def default_training(network: Literal["vedantam", "small"] | str) -> dict[str, A
     if network == "cremer":  # CK: Adam as for the model; the authors' published runs take 150,000 steps of 20
         return {"steps": 40_000, "batch": 64, "learning_rate": 4e-4, "schedule": "cosine", "warmup_steps": 100}
     if network == "attentive":
-        return {"steps": 12_000, "batch": 64, "learning_rate": 2e-3, "schedule": "cosine", "warmup_steps": 200}
+        return {"steps": 5_000, "batch": 64, "learning_rate": 2e-3, "schedule": "cosine", "warmup_steps": 200}
     return {"steps": 6_000, "batch": 256, "learning_rate": 2e-3, "schedule": "cosine", "warmup_steps": 100}
 
 

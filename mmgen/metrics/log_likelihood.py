@@ -122,5 +122,12 @@ def _score(
         posterior=posterior,
         protocol=protocol,
         ids=evaluation.ids,
-        extra={**extra, "split": evaluation.split, "part": evaluation.settings.part},
+        extra={
+            **extra,
+            "split": evaluation.split,
+            "part": evaluation.settings.part,
+            "seed": evaluation.settings.seed,
+            # Of each point, for paired comparisons: points differ by far more than what they are compared for.
+            "values": [round(value, 4) for value in values.tolist()],
+        },
     )

@@ -1,0 +1,194 @@
+"""Correctness of models of text by a judge that is told the relation, on pictures that spell out their captions.
+
+A scene is a pair of shapes, left and right; a caption "cube left ball" says so, and so does "ball right cube".
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import AttributesInfo, Dataset, DatasetWriter
+from mmgen.batch import Batch
+from mmgen.errors import UsageError
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._queries import queries
+from mmgen.queries import batch_of_captions, caption_of_codes
+
+SHAPES = ("cube", "ball", "cone")
+INFO = AttributesInfo("attributes", ("shape_1", "relation", "shape_2"), (SHAPES, ("left", "right"), SHAPES))
+WORDS = (*SHAPES, "left", "right")
+TEXT = SimpleNamespace(name="text", vocabulary=WORDS, length=3, slots=INFO.names)
+
+
+def caption(left: Tensor, right: Tensor, relation: Tensor) -> Tensor:
+    """Codes [..., 3] of "A left B" (relation 0) or "B right A" (1)."""
+    first, second = torch.where(relation == 0, left, right), torch.where(relation == 0, right, left)
+    return torch.stack([first, relation, second], -1)
+
+
+class Judge:
+    names, values, content_id, told = INFO.names, INFO.values, "j", ("relation",)
+    accuracy = {"shape_1": 90.0, "shape_2": 90.0, "mean": 90.0, "words": 93.33}  # noqa: RUF012
+
+    def predict(self, images: Tensor, told: Tensor) -> Tensor:
+        left, right = (images.flatten(1) * 4).round().long().unbind(1)
+        codes = caption(left, right, torch.where(told[:, 1] == 255, 0, told[:, 1].long()))
+        codes[:, 1] = told[:, 1]
+        return codes.to(torch.uint8)
+
+
+class Painter:
+    """z is the picture: shapes left and right. Says what it draws, from a side chosen by chance."""
+
+    latent_size, conditional_on = 2, ()
+    modalities = ("image", "text")
+    wrong_words = False
+
+    def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        return (z / 4)[..., None, None, :]
+
+    def sample(self, name: str, z: Tensor, generator: Any = None, condition: Batch | None = None) -> Tensor:
+        relation = torch.randint(0, 2, z.shape[:-1], generator=generator)
+        codes = caption(z[..., 0].long(), z[..., 1].long(), relation)
+        tokens = torch.from_numpy(caption_of_codes(codes.numpy().astype(np.uint8), TEXT, INFO).astype(np.int64))
+        if self.wrong_words:  # a shape where a relation belongs, nothing where a shape does
+            tokens[..., 1], tokens[..., 2] = 0, len(WORDS)
+        return tokens
+
+
+def loaded_painter(draws: Any, given: str = "text") -> Any:
+    """A loaded ``Painter``: ``draws(left, right)`` says what "true" draws when asked for them; "prior" ignores it."""
+
+    def of_text(condition: Batch, n: int, generator: Any) -> Tensor:
+        tokens = condition.values["text"]
+        turned = tokens[:, 1] == WORDS.index("right")
+        left, right = (torch.where(turned, tokens[:, a], tokens[:, b]) for a, b in ((2, 0), (0, 2)))
+        return torch.stack(draws(left, right), -1).float().expand(n, -1, -1)
+
+    def of_prior(condition: Batch, n: int, generator: Any) -> Tensor:
+        return torch.randint(0, 3, (n, condition.size, 2), generator=generator).float()
+
+    return SimpleNamespace(
+        path=Path("a"),
+        model_path=Path("m"),
+        header=SimpleNamespace(kind="aggregate", content_id="a"),
+        model=Painter(),
+        settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
+        image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
+        attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
+        text=TEXT,
+        given=given,
+        aggregate=SimpleNamespace(given=given),
+        target="true",
+        device=torch.device("cpu"),
+        posteriors=["prior", "true"],
+        describe_codes=lambda codes: batch_of_captions(caption_of_codes(codes, TEXT, INFO)),
+        latent_sampler={"prior": of_prior, "true": of_text}.__getitem__,
+    )
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
+    """60 examples: "cube left ball" three times as often in the test part as any other of its captions."""
+    path = tmp_path_factory.mktemp("told") / "toy.h5"
+    codes = np.array([[0, 0, 1], [0, 0, 1], [0, 0, 1], [2, 1, 0], [1, 0, 1], [1, 1, 2]] * 10, np.uint8)
+    with DatasetWriter(path, size=60, settings={"recipe": "toy"}, seed=0, command="make") as writer:
+        writer.add_image("image", shape=(1, 1, 2), layout="bytes")
+        writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
+        writer.add_text("text", WORDS, 3, INFO.names)
+        pictures, texts = np.zeros((60, 1, 1, 2), np.uint8), caption_of_codes(codes, TEXT, INFO)
+        writer.write(0, images={"image": pictures}, attributes={"attributes": codes}, texts={"text": texts})
+        rows = np.arange(60)
+        writer.add_splits("iid", train=rows[:20], val=rows[20:30], test=rows[30:])
+    with Dataset.open(path) as opened:
+        yield opened
+
+
+def scores_of(
+    dataset: Dataset, loaded: Any, posteriors: tuple[str, ...] = ("true",), metric: str = "correctness", **settings: Any
+) -> dict[tuple[str, str], Any]:
+    evaluation = Evaluation(loaded, dataset, Judge(), posteriors, EvaluationSettings(**settings))  # type: ignore[arg-type]
+    return {(score.posterior, score.protocol): score for score in evaluate(evaluation, [metric]).run()}
+
+
+def test_right_pictures_are_right_whichever_object_comes_first(dataset: Dataset) -> None:
+    scores = scores_of(dataset, loaded_painter(lambda left, right: (left, right)), draws=2)
+    assert {protocol: score.value for (_, protocol), score in scores.items()} == {"paper": 100, "exact": 100}
+    assert scores["true", "paper"].given == 3
+    assert scores["true", "paper"].judge_accuracy == Judge.accuracy
+
+
+def test_one_wrong_object_by_hand(dataset: Dataset) -> None:
+    """The right one is always drawn as a cube, which no caption of the test part asks for: one shape of two is right, and
+    with the relation two words of three. ("cone right cube" asks for a cube on the left.)"""
+    scores = scores_of(dataset, loaded_painter(lambda left, right: (left, 0 * right)), draws=3)
+    assert scores["true", "exact"].value == pytest.approx(50)
+    assert scores["true", "paper"].value == pytest.approx(100 * 2 / 3)
+    assert scores["true", "exact"].extra["by_attribute"].keys() == {"shape_1", "shape_2"}
+
+
+def test_captions_weigh_as_often_as_they_occur_and_errors_are_clustered(dataset: Dataset) -> None:
+    """Wrong only where the left one is a cube and the right one a ball: half of the examples, one caption of four."""
+
+    def draws(left: Tensor, right: Tensor) -> tuple[Tensor, Tensor]:
+        spoiled = (left == 0) & (right == 1)
+        return torch.where(spoiled, 2, left), torch.where(spoiled, 2, right)
+
+    score = scores_of(dataset, loaded_painter(draws), draws=50)["true", "exact"]
+    assert score.value == pytest.approx(50)
+    assert score.extra["queries"] == 4
+    # Four captions are four independent things to know, however many pictures each has.
+    values, weights = np.array([0, 100, 100, 100.0]), np.array([15, 5, 5, 5])
+    expected = np.sqrt((weights**2 * (values - 50) ** 2).sum() * 4 / 3) / 30
+    assert score.stderr == pytest.approx(expected)
+
+
+def test_pictures_are_compared_with_the_words_of_the_same_z(dataset: Dataset) -> None:
+    loaded = loaded_painter(lambda left, right: (left, right))
+    scores = scores_of(dataset, loaded, ("prior",), dropped=(0,))
+    assert scores["prior", "generated-text"].value == 100
+    assert scores["prior", "generated-text-exact"].value == 100
+    assert scores["prior", "paper"].value < 80  # the captions of the data, which the prior does not know of
+    loaded.model.wrong_words = True
+    scores = scores_of(dataset, loaded, ("prior",), dropped=(0,))
+    # The relation is none, so the judge is told nothing and takes "left"; half of the first shapes are of that side.
+    first = scores["prior", "generated-text"].extra["by_attribute"]
+    assert (first["relation"], first["shape_2"]) == (0, 0)
+    assert first["shape_1"] == pytest.approx(100 * (1 / 2 + 1 / 2 / 3), abs=4)
+    assert scores["prior", "generated-text-exact"].value == pytest.approx(first["shape_1"] / 2)
+
+
+def test_captions_are_asked_whole(dataset: Dataset) -> None:
+    loaded = loaded_painter(lambda left, right: (left, right))
+    with pytest.raises(UsageError, match=r"reads whole captions; use --dropped 0, or fit one with.*--given attributes"):
+        scores_of(dataset, loaded, dropped=(1,))
+    with pytest.raises(UsageError, match=r"coverage asks for .* --given attributes"):
+        scores_of(dataset, loaded, metric="coverage")
+    loaded.text = SimpleNamespace(**{**vars(TEXT), "slots": ()})
+    with pytest.raises(UsageError, match="needs captions whose positions spell attributes"):
+        scores_of(dataset, loaded)
+
+
+def test_no_query_leaves_out_what_the_judge_is_told() -> None:
+    codes = np.array([[0, 0, 1], [2, 1, 0]], np.uint8)
+    found = queries(codes, 1, always_given=(1,))
+    assert sorted(found.codes.tolist()) == sorted([[255, 0, 1], [0, 0, 255], [255, 1, 0], [2, 1, 255]])
+    with pytest.raises(UsageError, match="got 3, expected 0 to 2"):
+        queries(codes, 3, always_given=(1,))
+
+
+def test_many_queries_are_a_random_choice() -> None:
+    codes = np.stack(np.meshgrid(*[np.arange(10, dtype=np.uint8)] * 3), -1).reshape(-1, 3)
+    one, same, other = (queries(codes, 0, most=50, seed=seed).codes.tolist() for seed in (0, 0, 1))
+    assert len(one) == 50
+    assert one == same != other
+    repeated = np.repeat(codes[:5], 20, axis=0)
+    assert queries(repeated, 0, most=1000, captions=True).weights.tolist() == [20] * 5
+    assert queries(repeated, 0, most=30, captions=True).weights.sum() == 30
+    assert queries(repeated, 0, most=1000).weights.tolist() == [1] * 5
