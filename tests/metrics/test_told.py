@@ -125,8 +125,8 @@ def test_right_pictures_are_right_whichever_object_comes_first(dataset: Dataset)
 
 
 def test_one_wrong_object_by_hand(dataset: Dataset) -> None:
-    """The right one is always drawn as a cube, which no caption of the test part asks for: one shape of two is right, and
-    with the relation two words of three. ("cone right cube" asks for a cube on the left.)"""
+    """The right one is always drawn as a cube, which no caption of the test part asks for: one shape of two is right,
+    and with the relation two words of three. ("cone right cube" asks for a cube on the left.)"""
     scores = scores_of(dataset, loaded_painter(lambda left, right: (left, 0 * right)), draws=3)
     assert scores["true", "exact"].value == pytest.approx(50)
     assert scores["true", "paper"].value == pytest.approx(100 * 2 / 3)
