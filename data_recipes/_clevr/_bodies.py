@@ -20,7 +20,8 @@ from data_recipes._clevr._vectors import Vector, along, dot, unit
 
 __all__ = [
     "BLUE", "COLUMNS", "COS", "CUBE", "CYLINDER", "GREEN", "METAL", "NOTHING", "RED", "RIM", "SHAPE", "SIN", "SIZE",
-    "SPHERE", "X", "Y", "body_normal", "distance_to_body", "meet_body", "nearest_body", "shadowed",
+    "SPHERE", "X", "Y", "body_colour", "body_normal", "distance_to_body", "meet_body", "nearest_body", "seen_share",
+    "shadowed",
 ]  # fmt: skip
 
 X, Y, SIZE, COS, SIN, SHAPE, METAL, RED, GREEN, BLUE = range(10)
@@ -32,6 +33,9 @@ RIM = (0.0, 0.08, 0.19)
 
 _REACH = (1.0, 1.36, 1.54)
 """Radius of a sphere about its centre that holds the shape: sqrt(2) (1 - b) + b and sqrt(3) (1 - b) + b, rounded up."""
+
+_BREADTH = (1.0, 1.45, 1.87)
+"""How much more of the floor's sky each shape covers than a sphere of the same size. Fitted: see ``seen_share``."""
 
 _STEPS, _CLOSE, _GRAZING = 24, 1e-4, 3e-3
 
@@ -181,6 +185,12 @@ def body_normal(bodies: Bodies, i: int, p: Vector) -> Vector:
 
 
 @device
+def body_colour(bodies: Bodies, i: int) -> Vector:
+    """Linear reflectance."""
+    return bodies[i, RED], bodies[i, GREEN], bodies[i, BLUE]
+
+
+@device
 def nearest_body(bodies: Bodies, p: Vector, w: Vector, skip: int) -> tuple[float, int]:
     """Distance to the first body that the ray meets, and its number; (NOTHING, -1) where there is none.
 
@@ -206,3 +216,16 @@ def shadowed(bodies: Bodies, p: Vector, w: Vector, skip: int) -> bool:
         if i != skip and meet_body(bodies, i, p, w, True) < NOTHING:
             return True
     return False
+
+
+@device
+def seen_share(bodies: Bodies, i: int, p: Vector, n: Vector) -> float:
+    """Share of the light that reaches p from all sides which would come from where body i is.
+
+    Exact for a sphere above the horizon: cos(theta) sin^2(half angle). Cylinders and cubes count as larger spheres.
+    """
+    s = bodies[i, SIZE]
+    v = bodies[i, X] - p[0], bodies[i, Y] - p[1], s - p[2]
+    nearness = 1.0 / sqrt(dot(v, v))
+    share = max(0.0, dot(v, n)) * nearness * (s * nearness) * (s * nearness)
+    return min(1.0, share * _BREADTH[int(bodies[i, SHAPE])])

@@ -3,7 +3,7 @@
 from math import pi, tan
 
 from data_recipes._clevr._jit import device
-from data_recipes._clevr._vectors import Vector, cross, dot, scale, sub, unit
+from data_recipes._clevr._vectors import Axes, Vector, cross, dot, scale, sub, unit
 
 __all__ = ["FIELD_OF_VIEW", "camera_axes", "primary_ray", "project"]
 
@@ -11,8 +11,6 @@ FIELD_OF_VIEW = 49.134
 """Degrees, of the whole (square) image."""
 
 _HALF = tan(FIELD_OF_VIEW / 2.0 * pi / 180.0)
-
-Axes = tuple[Vector, Vector, Vector]
 
 
 @device

@@ -13,6 +13,7 @@ import numba
 from llvmlite import binding
 
 from data_recipes._clevr import _kernel, _visibility
+from data_recipes._clevr._jit import OPTIONS, compile_later
 from data_recipes._download import cache_folder
 
 __all__ = ["is_cached", "kernels", "kernel_folder"]
@@ -66,8 +67,7 @@ _SOURCES = (_kernel.render_scene, _visibility.mark_bodies)
 def kernels() -> tuple[Kernel, Kernel]:
     """``render_scene`` and ``mark_bodies``; each is compiled, or loaded from the cache, when it is first called."""
     folder = kernel_folder()
-    compile_later: Any = numba.njit(error_model="numpy", _nrt=False, cache=folder is not None)
     if folder is None:
-        return compile_later(_SOURCES[0]), compile_later(_SOURCES[1])
+        return compile_later(_SOURCES[0], **OPTIONS), compile_later(_SOURCES[1], **OPTIONS)
     with _cache_in(folder):
-        return compile_later(_SOURCES[0]), compile_later(_SOURCES[1])
+        return compile_later(_SOURCES[0], cache=True, **OPTIONS), compile_later(_SOURCES[1], cache=True, **OPTIONS)

@@ -1,19 +1,24 @@
 """How the functions of the tracer are compiled."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import numba
 
-__all__ = ["device"]
+__all__ = ["OPTIONS", "compile_later", "device"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+OPTIONS: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
+"""Division by zero gives an infinity; and nothing allocates memory, so that no references need counting.
+
+Not among them is "fast" mathematics: what a kernel computes does not depend on how the processor likes it best.
+"""
+
+compile_later: Any = numba.njit
+
 
 def device(function: F) -> F:
-    """A function that kernels call: compiled into them, and callable from Python too (for tests).
-
-    Division by zero gives an infinity, as in numpy. No "fast" mathematics: every processor gives the same bits.
-    """
-    compiled: Any = numba.njit(error_model="numpy", forceinline=True, _nrt=False)(function)
-    return cast(F, compiled)
+    """A function that kernels call: compiled into them, and callable from Python too (for tests)."""
+    compiled: F = compile_later(function, forceinline=True, **OPTIONS)
+    return compiled

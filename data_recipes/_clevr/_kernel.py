@@ -1,10 +1,13 @@
 """The picture of one scene: a path from the camera through each sample, over the bodies, to the backdrop.
 
 At every point that the path meets, the four lights are sampled and their shadows cast. From a body the path goes on: in
-a cosine-distributed direction from rubber, in a mirror-like one from metal. It ends on the backdrop, where what came
-over more than one reflection is taken to be a constant, less where bodies stand in the way.
+a cosine-distributed direction from rubber, in a mirror-like one from metal. It ends on the backdrop. What light the
+backdrop gets from the rest of itself and from the bodies is not traced but looked up: it is smooth.
 
-Four samples are enough for a pixel that shows neither a body nor a shadow; the others get all.
+Few samples are enough for a pixel that shows neither a body nor a shadow.
+
+References:
+    The Rendering Equation (Kajiya, SIGGRAPH 1986), https://doi.org/10.1145/15922.15902
 """
 
 from math import pi
@@ -13,20 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._clevr._backdrop import ALBEDO, backdrop_normal, meet_backdrop
-from data_recipes._clevr._bodies import (
-    BLUE,
-    GREEN,
-    METAL,
-    NOTHING,
-    RED,
-    SIZE,
-    X,
-    Y,
-    body_normal,
-    nearest_body,
-    shadowed,
-)  # fmt: skip
+from data_recipes._clevr._backdrop import ALBEDO, ambient, backdrop_normal, meet_backdrop
+from data_recipes._clevr._bodies import METAL, NOTHING, body_colour, body_normal, nearest_body, seen_share, shadowed
 from data_recipes._clevr._camera import camera_axes, primary_ray
 from data_recipes._clevr._jit import device
 from data_recipes._clevr._lamps import light_from, light_seen
@@ -35,115 +26,151 @@ from data_recipes._clevr._materials import (
     GLOSSY_SHARE,
     MIRROR,
     MIRROR_SHARE,
+    NO_LAYERS,
+    Layers,
     ggx,
     ggx_sample,
     rubber,
     rubber_layers,
 )  # fmt: skip
 from data_recipes._clevr._sampling import cosine_direction, point, prepare_pixel, table_value
-from data_recipes._clevr._vectors import Vector, add, along, dot, frame, from_frame, mul, scale, sub, unit
+from data_recipes._clevr._vectors import Axes, Vector, add, along, dot, frame, from_frame, mul, scale, to_frame, unit
 
 __all__ = ["FEW", "render_scene"]
 
-PLAIN, SHADOW, BODY = 0, 1, 2
 FEW = 4
-"""Samples of a plain pixel."""
+"""Samples of a plain pixel. The others get all samples that are asked for, but ..."""
 
-_AMBIENT = 0.0127
-"""Radiance that the backdrop sends back of light that came over other surfaces."""
+_SHADOW_SHARE = 0.25
+"""... this share where there is only a shadow to see, ..."""
+
+_GLINT_TIMES = 4
+"""... and so many times more where metal mirrors a lamp: a small spot, a hundred times as bright as all else."""
+
+_PLAIN, _SHADOW, _BODY, _GLINT = range(4)
 
 _VERTICES = 3
 """Most bodies that a path visits."""
 
-_PER_VERTEX = 6  # points of the square: three lamps, sun, next direction, choice of metal's reflection
+_RETURNED = 0.55
+"""What a body sends to the floor beside it, as a share of what that floor would send back unshadowed, times the body's
+colour. Fitted to the floor round the bodies of the reference pictures."""
+
+# What a sample needs random points for: its place in the pixel, and then at each vertex of its path ...
+_PLACE, _FIRST_VERTEX, _PER_VERTEX = 0, 1, 6
+# ... a place on each light, a direction, and the choice between metal's two reflections.
+_DIRECTION, _CHOICE = 4, 5
+
 _BLACK = (0.0, 0.0, 0.0)
 
 Floats = NDArray[np.float64]
+Points = tuple[int, Floats, NDArray[np.int64]]
+"""Number of the sample, and the pixel's shifts and orders: what :func:`point` needs."""
 
 
 @device
-def _backdrop_light(
-    bodies: Floats, lamps: Floats, p: Vector, skip: int, s: int, purpose: int, shifts: Floats, orders: Any
-) -> tuple[Vector, bool]:
+def _point(points: Points, purpose: int) -> tuple[float, float]:
+    return point(points[0], purpose, points[1], points[2])
+
+
+@device
+def _backdrop_light(bodies: Floats, lamps: Floats, p: Vector, purpose: int, points: Points) -> tuple[Vector, bool]:
     """Radiance of the backdrop at p, and whether a body's shadow falls there."""
     n = backdrop_normal(p)
-    total, dark = _BLACK, False
+    lit, unshadowed, dark = _BLACK, _BLACK, False
     for k in range(len(lamps) + 1):
-        u, v = point(s, purpose + k, shifts, orders)
+        u, v = _point(points, purpose + k)
         w, e = light_from(lamps, k, p, u, v)
-        c = dot(w, n)
+        c = dot(w, n) * (ALBEDO / pi)
         if c > 0.0 and e[1] > 0.0:
+            unshadowed = along(unshadowed, c, e)
             if shadowed(bodies, p, w, -1):
                 dark = True
             else:
-                total = along(total, c * ALBEDO / pi, e)
-    open_share = 1.0
+                lit = along(lit, c, e)
+    around = 1.0
     for i in range(len(bodies)):
-        size = bodies[i, SIZE]
-        v3 = sub((bodies[i, X], bodies[i, Y], size), p)
-        square = dot(v3, v3)
-        open_share -= max(0.0, dot(v3, n)) * size * size / (square * np.sqrt(square))
-    ambient = _AMBIENT * max(open_share, 0.0)
-    return add(total, (ambient, ambient, ambient)), dark
+        share = seen_share(bodies, i, p, n)
+        around -= share
+        lit = add(lit, scale(mul(unshadowed, body_colour(bodies, i)), share * _RETURNED))
+    rest = ambient(p) * max(around, 0.0)
+    return add(lit, (rest, rest, rest)), dark
 
 
 @device
-def _path(
-    bodies: Floats, lamps: Floats, p: Vector, w: Vector, s: int, shifts: Floats, orders: Any
-) -> tuple[Vector, int]:
-    """Radiance that arrives at p against w, and what the path met: PLAIN, SHADOW or BODY."""
+def _body_light(
+    bodies: Floats,
+    lamps: Floats,
+    i: int,
+    p: Vector,
+    axes: Axes,
+    wo: Vector,
+    layers: Layers,
+    purpose: int,
+    points: Points,
+) -> Vector:
+    """Radiance that body i sends from p towards wo (in the frame ``axes``) of the light that comes straight from lamps.
+
+    Not in it is what metal's sharp reflection shows of them: that is seen, not sampled.
+    """
+    total = _BLACK
+    for k in range(len(lamps) + 1):
+        u, v = _point(points, purpose + k)
+        w, e = light_from(lamps, k, p, u, v)
+        wi = to_frame(w, axes)
+        if wi[2] > 0.0 and e[1] > 0.0 and not shadowed(bodies, p, w, i):
+            if bodies[i, METAL] > 0.0:
+                f = scale(body_colour(bodies, i), GLOSSY_SHARE * ggx(wo, wi, GLOSSY))
+            else:
+                f = rubber(layers, body_colour(bodies, i), wo, wi)
+            total = add(total, mul(f, e))
+    return total
+
+
+@device
+def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, points: Points) -> tuple[Vector, int]:
+    """Radiance that arrives at p against w, and the most special thing that the path has met."""
     total, through = _BLACK, (1.0, 1.0, 1.0)
-    last, met = -1, PLAIN
+    last, met = -1, _PLAIN
     for vertex in range(_VERTICES):
-        purpose = 1 + vertex * _PER_VERTEX
-        t, which = nearest_body(bodies, p, w, last)
-        if which < 0:
+        purpose = _FIRST_VERTEX + vertex * _PER_VERTEX
+        t, i = nearest_body(bodies, p, w, last)
+        if i < 0:
             t = meet_backdrop(p, w)
             if t < NOTHING:
-                light, dark = _backdrop_light(bodies, lamps, along(p, t, w), last, s, purpose, shifts, orders)
+                light, dark = _backdrop_light(bodies, lamps, along(p, t, w), purpose, points)
                 total = add(total, mul(through, light))
-                if dark and met == PLAIN:
-                    met = SHADOW
+                if dark:
+                    met = max(met, _SHADOW)
             return total, met
-        met = BODY
+        met = max(met, _BODY)
         p = along(p, t, w)
-        n = body_normal(bodies, which, p)
-        colour = (bodies[which, RED], bodies[which, GREEN], bodies[which, BLUE])
-        tangent, bitangent = frame(n)
-        wo = (-dot(w, tangent), -dot(w, bitangent), max(-dot(w, n), 1e-4))
-        wo = unit(wo)
-        metal = bodies[which, METAL] > 0.0
-        layers = rubber_layers(wo[2])
-        for k in range(len(lamps) + 1):
-            u, v = point(s, purpose + k, shifts, orders)
-            d, e = light_from(lamps, k, p, u, v)
-            wi = (dot(d, tangent), dot(d, bitangent), dot(d, n))
-            if wi[2] > 0.0 and e[1] > 0.0 and not shadowed(bodies, p, d, which):
-                if metal:
-                    f = scale(colour, GLOSSY_SHARE * ggx(wo, wi, GLOSSY))
-                else:
-                    f = rubber(layers, colour, wo, wi)
-                total = add(total, mul(through, mul(f, e)))
-        u, v = point(s, purpose + 4, shifts, orders)
+        axes = frame(body_normal(bodies, i, p))
+        wo = to_frame(scale(w, -1.0), axes)
+        wo = unit((wo[0], wo[1], max(wo[2], 1e-4)))
+        metal = bodies[i, METAL] > 0.0
+        layers = NO_LAYERS if metal else rubber_layers(wo[2])
+        light = _body_light(bodies, lamps, i, p, axes, wo, layers, purpose, points)
+        total = add(total, mul(through, light))
+        u, v = _point(points, purpose + _DIRECTION)
         if metal:
-            choice, _ = point(s, purpose + 5, shifts, orders)
+            through = mul(through, body_colour(bodies, i))
             wi, weight = ggx_sample(wo, MIRROR, u, v)
-            if weight > 0.0:
-                # The sharp reflection of a lamp is seen, not sampled.
-                d = from_frame(wi, tangent, bitangent, n)
-                seen = light_seen(lamps, p, d)
-                if seen[1] > 0.0 and not shadowed(bodies, p, d, which):
-                    total = add(total, mul(through, scale(mul(colour, seen), MIRROR_SHARE * weight)))
-            if choice < GLOSSY_SHARE:
+            w = from_frame(wi, axes)
+            light = light_seen(lamps, p, w)
+            if light[1] > 0.0 and weight > 0.0 and not shadowed(bodies, p, w, i):
+                met = _GLINT
+                total = along(total, weight * MIRROR_SHARE, mul(through, light))
+            if _point(points, purpose + _CHOICE)[0] < GLOSSY_SHARE:
                 wi, weight = ggx_sample(wo, GLOSSY, u, v)
             if weight == 0.0:
                 return total, met
-            through = scale(mul(through, colour), weight)
+            through = scale(through, weight)
         else:
             wi = cosine_direction(u, v)
-            through = mul(through, scale(rubber(layers, colour, wo, wi), pi / max(wi[2], 1e-4)))
-        w = from_frame(wi, tangent, bitangent, n)
-        last = which
+            through = mul(through, scale(rubber(layers, body_colour(bodies, i), wo, wi), pi / max(wi[2], 1e-4)))
+        w = from_frame(wi, axes)
+        last = i
     return total, met
 
 
@@ -155,6 +182,14 @@ def _srgb_byte(x: float) -> int:
     return int(255.0 * y + 0.5)
 
 
+@device
+def _wanted(met: int, samples: int) -> int:
+    """Samples of a pixel in which the paths met this."""
+    if met == _SHADOW:
+        return max(min(FEW, samples), int(samples * _SHADOW_SHARE))
+    return samples * _GLINT_TIMES if met == _GLINT else samples
+
+
 def render_scene(
     bodies: Floats,
     lamps: Floats,
@@ -163,8 +198,8 @@ def render_scene(
     samples: int,
     table: Floats,
     shifts: Floats,
-    orders: Any,
-    image: NDArray[Any],
+    orders: NDArray[np.int64],
+    image: NDArray[np.uint8],
 ) -> None:
     """Render into ``image``.
 
@@ -173,7 +208,7 @@ def render_scene(
         lamps: Rows of :mod:`data_recipes._clevr._lamps`.
         camera: Its position [3].
         key: The image's noise, uint64.
-        samples: Paths of a pixel that shows a body or a shadow.
+        samples: Paths of a pixel that shows a body.
         table: The pixel filter's inverse distribution function.
         shifts: [PURPOSES, 2], room to work in.
         orders: int64 [PURPOSES], likewise.
@@ -182,22 +217,20 @@ def render_scene(
     size = image.shape[1]
     position = (camera[0], camera[1], camera[2])
     axes = camera_axes(position)
-    few = min(FEW, samples)
     for row in range(size):
         for column in range(size):
             prepare_pixel(key, row * size + column, shifts, orders)
-            total = (0.0, 0.0, 0.0)
-            taken, wanted = 0, few
+            total, met = _BLACK, _PLAIN
+            taken, wanted = 0, min(FEW, samples)
             while taken < wanted:
-                u, v = point(taken, 0, shifts, orders)
-                x = column + 0.5 + table_value(table, u)
-                y = row + 0.5 + table_value(table, v)
-                light, met = _path(bodies, lamps, position, primary_ray(axes, x, y, size), taken, shifts, orders)
+                points = (taken, shifts, orders)
+                u, v = _point(points, _PLACE)
+                x, y = column + 0.5 + table_value(table, u), row + 0.5 + table_value(table, v)
+                light, now = _path(bodies, lamps, position, primary_ray(axes, x, y, size), points)
                 total = add(total, light)
                 taken += 1
-                if met == BODY:
-                    wanted = samples
-                elif met == SHADOW:
-                    wanted = max(wanted, samples // 4)
+                if now > met:
+                    met = now
+                    wanted = _wanted(met, samples)
             for channel in range(3):
                 image[channel, row, column] = _srgb_byte(total[channel] / taken)

@@ -17,9 +17,11 @@ from data_recipes._clevr._sampling import circle
 from data_recipes._clevr._vectors import Vector, add, along, dot, scale, unit
 
 __all__ = [
-    "GLOSSY", "GLOSSY_SHARE", "MIRROR", "MIRROR_SHARE", "fresnel", "ggx", "ggx_sample", "rubber", "rubber_layers",
+    "GLOSSY", "GLOSSY_SHARE", "MIRROR", "MIRROR_SHARE", "NO_LAYERS", "Layers", "fresnel", "ggx", "ggx_sample", "rubber",
+    "rubber_layers",
 ]  # fmt: skip
 
+# Rubber: a glossy coat (refractive index 1.2) on a layer of velvet (1.4) on a diffuse one.
 _OUTER_INDEX, _INNER_INDEX = 1.2, 1.4
 _VELVET = 0.6**-2  # 1 / sigma^2
 _BECKMANN = 0.35**-2  # 1 / alpha^2
@@ -34,6 +36,8 @@ MIRROR, MIRROR_SHARE = 0.01, 0.6
 
 Layers = tuple[float, float, float, float]
 """Shares of rubber's diffuse, velvet and glossy layers, and the glossy layer's Lambda, for one viewer."""
+
+NO_LAYERS: Layers = (0.0, 0.0, 0.0, 0.0)
 
 
 @device

@@ -31,7 +31,7 @@ __all__ = [
     "table_value",
 ]
 
-PURPOSES = 20
+PURPOSES = 19
 """Points of the square that a sample may ask for."""
 
 # The inverses of the plastic number and of its square (x^3 = x + 1).

@@ -4,9 +4,26 @@ from math import sqrt
 
 from data_recipes._clevr._jit import device
 
-__all__ = ["Vector", "add", "along", "cross", "dot", "frame", "from_frame", "mul", "reflect", "scale", "sub", "unit"]
+__all__ = [
+    "Axes",
+    "Vector",
+    "add",
+    "along",
+    "cross",
+    "dot",
+    "frame",
+    "from_frame",
+    "mul",
+    "scale",
+    "sub",
+    "to_frame",
+    "unit",
+]
 
 Vector = tuple[float, float, float]
+
+Axes = tuple[Vector, Vector, Vector]
+"""An orthonormal frame; the third is a surface's normal, or the direction in which something looks."""
 
 
 @device
@@ -58,14 +75,8 @@ def unit(a: Vector) -> Vector:
 
 
 @device
-def reflect(w: Vector, n: Vector) -> Vector:
-    """The mirror image of ``w`` about ``n``; both point away from the surface."""
-    return along(scale(w, -1.0), 2.0 * dot(w, n), n)
-
-
-@device
-def frame(n: Vector) -> tuple[Vector, Vector]:
-    """Two unit vectors that complete the unit vector ``n`` to an orthonormal frame.
+def frame(n: Vector) -> Axes:
+    """Two unit vectors that complete the unit vector ``n`` to an orthonormal frame, and ``n``.
 
     The construction has to change somewhere on the sphere. It does so close to the bottom, which nothing here shows: a
     change at n_z = 0 is seen as a dotted line round every object.
@@ -78,18 +89,19 @@ def frame(n: Vector) -> tuple[Vector, Vector]:
     if z > -0.9:
         a = 1.0 / (1.0 + z)
         b = -x * y * a
-        return (1.0 - x * x * a, b, -x), (b, 1.0 - y * y * a, -y)
+        return (1.0 - x * x * a, b, -x), (b, 1.0 - y * y * a, -y), n
     a = 1.0 / (1.0 - z)
     b = x * y * a
-    return (1.0 - x * x * a, -b, x), (-b, 1.0 - y * y * a, y)
+    return (1.0 - x * x * a, -b, x), (-b, 1.0 - y * y * a, y), n
 
 
 @device
-def from_frame(local: Vector, t: Vector, b: Vector, n: Vector) -> Vector:
-    """The vector whose coordinates along t, b and n are ``local``."""
-    x, y, z = local
-    return (
-        x * t[0] + y * b[0] + z * n[0],
-        x * t[1] + y * b[1] + z * n[1],
-        x * t[2] + y * b[2] + z * n[2],
-    )
+def to_frame(w: Vector, axes: Axes) -> Vector:
+    """Coordinates of w along the axes of a frame."""
+    return dot(w, axes[0]), dot(w, axes[1]), dot(w, axes[2])
+
+
+@device
+def from_frame(local: Vector, axes: Axes) -> Vector:
+    """The vector whose coordinates along the axes of a frame are ``local``."""
+    return along(along(scale(axes[0], local[0]), local[1], axes[1]), local[2], axes[2])
