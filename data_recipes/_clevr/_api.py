@@ -2,6 +2,7 @@
 
 from collections.abc import Generator
 from functools import cache
+from math import cos, sin
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,10 @@ def body_rows(scenes: SceneArrays) -> Floats:
     """Bodies [n, objects, COLUMNS] as the kernels read them."""
     rows = np.empty((*scenes["x"].shape, COLUMNS))
     rows[..., X], rows[..., Y], rows[..., SIZE] = scenes["x"], scenes["y"], scenes["size"]
-    rows[..., COS], rows[..., SIN] = np.cos(scenes["rotation"]), np.sin(scenes["rotation"])
+    # numpy's vectorised functions may round differently in a chunk's last rows, these do not.
+    turns = np.ravel(scenes["rotation"]).tolist()
+    rows[..., COS] = np.reshape([cos(turn) for turn in turns], scenes["x"].shape)
+    rows[..., SIN] = np.reshape([sin(turn) for turn in turns], scenes["x"].shape)
     rows[..., SHAPE], rows[..., METAL] = scenes["shape"], scenes["metal"]
     rows[..., RED : BLUE + 1] = scenes["colour"]
     return rows

@@ -131,7 +131,7 @@ def _body_light(
 def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, points: Points) -> tuple[Vector, int]:
     """Radiance that arrives at p against w, and the most special thing that the path has met."""
     total, through = _BLACK, (1.0, 1.0, 1.0)
-    last, met = -1, _PLAIN
+    last, met, mirrored = -1, _PLAIN, True
     for vertex in range(_VERTICES):
         purpose = _FIRST_VERTEX + vertex * _PER_VERTEX
         t, i = nearest_body(bodies, p, w, last)
@@ -157,7 +157,8 @@ def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, points: Points) -
             through = mul(through, body_colour(bodies, i))
             wi, weight = ggx_sample(wo, MIRROR, u, v)
             w = from_frame(wi, axes)
-            light = light_seen(lamps, p, w)
+            # Lamps are not looked for after rubber: a few paths would find them, and leave specks.
+            light = light_seen(lamps, p, w) if mirrored else _BLACK
             if light[1] > 0.0 and weight > 0.0 and not shadowed(bodies, p, w, i):
                 met = _GLINT
                 total = along(total, weight * MIRROR_SHARE, mul(through, light))
@@ -167,6 +168,7 @@ def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, points: Points) -
                 return total, met
             through = scale(through, weight)
         else:
+            mirrored = False
             wi = cosine_direction(u, v)
             through = mul(through, scale(rubber(layers, body_colour(bodies, i), wo, wi), pi / max(wi[2], 1e-4)))
         w = from_frame(wi, axes)

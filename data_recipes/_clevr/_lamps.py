@@ -45,7 +45,8 @@ def lamp_rows(positions: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
     """Lamps [n, 3, LAMP_COLUMNS] of n scenes from their positions [n, 3] by name."""
 
     def normalised(v: NDArray[np.float64]) -> NDArray[np.float64]:
-        return v / np.sqrt((v * v).sum(axis=-1, keepdims=True))
+        x, y, z = v[..., 0], v[..., 1], v[..., 2]
+        return v / np.sqrt(x * x + y * y + z * z)[..., None]
 
     rows = []
     for name, side, watts, colour in _LAMPS:
