@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli._console import result, say, table
-from cli._options import Output, read_path
+from cli._console import follow, result, say, table
+from cli._options import Output, command_line, read_path
 from cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
 
@@ -39,7 +39,7 @@ def reproduce_command(
 
     Runs the commands of a plain list (TOML, in mmgen/reproductions), each of which makes one file. Files that are there
     and fit are used as they are, and an interrupted training is continued; so the command can be given again at any
-    time. The table goes into a page of Markdown in the same folder, whose path is printed.
+    time. The table goes into a page of Markdown and opens a report with pictures, whose paths are printed.
     """
     from mmgen.reproductions._plan import read_plan, script, with_data
 
@@ -57,9 +57,10 @@ def reproduce_command(
         raise MmgenError(f"cannot use the folder {folder}: {error.strerror}; choose another with --output") from None
     end_with_children()
     say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
-    _run(chosen, folder)
+    ran = _run(chosen, folder)
 
     from mmgen.artifacts import write_text_atomic
+    from mmgen.figures.report import Summary, make_report
     from mmgen.figures.scores import read_scores
     from mmgen.reproductions._comparison import compare, judge_sentence, markdown, table_of
 
@@ -71,12 +72,22 @@ def reproduce_command(
     page = folder / f"{Path(name).stem}-{scale}.md"
     write_text_atomic(page, markdown(plan, chosen, compared, folder))
     result(page)
+    pictures = page.with_suffix(".html")
+    if ran or not pictures.exists():
+        summary = Summary(plan.title, *table_of(plan, compared), note=f"{chosen.about} {judge_sentence(compared)}")
+        shown = [folder / stage.makes for stage in chosen.stage if not stage.is_data]
+        work = make_report(
+            shown, pictures, title=plan.title, device="auto", command=command_line(), summaries=[summary]
+        )
+        follow(work)
+    result(pictures)
 
 
-def _run(scale: "Scale", folder: Path) -> None:
-    """Run what is not there yet, in order."""
+def _run(scale: "Scale", folder: Path) -> bool:
+    """Run what is not there yet, in order; returns whether there was anything."""
     from mmgen.reproductions._plan import state_of
 
+    ran = False
     made = [stage.makes for stage in scale.stage]
     for number, stage in enumerate(scale.stage, 1):
         state = state_of(stage, folder, made[: number - 1])
@@ -86,8 +97,10 @@ def _run(scale: "Scale", folder: Path) -> None:
             continue
         began = time.monotonic()
         run_command(stage.arguments, folder, "the reproduction")
+        ran = True
         if not (folder / stage.makes).exists():
             raise MmgenError(
                 f"this command did not make {stage.makes}, as its list says: {shlex.join(stage.arguments)}"
             )
         say(f"took {time.monotonic() - began:,.0f} s")
+    return ran
