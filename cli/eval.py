@@ -25,7 +25,7 @@ def eval_command(
             "--metric",
             "-m",
             metavar="NAME",
-            help="What to measure; repeatable; correctness and coverage by default, correctness of q(z|text).",
+            help="What to measure; repeatable; correctness by default, and coverage where attributes are given.",
         ),
     ] = None,
     posterior: Annotated[
@@ -128,7 +128,8 @@ def eval_command(
     }
     validate(EvaluationSettings, values)  # before anything slow
     loaded = load(path, device)
-    metrics = metric or (["correctness"] if loaded.given == "text" else ["correctness", "coverage"])
+    captioned = loaded.text is not None and loaded.given != "attributes"
+    metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
     judged = any(get(name).judged for name in metrics)
     settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
     found = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()

@@ -37,7 +37,8 @@ class EvaluationSettings(Settings):
     protocol: Literal["exact", "paper"] = "exact"
     """Of coverage: exact (base 2, training frequencies, bias below the standard error) or paper (as VE)."""
     dropped: tuple[Annotated[int, Field(ge=0)], ...] | None = None
-    """Numbers of attributes to leave out of queries; None for 0, 1, 2, 3 as far as there are attributes."""
+    """Numbers of attributes to leave out of queries; None for 0, 1, 2, 3 as far as there are attributes, and for 0
+    where whole captions are asked for."""
     draws: Count = 24
     """Pictures of each query, at least."""
     queries: Count = 1000
@@ -131,7 +132,8 @@ class Evaluation:
         """Numbers of attributes to leave out."""
         if self.settings.dropped is not None:
             return self.settings.dropped
-        return (0,) if self.needs_captions else tuple(range(min(4, len(self.info.names))))
+        captioned = self.loaded.text is not None and self.loaded.given != "attributes"
+        return (0,) if captioned else tuple(range(min(4, len(self.info.names))))
 
     @property
     def told(self) -> tuple[int, ...]:
