@@ -126,10 +126,10 @@ def train(
     resume: Resume = "auto",
     fabric: Fabric | None = None,
 ) -> Work[TrainingResult]:
-    """Maximise a task's value and keep the best weights by validation bound.
+    """Maximise a task's value and keep the best weights by validation bound (or the last, see the settings).
 
     Args:
-        task: What is trained; left holding the best weights.
+        task: What is trained; left holding its last weights.
         rows: Training examples, batches of which are on the run's device.
         validation: Validation examples.
         settings: Of the run.
@@ -279,8 +279,9 @@ class _Run:
             assert log is not None
             terms = {name: mean for name, (mean, _) in figures.items() if name != "bound"}
             log.write({"step": state.step, "validation": {"bound": bound, "stderr": stderr, "terms": terms}})
-            if state.best is None or bound > state.best:
-                state.best = bound
+            better = state.best is None or bound > state.best
+            state.best = bound if state.best is None else max(bound, state.best)
+            if better or self.settings.keep == "last":
                 facts = {
                     "step": state.step,
                     "validation_bound": bound,

@@ -34,6 +34,9 @@ class TrainingSettings(Settings):
     """Largest norm of the gradient; longer ones are scaled down to it."""
     validate_every: Count = 1_000
     """Steps between validations; each also saves the state that --resume continues from."""
+    keep: Literal["best", "last"] = "best"
+    """Weights that the checkpoint holds: those of the best validation bound, or the last. The last suit objectives with
+    one heavily weighted term, whose overfitting would decide for all others."""
     validation_examples: Count = 2_048
     """Validation examples that the validation bound is averaged over."""
     log_every: Count = 50

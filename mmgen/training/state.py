@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import Header, read_checkpoint, write_checkpoint
-from mmgen.errors import UsageError
+from mmgen.errors import ArtifactError, UsageError
 
 __all__ = ["RunState", "load_state", "save_state", "state_path"]
 
@@ -61,9 +61,23 @@ def load_state(path: Path, task: nn.Module, optimizer: torch.optim.Optimizer, se
 
     Raises:
         UsageError: It belongs to a run with other settings; names those that differ.
+        ArtifactError: Its settings are those of this run, but its contents are not.
     """
     header, tensors = read_checkpoint(path, "training-state")
     _check_same(path, header, settings)
+    try:
+        return _put_back(header, tensors, task, optimizer)
+    except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ArtifactError(
+            f"{path} holds a state that does not fit this run ({reason}); use --overwrite to begin anew"
+        ) from None
+
+
+def _put_back(
+    header: Header, tensors: dict[str, Tensor], task: nn.Module, optimizer: torch.optim.Optimizer
+) -> RunState:
+    """Weights and moments from ``tensors``; raises whatever torch does where they do not fit."""
     task.load_state_dict({n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")})
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     moments: dict[int, dict[str, Tensor]] = {}

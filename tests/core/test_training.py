@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 import mmgen.objectives
-from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
+from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_checkpoint
 from mmgen.batch import Batch
 from mmgen.config import preset, preset_names
-from mmgen.errors import Interrupted, SettingsError, TrainingError, UsageError
+from mmgen.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
 from mmgen.models.build import build_model
 from mmgen.objectives._base import Bound
 from mmgen.training.batches import DatasetRows, Order, unpack_bits
@@ -142,6 +142,33 @@ def test_a_state_of_other_settings_is_refused(dataset_path: Path, tmp_path: Path
     with pytest.raises(UsageError, match=r"training\.learning_rate \(0\.001 there, 0\.5 now\)"):
         run(dataset_path, tmp_path / "m.safetensors", learning_rate=0.5)
     run(dataset_path, tmp_path / "m.safetensors", learning_rate=0.5, resume="never")
+
+
+def test_the_last_weights_can_be_kept_instead_of_the_best(dataset_path: Path, tmp_path: Path) -> None:
+    """A learning rate that undoes what was learnt: the best weights are old, the last ones are the state's."""
+    values = {"learning_rate": 0.5, "schedule": "constant"}
+    for keep in ("best", "last"):
+        run(dataset_path, tmp_path / f"{keep}.safetensors", keep=keep, **values)
+    best, kept_best = read_checkpoint(tmp_path / "best.safetensors", "model")
+    last, kept_last = read_checkpoint(tmp_path / "last.safetensors", "model")
+    assert best.facts["validation_bound"] > last.facts["validation_bound"]
+    assert (best.facts["step"] < 12, last.facts["step"]) == (True, 12)
+    _, state = read_checkpoint(state_path(tmp_path / "last.safetensors"), "training-state")
+    assert all(torch.equal(value, state[f"task.model.{name}"]) for name, value in kept_last.items())
+    assert not all(torch.equal(value, kept_best[name]) for name, value in kept_last.items())
+
+
+def test_a_state_with_foreign_contents_is_refused_in_one_sentence(dataset_path: Path, tmp_path: Path) -> None:
+    out = tmp_path / "model.safetensors"
+    run(dataset_path, out)
+    header, tensors = read_checkpoint(state_path(out), "training-state")
+    for wrong, facts in (({"task.model.foreign": torch.ones(2)}, header.facts), (tensors, {"step": 12})):
+        write_checkpoint(
+            state_path(out), kind="training-state", tensors=wrong, settings=header.settings, seed=header.seed,
+            parents=(), facts=facts, command="",
+        )  # fmt: skip
+        with pytest.raises(ArtifactError, match="does not fit this run"):
+            run(dataset_path, out)
 
 
 def test_resume_requires_a_state(dataset_path: Path, tmp_path: Path) -> None:
