@@ -49,10 +49,10 @@ def render(scenes: SceneArrays, size: int, samples: int) -> NDArray[np.uint8]:
     """See :func:`data_recipes._clevr.render`."""
     render_scene, _ = kernels()
     bodies, lamps, cameras = body_rows(scenes), lamp_rows(scenes), _cameras(scenes)
-    shifts, orders = np.empty((PURPOSES, 2)), np.empty(PURPOSES, np.int64)
+    offsets = np.empty((PURPOSES, 3), np.int64)
     images = np.empty((len(bodies), 3, size, size), np.uint8)
     for row, key in enumerate(scenes["seed"].astype(np.uint64)):
-        render_scene(bodies[row], lamps[row], cameras[row], key, samples, _filter(), shifts, orders, images[row])
+        render_scene(bodies[row], lamps[row], cameras[row], key, samples, _filter(), offsets, images[row])
     return images
 
 

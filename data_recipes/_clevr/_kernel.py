@@ -4,8 +4,6 @@ At every point that the path meets, the four lights are sampled and their shadow
 a cosine-distributed direction from rubber, in a mirror-like one from metal. It ends on the backdrop. What light the
 backdrop gets from the rest of itself and from the bodies is not traced but looked up: it is smooth.
 
-Few samples are enough for a pixel that shows neither a body nor a shadow.
-
 References:
     The Rendering Equation (Kajiya, SIGGRAPH 1986), https://doi.org/10.1145/15922.15902
 """
@@ -30,24 +28,24 @@ from data_recipes._clevr._materials import (
     Layers,
     ggx,
     ggx_sample,
-    rubber,
+    rubber_body,
+    rubber_coat,
     rubber_layers,
+    rubber_sample,
 )  # fmt: skip
-from data_recipes._clevr._sampling import cosine_direction, point, prepare_pixel, table_value
+from data_recipes._clevr._sampling import Offsets, point, prepare_pixel, table_value
 from data_recipes._clevr._vectors import Axes, Vector, add, along, dot, frame, from_frame, mul, scale, to_frame, unit
 
 __all__ = ["FEW", "render_scene"]
 
 FEW = 4
-"""Samples of a plain pixel. The others get all samples that are asked for, but ..."""
+"""Samples of a pixel that shows neither a body nor a shadow. The others get those that are asked for, but ..."""
 
-_SHADOW_SHARE = 0.25
-"""... this share where there is only a shadow to see, ..."""
+_SHADOW_SHARE, _RUBBER_SHARE, _GLINT_TIMES = 0.25, 0.5, 4
+"""... these shares where there is only a shadow or rubber to see, and so many times more where metal mirrors a lamp, a
+small spot a hundred times as bright as all else."""
 
-_GLINT_TIMES = 4
-"""... and so many times more where metal mirrors a lamp: a small spot, a hundred times as bright as all else."""
-
-_PLAIN, _SHADOW, _BODY, _GLINT = range(4)
+_PLAIN, _SHADOW, _RUBBER, _METAL, _GLINT = range(5)
 
 _VERTICES = 3
 """Most bodies that a path visits."""
@@ -64,22 +62,17 @@ _DIRECTION, _CHOICE = 4, 5
 _BLACK = (0.0, 0.0, 0.0)
 
 Floats = NDArray[np.float64]
-Points = tuple[int, Floats, NDArray[np.int64]]
-"""Number of the sample, and the pixel's shifts and orders: what :func:`point` needs."""
 
 
 @device
-def _point(points: Points, purpose: int) -> tuple[float, float]:
-    return point(points[0], purpose, points[1], points[2])
-
-
-@device
-def _backdrop_light(bodies: Floats, lamps: Floats, p: Vector, purpose: int, points: Points) -> tuple[Vector, bool]:
+def _backdrop_light(
+    bodies: Floats, lamps: Floats, p: Vector, purpose: int, sample: int, offsets: Offsets
+) -> tuple[Vector, bool]:
     """Radiance of the backdrop at p, and whether a body's shadow falls there."""
     n = backdrop_normal(p)
     lit, unshadowed, dark = _BLACK, _BLACK, False
     for k in range(len(lamps) + 1):
-        u, v = _point(points, purpose + k)
+        u, v = point(sample, purpose + k, offsets)
         w, e = light_from(lamps, k, p, u, v)
         c = dot(w, n) * (ALBEDO / pi)
         if c > 0.0 and e[1] > 0.0:
@@ -107,7 +100,8 @@ def _body_light(
     wo: Vector,
     layers: Layers,
     purpose: int,
-    points: Points,
+    sample: int,
+    offsets: Offsets,
 ) -> Vector:
     """Radiance that body i sends from p towards wo (in the frame ``axes``) of the light that comes straight from lamps.
 
@@ -115,20 +109,21 @@ def _body_light(
     """
     total = _BLACK
     for k in range(len(lamps) + 1):
-        u, v = _point(points, purpose + k)
+        u, v = point(sample, purpose + k, offsets)
         w, e = light_from(lamps, k, p, u, v)
         wi = to_frame(w, axes)
         if wi[2] > 0.0 and e[1] > 0.0 and not shadowed(bodies, p, w, i):
             if bodies[i, METAL] > 0.0:
                 f = scale(body_colour(bodies, i), GLOSSY_SHARE * ggx(wo, wi, GLOSSY))
             else:
-                f = rubber(layers, body_colour(bodies, i), wo, wi)
+                coat = rubber_coat(layers, wo, wi)
+                f = along((coat, coat, coat), rubber_body(layers, wo, wi), body_colour(bodies, i))
             total = add(total, mul(f, e))
     return total
 
 
 @device
-def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, points: Points) -> tuple[Vector, int]:
+def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, sample: int, offsets: Offsets) -> tuple[Vector, int]:
     """Radiance that arrives at p against w, and the most special thing that the path has met."""
     total, through = _BLACK, (1.0, 1.0, 1.0)
     last, met, mirrored = -1, _PLAIN, True
@@ -138,21 +133,22 @@ def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, points: Points) -
         if i < 0:
             t = meet_backdrop(p, w)
             if t < NOTHING:
-                light, dark = _backdrop_light(bodies, lamps, along(p, t, w), purpose, points)
+                light, dark = _backdrop_light(bodies, lamps, along(p, t, w), purpose, sample, offsets)
                 total = add(total, mul(through, light))
                 if dark:
                     met = max(met, _SHADOW)
             return total, met
-        met = max(met, _BODY)
         p = along(p, t, w)
         axes = frame(body_normal(bodies, i, p))
         wo = to_frame(scale(w, -1.0), axes)
         wo = unit((wo[0], wo[1], max(wo[2], 1e-4)))
         metal = bodies[i, METAL] > 0.0
+        met = max(met, _METAL if metal else _RUBBER)
         layers = NO_LAYERS if metal else rubber_layers(wo[2])
-        light = _body_light(bodies, lamps, i, p, axes, wo, layers, purpose, points)
+        light = _body_light(bodies, lamps, i, p, axes, wo, layers, purpose, sample, offsets)
         total = add(total, mul(through, light))
-        u, v = _point(points, purpose + _DIRECTION)
+        u, v = point(sample, purpose + _DIRECTION, offsets)
+        choice = point(sample, purpose + _CHOICE, offsets)[0]
         if metal:
             through = mul(through, body_colour(bodies, i))
             wi, weight = ggx_sample(wo, MIRROR, u, v)
@@ -162,15 +158,15 @@ def _path(bodies: Floats, lamps: Floats, p: Vector, w: Vector, points: Points) -
             if light[1] > 0.0 and weight > 0.0 and not shadowed(bodies, p, w, i):
                 met = _GLINT
                 total = along(total, weight * MIRROR_SHARE, mul(through, light))
-            if _point(points, purpose + _CHOICE)[0] < GLOSSY_SHARE:
+            if choice < GLOSSY_SHARE:
                 wi, weight = ggx_sample(wo, GLOSSY, u, v)
-            if weight == 0.0:
-                return total, met
             through = scale(through, weight)
         else:
             mirrored = False
-            wi = cosine_direction(u, v)
-            through = mul(through, scale(rubber(layers, body_colour(bodies, i), wo, wi), pi / max(wi[2], 1e-4)))
+            wi, weights = rubber_sample(layers, body_colour(bodies, i), wo, u, v, choice)
+            through = mul(through, weights)
+        if through == _BLACK:
+            return total, met
         w = from_frame(wi, axes)
         last = i
     return total, met
@@ -187,9 +183,10 @@ def _srgb_byte(x: float) -> int:
 @device
 def _wanted(met: int, samples: int) -> int:
     """Samples of a pixel in which the paths met this."""
-    if met == _SHADOW:
-        return max(min(FEW, samples), int(samples * _SHADOW_SHARE))
-    return samples * _GLINT_TIMES if met == _GLINT else samples
+    if met == _GLINT:
+        return samples * _GLINT_TIMES
+    share = _SHADOW_SHARE if met == _SHADOW else _RUBBER_SHARE if met == _RUBBER else 1.0
+    return max(min(FEW, samples), int(samples * share))
 
 
 def render_scene(
@@ -199,8 +196,7 @@ def render_scene(
     key: Any,
     samples: int,
     table: Floats,
-    shifts: Floats,
-    orders: NDArray[np.int64],
+    offsets: Offsets,
     image: NDArray[np.uint8],
 ) -> None:
     """Render into ``image``.
@@ -210,10 +206,9 @@ def render_scene(
         lamps: Rows of :mod:`data_recipes._clevr._lamps`.
         camera: Its position [3].
         key: The image's noise, uint64.
-        samples: Paths of a pixel that shows a body.
+        samples: Paths of a pixel that shows metal.
         table: The pixel filter's inverse distribution function.
-        shifts: [PURPOSES, 2], room to work in.
-        orders: int64 [PURPOSES], likewise.
+        offsets: int64 [PURPOSES, 3], room to work in.
         image: uint8 [3, S, S], filled.
     """
     size = image.shape[1]
@@ -221,14 +216,13 @@ def render_scene(
     axes = camera_axes(position)
     for row in range(size):
         for column in range(size):
-            prepare_pixel(key, row * size + column, shifts, orders)
+            prepare_pixel(key, row * size + column, offsets)
             total, met = _BLACK, _PLAIN
             taken, wanted = 0, min(FEW, samples)
             while taken < wanted:
-                points = (taken, shifts, orders)
-                u, v = _point(points, _PLACE)
+                u, v = point(taken, _PLACE, offsets)
                 x, y = column + 0.5 + table_value(table, u), row + 0.5 + table_value(table, v)
-                light, now = _path(bodies, lamps, position, primary_ray(axes, x, y, size), points)
+                light, now = _path(bodies, lamps, position, primary_ray(axes, x, y, size), taken, offsets)
                 total = add(total, light)
                 taken += 1
                 if now > met:

@@ -13,19 +13,21 @@ References:
 from math import exp, pi, sqrt
 
 from data_recipes._clevr._jit import device
-from data_recipes._clevr._sampling import circle
+from data_recipes._clevr._sampling import circle, cosine_direction
 from data_recipes._clevr._vectors import Vector, add, along, dot, scale, unit
 
 __all__ = [
-    "GLOSSY", "GLOSSY_SHARE", "MIRROR", "MIRROR_SHARE", "NO_LAYERS", "Layers", "fresnel", "ggx", "ggx_sample", "rubber",
-    "rubber_layers",
+    "GLOSSY", "GLOSSY_SHARE", "MIRROR", "MIRROR_SHARE", "NO_LAYERS", "Layers", "fresnel", "ggx", "ggx_sample",
+    "rubber_body", "rubber_coat", "rubber_layers", "rubber_sample",
 ]  # fmt: skip
 
 # Rubber: a glossy coat (refractive index 1.2) on a layer of velvet (1.4) on a diffuse one.
 _OUTER_INDEX, _INNER_INDEX = 1.2, 1.4
 _VELVET = 0.6**-2  # 1 / sigma^2
-_BECKMANN = 0.35**-2  # 1 / alpha^2
-_BECKMANN_COLOUR = 0.8
+COAT, COAT_ROUGHNESS = 0.8, 0.35
+"""Reflectance and roughness alpha of rubber's coat."""
+
+_BECKMANN = COAT_ROUGHNESS**-2
 
 GLOSSY, GLOSSY_SHARE = 0.2, 0.4
 """Roughness alpha and share of metal's blurred reflection."""
@@ -67,27 +69,52 @@ def _beckmann_lambda(cosine: float) -> float:
 
 
 @device
-def rubber(layers: Layers, colour: Vector, wo: Vector, wi: Vector) -> Vector:
-    """Rubber's f cos(wi) for red, green and blue.
-
-    The velvet layer is A's, whose microscopic normals avoid the surface's own: their density is proportional to
-    exp(-cot^2 / sigma^2) / sin^4. The glossy layer is W Eq. 20 with the density of Eq. 25.
-    """
-    # h, halfway between the two directions, is needed only in squares: cos^2(h) and wo . h = sqrt((1 + wo . wi) / 2).
+def _halfway(wo: Vector, wi: Vector) -> tuple[float, float]:
+    """Squared cosine of the direction halfway between the two, and (wo + wi)_z / (1 + wo . wi)."""
     height = wo[2] + wi[2]
     ratio = height / max(1.0 + dot(wo, wi), 1e-9)
-    cos2 = min(0.5 * height * ratio, 1.0 - 1e-9)
-    sin2 = 1.0 - cos2
-    share = 1.0 / (cos2 * sin2)
-    over_sin2, over_cos2 = cos2 * share, sin2 * share
+    return min(0.5 * height * ratio, 1.0 - 1e-9), ratio
+
+
+@device
+def rubber_body(layers: Layers, wo: Vector, wi: Vector) -> float:
+    """f cos(wi) of rubber's diffuse and velvet layers, which the object's colour tints.
+
+    The velvet is A's, whose microscopic normals avoid the surface's own: their density is proportional to
+    exp(-cot^2 / sigma^2) / sin^4.
+    """
+    cos2, ratio = _halfway(wo, wi)
+    over_sin2 = 1.0 / (1.0 - cos2)
     velvet = exp(cos2 * over_sin2 * -_VELVET) * _VELVET / pi * over_sin2 * over_sin2
-    velvet *= min(1.0, 2.0 * ratio * min(wo[2], wi[2]))
-    glossy = exp(sin2 * over_cos2 * -_BECKMANN) * _BECKMANN / pi * over_cos2 * over_cos2
-    glossy /= 1.0 + layers[3] + _beckmann_lambda(wi[2])
-    quarter = 0.25 / wo[2]
-    tinted = layers[0] * wi[2] / pi + layers[1] * quarter * velvet
-    glossy *= layers[2] * quarter * _BECKMANN_COLOUR
-    return colour[0] * tinted + glossy, colour[1] * tinted + glossy, colour[2] * tinted + glossy
+    velvet *= 0.25 / wo[2] * min(1.0, 2.0 * ratio * min(wo[2], wi[2]))
+    return layers[0] * wi[2] / pi + layers[1] * velvet
+
+
+@device
+def rubber_coat(layers: Layers, wo: Vector, wi: Vector) -> float:
+    """f cos(wi) of rubber's glossy coat, W Eq. 20 with the density of Eq. 25."""
+    cos2, _ = _halfway(wo, wi)
+    over_cos2 = 1.0 / cos2
+    glossy = exp((cos2 - 1.0) * over_cos2 * _BECKMANN) * _BECKMANN / pi * over_cos2 * over_cos2
+    return layers[2] * COAT * 0.25 * glossy / (wo[2] * (1.0 + layers[3] + _beckmann_lambda(wi[2])))
+
+
+@device
+def rubber_sample(
+    layers: Layers, colour: Vector, wo: Vector, u: float, v: float, choice: float
+) -> tuple[Vector, Vector]:
+    """Draw a direction in which light comes that rubber sends to wo: it, and f cos(wi) / density.
+
+    Seen flat, rubber is all coat, and a cosine-distributed direction would seldom find what the coat reflects: so one
+    of the two is chosen. What the coat reflects is drawn with GGX's microscopic normals, for which this is easy,
+    instead of Beckmann's.
+    """
+    if choice < layers[2]:
+        wi, weight = ggx_sample(wo, COAT_ROUGHNESS, u, v)
+        return wi, (COAT * weight, COAT * weight, COAT * weight)
+    wi = cosine_direction(u, v)
+    weight = rubber_body(layers, wo, wi) * pi / (max(wi[2], 1e-4) * (1.0 - layers[2]))
+    return wi, scale(colour, weight)
 
 
 @device

@@ -20,6 +20,7 @@ from data_recipes._clevr._jit import device
 from data_recipes._clevr._vectors import Vector
 
 __all__ = [
+    "Offsets",
     "PURPOSES",
     "circle",
     "cosine_direction",
@@ -34,15 +35,19 @@ __all__ = [
 PURPOSES = 19
 """Points of the square that a sample may ask for."""
 
+Offsets = NDArray[np.int64]
+"""A pixel's offsets [PURPOSES, 3]: two shifts and the bits that shuffle. Shifts and points are multiples of 2^-32."""
+
 # The inverses of the plastic number and of its square (x^3 = x + 1).
-_STEP_U = 0.7548776662466927
-_STEP_V = 0.5698402909980532
+_WHOLE = 2**32 - 1
+_STEP_U = round(0.7548776662466927 * 2**32)
+_STEP_V = round(0.5698402909980532 * 2**32)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 _BITS_30, _BITS_27, _BITS_31 = np.uint64(30), np.uint64(27), np.uint64(31)
-_BITS_32, _LOW_32 = np.uint64(32), np.uint64(0xFFFFFFFF)
+_BITS_32, _LOW_32, _LOW_8 = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0xFF)
 _ONE = np.uint64(1)
 
 
@@ -57,27 +62,27 @@ def hash64(key: Any, number: Any) -> Any:
 
 
 @device
-def prepare_pixel(key: Any, pixel: int, shifts: NDArray[np.float64], orders: NDArray[np.int64]) -> None:
-    """Draw a pixel's shifts [PURPOSES, 2] and shuffles [PURPOSES]."""
+def prepare_pixel(key: Any, pixel: int, offsets: Offsets) -> None:
+    """Draw a pixel's offsets."""
     base = hash64(key, np.uint64(pixel))
     for purpose in range(PURPOSES):
         random = hash64(base, np.uint64(purpose))
-        shifts[purpose, 0] = float(random & _LOW_32) * 2.0**-32
-        shifts[purpose, 1] = float(random >> _BITS_32) * 2.0**-32
-        orders[purpose] = np.int64((random >> _BITS_27) & np.uint64(0xFF))
+        offsets[purpose, 0] = np.int64(random & _LOW_32)
+        offsets[purpose, 1] = np.int64(random >> _BITS_32)
+        offsets[purpose, 2] = np.int64((random >> _BITS_27) & _LOW_8)
 
 
 @device
-def point(sample: int, purpose: int, shifts: NDArray[np.float64], orders: NDArray[np.int64]) -> tuple[float, float]:
+def point(sample: int, purpose: int, offsets: Offsets) -> tuple[float, float]:
     """The point (u, v) of the unit square that a sample uses for a purpose."""
     # Blocks of four stay together, for pixels of which four samples are enough; the 16 blocks of every 64 samples are
     # visited in the order (odd a) block + b, and the four of a block in the order i xor c.
-    order = orders[purpose]
+    order = offsets[purpose, 2]
     block = ((sample >> 2) * ((order & 14) + 1) + (order >> 4)) & 15
     index = (sample & ~63) | (block << 2) | ((sample ^ order) & 3)
-    u = shifts[purpose, 0] + index * _STEP_U
-    v = shifts[purpose, 1] + index * _STEP_V
-    return u - np.floor(u), v - np.floor(v)
+    u = (offsets[purpose, 0] + index * _STEP_U) & _WHOLE
+    v = (offsets[purpose, 1] + index * _STEP_V) & _WHOLE
+    return u * 2.0**-32, v * 2.0**-32
 
 
 _CIRCLE = np.stack([np.cos(np.arange(1024) * (pi / 512)), np.sin(np.arange(1024) * (pi / 512))], axis=1)
