@@ -9,15 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from data_recipes._clevr._bodies import BLUE, COLUMNS, COS, METAL, RED, SHAPE, SIN, SIZE, X, Y
+from data_recipes._clevr._camera import FILTER_WIDTH
 from data_recipes._clevr._compiled import is_cached, kernels
 from data_recipes._clevr._lamps import lamp_rows
 from data_recipes._clevr._sampling import PURPOSES, filter_table
 from mmgen.progress import Progress, Work
 
 __all__ = ["compile_kernels", "masks", "render", "visible_pixels"]
-
-FILTER_WIDTH = 3.0
-"""Pixels across the whole Blackman-Harris window."""
 
 Floats = NDArray[np.float64]
 SceneArrays = dict[str, NDArray[Any]]

@@ -13,20 +13,20 @@ from data_recipes._clevr._bodies import NOTHING
 from data_recipes._clevr._jit import device
 from data_recipes._clevr._vectors import Vector
 
-__all__ = ["ALBEDO", "ambient", "backdrop_normal", "meet_backdrop"]
+__all__ = ["BACK", "HALF_WIDTH", "RADIUS", "START", "ALBEDO", "ambient", "backdrop_normal", "meet_backdrop"]
 
 ALBEDO = 0.8
 
-_BACK = (-0.9235, 0.3836)
+BACK = (-0.9235, 0.3836)
 """Horizontal direction in which the floor rises, a unit vector."""
 
-_START = 8.0
+START = 8.0
 """Where it begins to, from the origin."""
 
-_RADIUS = 8.0
+RADIUS = 8.0
 """Of the quarter cylinder, which ends in the wall."""
 
-_HALF_WIDTH = 22.0
+HALF_WIDTH = 22.0
 """Of floor and wall, to both sides of the origin; mirrored in metal, their ends can be seen."""
 
 _AMBIENT = np.array([0.0055, 0.0067, 0.0092, 0.0130, 0.0209, 0.0231, 0.0164, 0.0187])
@@ -39,42 +39,42 @@ _AMBIENT_START, _AMBIENT_STEP = -12.0, 4.0
 @device
 def meet_backdrop(p: Vector, w: Vector) -> float:
     """Distance along the ray from p, which is in front of the backdrop; NOTHING if it goes into the black."""
-    r, dr = p[0] * _BACK[0] + p[1] * _BACK[1] - _START, w[0] * _BACK[0] + w[1] * _BACK[1]
-    h, dh = p[2] - _RADIUS, w[2]
+    r, dr = p[0] * BACK[0] + p[1] * BACK[1] - START, w[0] * BACK[0] + w[1] * BACK[1]
+    h, dh = p[2] - RADIUS, w[2]
     t = NOTHING
     if dh < 0.0 and r - p[2] / dh * dr <= 0.0:
         t = -p[2] / dh  # the floor
     else:
         # In the plane across the cylinder: (r + t dr)^2 + (h + t dh)^2 = radius^2, the farther solution.
-        a, b, c = dr * dr + dh * dh, r * dr + h * dh, r * r + h * h - _RADIUS * _RADIUS
+        a, b, c = dr * dr + dh * dh, r * dr + h * dh, r * r + h * h - RADIUS * RADIUS
         discriminant = b * b - a * c
         if discriminant > 0.0:
             round_t = (-b + sqrt(discriminant)) / a
             if r + round_t * dr >= 0.0 and h + round_t * dh <= 0.0:
                 t = round_t
-        if t == NOTHING and dr > 0.0 and h + (_RADIUS - r) / dr * dh > 0.0:
-            t = (_RADIUS - r) / dr  # the wall
-    aside = (p[0] + t * w[0]) * _BACK[1] - (p[1] + t * w[1]) * _BACK[0]
-    return t if abs(aside) < _HALF_WIDTH else NOTHING
+        if t == NOTHING and dr > 0.0 and h + (RADIUS - r) / dr * dh > 0.0:
+            t = (RADIUS - r) / dr  # the wall
+    aside = (p[0] + t * w[0]) * BACK[1] - (p[1] + t * w[1]) * BACK[0]
+    return t if abs(aside) < HALF_WIDTH else NOTHING
 
 
 @device
 def backdrop_normal(p: Vector) -> Vector:
     """Unit normal at a point of the backdrop."""
-    r = p[0] * _BACK[0] + p[1] * _BACK[1] - _START
+    r = p[0] * BACK[0] + p[1] * BACK[1] - START
     if r <= 0.0:
         return 0.0, 0.0, 1.0
-    h = p[2] - _RADIUS
+    h = p[2] - RADIUS
     if h >= 0.0:
-        return -_BACK[0], -_BACK[1], 0.0
+        return -BACK[0], -BACK[1], 0.0
     length = sqrt(r * r + h * h)
-    return -r * _BACK[0] / length, -r * _BACK[1] / length, -h / length
+    return -r * BACK[0] / length, -r * BACK[1] / length, -h / length
 
 
 @device
 def ambient(p: Vector) -> float:
     """Radiance that the backdrop sends back, from p, of light that came over its other parts."""
-    place = (p[0] * _BACK[0] + p[1] * _BACK[1] - _AMBIENT_START) / _AMBIENT_STEP
+    place = (p[0] * BACK[0] + p[1] * BACK[1] - _AMBIENT_START) / _AMBIENT_STEP
     place = min(max(place, 0.0), len(_AMBIENT) - 1.001)
     cell = int(place)
     return _AMBIENT[cell] + (place - cell) * (_AMBIENT[cell + 1] - _AMBIENT[cell])

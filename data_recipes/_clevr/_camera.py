@@ -5,10 +5,13 @@ from math import pi, tan
 from data_recipes._clevr._jit import device
 from data_recipes._clevr._vectors import Axes, Vector, cross, dot, scale, sub, unit
 
-__all__ = ["FIELD_OF_VIEW", "camera_axes", "primary_ray", "project"]
+__all__ = ["FIELD_OF_VIEW", "FILTER_WIDTH", "camera_axes", "primary_ray", "project"]
 
 FIELD_OF_VIEW = 49.134
 """Degrees, of the whole (square) image."""
+
+FILTER_WIDTH = 3.0
+"""Pixels across the whole Blackman-Harris window that pixels are filtered with."""
 
 _HALF = tan(FIELD_OF_VIEW / 2.0 * pi / 180.0)
 

@@ -14,12 +14,21 @@ from data_recipes._clevr._jit import device
 from data_recipes._clevr._sampling import disc
 from data_recipes._clevr._vectors import Vector, along, dot, frame, scale, sub
 
-__all__ = ["LAMP_COLUMNS", "SUN_DIRECTION", "lamp_rows", "light_from", "light_seen"]
+__all__ = [
+    "LAMPS",
+    "LAMP_COLUMNS",
+    "SUN_ANGLE",
+    "SUN_DIRECTION",
+    "SUN_STRENGTH",
+    "lamp_rows",
+    "light_from",
+    "light_seen",
+]
 
 LAMP_COLUMNS = 15
 _PLACE, _SIDE_A, _SIDE_B, _AIM, _INTENSITY = range(0, LAMP_COLUMNS, 3)  # three columns each
 
-_LAMPS = (
+LAMPS = (
     ("key", 0.5, 78.54, (1.0, 0.9323, 0.8167)),
     ("fill", 0.5, 23.56, (0.7617, 0.8177, 1.0)),
     ("back", 1.0, 39.27, (1.0, 1.0, 1.0)),
@@ -35,9 +44,14 @@ def _normalised(v: Vector) -> Vector:
 SUN_DIRECTION = _normalised((0.4145, -0.1946, 0.8890))
 """Towards the sun, which shines on all scenes alike."""
 
-_SUN_STRENGTH = 0.45  # irradiance of a surface that faces it
-_SUN_RADIUS = tan(0.1993 / 2.0)  # of its disc at distance 1; the angle is its diameter
-_SUN_RADIANCE = _SUN_STRENGTH / (pi * _SUN_RADIUS**2)
+SUN_STRENGTH = 0.45
+"""Irradiance of a surface that faces it."""
+
+SUN_ANGLE = 0.1993
+"""Its diameter, radians."""
+
+_SUN_RADIUS = tan(SUN_ANGLE / 2.0)  # of its disc at distance 1
+_SUN_RADIANCE = SUN_STRENGTH / (pi * _SUN_RADIUS**2)
 _SUN_AXES = frame(SUN_DIRECTION)
 
 
@@ -49,7 +63,7 @@ def lamp_rows(positions: dict[str, NDArray[Any]]) -> NDArray[np.float64]:
         return v / np.sqrt(x * x + y * y + z * z)[..., None]
 
     rows = []
-    for name, side, watts, colour in _LAMPS:
+    for name, side, watts, colour in LAMPS:
         place = np.asarray(positions[name], np.float64)
         aim = normalised(-place)
         a = normalised(np.cross([0.0, 0.0, 1.0], aim))
@@ -74,7 +88,7 @@ def light_from(lamps: NDArray[np.float64], k: int, p: Vector, u: float, v: float
         x, y = disc(u, v)
         w = along(along(SUN_DIRECTION, x * _SUN_RADIUS, _SUN_AXES[0]), y * _SUN_RADIUS, _SUN_AXES[1])
         shrink = 1.0 / sqrt(1.0 + (x * x + y * y) * (_SUN_RADIUS * _SUN_RADIUS))
-        return scale(w, shrink), (_SUN_STRENGTH, _SUN_STRENGTH, _SUN_STRENGTH)
+        return scale(w, shrink), (SUN_STRENGTH, SUN_STRENGTH, SUN_STRENGTH)
     place = _vector(lamps, k, _PLACE)
     place = along(along(place, u - 0.5, _vector(lamps, k, _SIDE_A)), v - 0.5, _vector(lamps, k, _SIDE_B))
     w = sub(place, p)

@@ -17,13 +17,15 @@ from data_recipes._clevr._sampling import circle, cosine_direction
 from data_recipes._clevr._vectors import Vector, add, along, dot, scale, unit
 
 __all__ = [
-    "GLOSSY", "GLOSSY_SHARE", "MIRROR", "MIRROR_SHARE", "NO_LAYERS", "Layers", "fresnel", "ggx", "ggx_sample",
-    "rubber_body", "rubber_coat", "rubber_layers", "rubber_sample",
+    "COAT", "COAT_ROUGHNESS", "GLOSSY", "GLOSSY_SHARE", "INNER_INDEX", "MIRROR", "MIRROR_SHARE", "NO_LAYERS",
+    "OUTER_INDEX", "VELVET_SIGMA", "Layers", "fresnel", "ggx", "ggx_sample", "rubber_body", "rubber_coat",
+    "rubber_layers", "rubber_sample",
 ]  # fmt: skip
 
 # Rubber: a glossy coat (refractive index 1.2) on a layer of velvet (1.4) on a diffuse one.
-_OUTER_INDEX, _INNER_INDEX = 1.2, 1.4
-_VELVET = 0.6**-2  # 1 / sigma^2
+OUTER_INDEX, INNER_INDEX = 1.2, 1.4
+VELVET_SIGMA = 0.6
+_VELVET = VELVET_SIGMA**-2
 COAT, COAT_ROUGHNESS = 0.8, 0.35
 """Reflectance and roughness alpha of rubber's coat."""
 
@@ -54,7 +56,7 @@ def fresnel(cosine: float, index: float) -> float:
 @device
 def rubber_layers(cosine: float) -> Layers:
     """What rubber looks like to a viewer at this cosine: see ``Layers``."""
-    outer, inner = fresnel(cosine, _OUTER_INDEX), fresnel(cosine, _INNER_INDEX)
+    outer, inner = fresnel(cosine, OUTER_INDEX), fresnel(cosine, INNER_INDEX)
     return (1.0 - outer) * (1.0 - inner), (1.0 - outer) * inner, outer, _beckmann_lambda(cosine)
 
 

@@ -1,0 +1,146 @@
+"""The same scenes through Blender's Cycles: what CLEVR was made with, and some fifty times slower.
+
+Blender runs in a process of its own, with a Python of its own if need be: ``bpy`` is large, under the GPL, and wants
+exact versions of Python and numpy. The two talk through files: JSON there, PNG back.
+"""
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from data_recipes._clevr import SceneArrays
+from mmgen.errors import DataError, UsageError
+
+__all__ = ["blender_scenes", "render_with_blender"]
+
+_WORKER = Path(__file__).with_name("_blender_worker.py")
+_SHAPES = ("sphere", "cylinder", "cube")
+
+
+def blender_scenes(scenes: SceneArrays, size: int, samples: int) -> dict[str, Any]:
+    """All that Blender has to know, as JSON can say it."""
+    from data_recipes._clevr import _backdrop, _bodies, _camera, _lamps, _materials
+
+    def listed(values: Any) -> list[float]:
+        return [float(value) for value in values]
+
+    described = []
+    for row in range(len(scenes["x"])):
+        bodies = [
+            {
+                "shape": _SHAPES[int(scenes["shape"][row, i])],
+                "size": float(scenes["size"][row, i]),
+                "rim": _bodies.RIM[int(scenes["shape"][row, i])],
+                "x": float(scenes["x"][row, i]),
+                "y": float(scenes["y"][row, i]),
+                "rotation": float(scenes["rotation"][row, i]),
+                "metal": bool(scenes["metal"][row, i]),
+                "colour": listed(scenes["colour"][row, i]),
+            }
+            for i in range(scenes["x"].shape[1])
+        ]
+        lamps = [
+            {"position": listed(scenes[name][row]), "side": side, "watts": watts, "colour": list(colour)}
+            for name, side, watts, colour in _lamps.LAMPS
+        ]
+        camera = listed(scenes["camera"][row])
+        described.append({"camera": camera, "lamps": lamps, "bodies": bodies, "seed": int(scenes["seed"][row]) % 2**31})
+    return {
+        "size": size,
+        "samples": samples,
+        "field_of_view": _camera.FIELD_OF_VIEW,
+        "filter_width": _camera.FILTER_WIDTH,
+        "sun": {"direction": list(_lamps.SUN_DIRECTION), "strength": _lamps.SUN_STRENGTH, "angle": _lamps.SUN_ANGLE},
+        "backdrop": {
+            "albedo": _backdrop.ALBEDO,
+            "back": list(_backdrop.BACK),
+            "start": _backdrop.START,
+            "radius": _backdrop.RADIUS,
+            "half_width": _backdrop.HALF_WIDTH,
+        },
+        "rubber": {
+            "outer_index": _materials.OUTER_INDEX,
+            "inner_index": _materials.INNER_INDEX,
+            "velvet": _materials.VELVET_SIGMA,
+            "coat": _materials.COAT,
+            "coat_alpha": _materials.COAT_ROUGHNESS,
+        },
+        "metal": {
+            "glossy_share": _materials.GLOSSY_SHARE,
+            "glossy_alpha": _materials.GLOSSY,
+            "mirror_alpha": _materials.MIRROR,
+        },
+        "scenes": described,
+    }
+
+
+def _interpreter(python: Path | None) -> str:
+    """A Python that can import bpy, as far as is known without starting it."""
+    if python is not None:
+        return str(python)
+    if importlib.util.find_spec("bpy") is None:
+        raise UsageError(
+            "renderer blender needs bpy, which this Python cannot import: install it (pip install bpy), here or for "
+            "another Python that you name with --blender-python"
+        )
+    return sys.executable
+
+
+def _run(command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+    except OSError as error:
+        raise UsageError(f"cannot start {command[0]}: {error.strerror}; --blender-python names a Python") from None
+    if done.returncode:
+        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        last = said[-1].strip() if said else f"exit status {done.returncode}, and no message"
+        if "No module named 'bpy'" in last:
+            raise UsageError(f"{command[0]} cannot import bpy: install it there, or name another Python")
+        raise DataError(f"Blender failed in {command[0]}: {last}; --renderer numba needs no Blender")
+
+
+def _read(path: Path, size: int) -> NDArray[np.uint8]:
+    """One picture [3, size, size]."""
+    try:
+        with Image.open(path) as image:
+            pixels = np.asarray(image.convert("RGB"))
+    except OSError:
+        raise DataError(f"Blender ended well but left no picture {path.name}; its Python is no Blender's") from None
+    if pixels.shape != (size, size, 3):
+        raise DataError(f"Blender made {path.name} with {pixels.shape[1]} x {pixels.shape[0]} pixels, expected {size}")
+    return pixels.transpose(2, 0, 1)
+
+
+def render_with_blender(
+    scenes: SceneArrays, size: int, samples: int = 64, python: Path | None = None
+) -> NDArray[np.uint8]:
+    """Pictures of n scenes by Cycles, on one thread.
+
+    Args:
+        scenes: See :func:`data_recipes._scenes.scene_arrays`.
+        size: Height and width in pixels.
+        samples: Paths per pixel.
+        python: An interpreter that can import bpy; this one by default.
+
+    Returns:
+        uint8 [n, 3, size, size].
+
+    Raises:
+        UsageError: There is no such interpreter, or it has no bpy.
+        DataError: Blender fails.
+    """
+    interpreter = _interpreter(python)
+    with tempfile.TemporaryDirectory(prefix="mmgen-blender-") as folder:
+        job = Path(folder) / "scenes.json"
+        job.write_text(json.dumps(blender_scenes(scenes, size, samples)), encoding="utf-8")
+        _run([interpreter, str(_WORKER), str(job), folder])
+        images = [_read(Path(folder) / f"{row}.png", size) for row in range(len(scenes["x"]))]
+    return np.stack(images)

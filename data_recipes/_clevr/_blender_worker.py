@@ -1,0 +1,225 @@
+"""Runs inside a Python that has Blender: ``python _blender_worker.py scenes.json FOLDER`` leaves ``FOLDER/0.png`` ...
+
+It knows nothing of mmgen; ``_blender.py`` writes what it reads. Made for Blender 4.0 and later, tried with 4.5.
+"""
+
+import json
+import math
+import sys
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import bpy
+from mathutils import Vector
+
+__all__: list[str] = []
+
+_AROUND = 96  # segments round a cylinder
+_ROUNDING = 12  # segments of a rounded edge
+
+
+def _new(name: str, data: Any) -> Any:
+    thing = bpy.data.objects.new(name, data)
+    bpy.context.scene.collection.objects.link(thing)
+    return thing
+
+
+def _aim(thing: Any, position: Any, direction: Any) -> None:
+    """Put it there, its own -z along the direction and its own y upright."""
+    thing.location = position
+    thing.rotation_mode = "QUATERNION"
+    thing.rotation_quaternion = Vector(direction).to_track_quat("-Z", "Y")
+
+
+def _set_up(job: dict[str, Any]) -> None:
+    """An empty file, and how pictures are made from it."""
+    bpy.ops.wm.read_factory_settings(use_empty=True)
+    scene = bpy.context.scene
+    scene.world = bpy.data.worlds.new("black")
+    scene.world.use_nodes = True
+    scene.world.node_tree.nodes["Background"].inputs["Color"].default_value = (0.0, 0.0, 0.0, 1.0)
+    render = scene.render
+    render.engine = "CYCLES"
+    render.resolution_x = render.resolution_y = job["size"]
+    render.resolution_percentage = 100
+    render.image_settings.file_format = "PNG"
+    render.image_settings.color_mode = "RGB"
+    render.image_settings.color_depth = "8"
+    render.dither_intensity = 0.0
+    render.threads_mode, render.threads = "FIXED", 1
+    scene.view_settings.view_transform, scene.view_settings.look = "Standard", "None"
+    cycles = scene.cycles
+    cycles.device = "CPU"
+    cycles.samples = job["samples"]
+    cycles.use_adaptive_sampling = cycles.use_denoising = False
+    cycles.pixel_filter_type = "BLACKMAN_HARRIS"
+    cycles.filter_width = job["filter_width"] / 2.0  # Cycles doubles it for this filter
+
+
+def _mesh(name: str, vertices: list[Any], faces: list[Any], material: Any) -> Any:
+    mesh = bpy.data.meshes.new(name)
+    mesh.from_pydata(vertices, [], faces)
+    mesh.polygons.foreach_set("use_smooth", [True] * len(mesh.polygons))
+    mesh.materials.append(material)
+    mesh.update()
+    return _new(name, mesh)
+
+
+def _backdrop(settings: dict[str, Any]) -> None:
+    material = bpy.data.materials.new("floor")
+    material.use_nodes = True
+    nodes, links = material.node_tree.nodes, material.node_tree.links
+    nodes.clear()
+    diffuse = nodes.new("ShaderNodeBsdfDiffuse")
+    diffuse.inputs["Color"].default_value = (*[settings["albedo"]] * 3, 1.0)
+    links.new(diffuse.outputs["BSDF"], nodes.new("ShaderNodeOutputMaterial").inputs["Surface"])
+    start, radius, wide = settings["start"], settings["radius"], settings["half_width"]
+    turns = [math.pi / 2 * i / 64 for i in range(65)]
+    profile = [(start + radius * math.sin(turn), radius - radius * math.cos(turn)) for turn in turns]
+    profile = [(-40.0, 0.0), *profile, (start + radius, 60.0)]
+    x, y = settings["back"]
+    vertices = [(r * x + side * y, r * y - side * x, z) for r, z in profile for side in (-wide, wide)]
+    _mesh("floor", vertices, [(2 * i, 2 * i + 1, 2 * i + 3, 2 * i + 2) for i in range(len(profile) - 1)], material)
+
+
+def _material(body: dict[str, Any], job: dict[str, Any]) -> Any:
+    material = bpy.data.materials.new("body")
+    material.use_nodes = True
+    nodes, links = material.node_tree.nodes, material.node_tree.links
+    nodes.clear()
+    colour = (*body["colour"], 1.0)
+
+    def glossy(kind: str, tint: Any, alpha: float) -> Any:
+        node = nodes.new("ShaderNodeBsdfAnisotropic")
+        node.distribution = kind
+        node.inputs["Color"].default_value = tint
+        node.inputs["Roughness"].default_value = math.sqrt(alpha)  # Cycles squares it
+        return node.outputs["BSDF"]
+
+    def mixed(share: Any, first: Any, second: Any) -> Any:
+        node = nodes.new("ShaderNodeMixShader")
+        if isinstance(share, float):
+            node.inputs[0].default_value = share
+        else:
+            links.new(share, node.inputs[0])
+        links.new(first, node.inputs[1])
+        links.new(second, node.inputs[2])
+        return node.outputs["Shader"]
+
+    def fresnel(index: float) -> Any:
+        node = nodes.new("ShaderNodeFresnel")
+        node.inputs["IOR"].default_value = index
+        return node.outputs["Fac"]
+
+    if body["metal"]:
+        metal = job["metal"]
+        surface = mixed(
+            metal["glossy_share"],
+            glossy("GGX", colour, metal["mirror_alpha"]),
+            glossy("GGX", colour, metal["glossy_alpha"]),
+        )
+    else:
+        rubber = job["rubber"]
+        diffuse = nodes.new("ShaderNodeBsdfDiffuse")
+        velvet = nodes.new("ShaderNodeBsdfSheen")
+        velvet.distribution = "ASHIKHMIN"
+        velvet.inputs["Roughness"].default_value = rubber["velvet"]
+        for node in (diffuse, velvet):
+            node.inputs["Color"].default_value = colour
+        inside = mixed(fresnel(rubber["inner_index"]), diffuse.outputs["BSDF"], velvet.outputs["BSDF"])
+        coat = glossy("BECKMANN", (*[rubber["coat"]] * 3, 1.0), rubber["coat_alpha"])
+        surface = mixed(fresnel(rubber["outer_index"]), inside, coat)
+    links.new(surface, nodes.new("ShaderNodeOutputMaterial").inputs["Surface"])
+    return material
+
+
+def _cylinder(rim: float) -> tuple[list[Any], list[Any]]:
+    """Vertices and faces of a cylinder of radius and half height 1 with a rounded rim."""
+    turns = [math.pi / 2 * i / _ROUNDING for i in range(_ROUNDING + 1)]
+    profile = [(1.0 - rim + rim * math.sin(turn), 1.0 - rim + rim * math.cos(turn)) for turn in turns]
+    profile += [(r, -z) for r, z in reversed(profile)]
+    angles = [2.0 * math.pi * i / _AROUND for i in range(_AROUND)]
+    vertices = [(r * math.cos(angle), r * math.sin(angle), z) for r, z in profile for angle in angles]
+    faces: list[Any] = [list(range(_AROUND)), list(range(len(vertices) - 1, len(vertices) - 1 - _AROUND, -1))]
+    for ring in range(len(profile) - 1):
+        a, b = ring * _AROUND, (ring + 1) * _AROUND
+        faces += [(a + i, b + i, b + (i + 1) % _AROUND, a + (i + 1) % _AROUND) for i in range(_AROUND)]
+    return vertices, faces
+
+
+def _cube(rim: float) -> tuple[list[Any], list[Any]]:
+    """Vertices and faces of a cube of half extent 1 with rounded edges; with rim 1 it is a sphere.
+
+    Lines on the sharp cube's six faces, denser towards its edges, are drawn in to the rounded one.
+    """
+    core = 1.0 - rim
+    slopes = [math.tan(math.pi / 4 * i / _ROUNDING) for i in range(_ROUNDING + 1)]
+    upper = [core + rim * slope for slope in slopes]
+    lines = [-value for value in reversed(upper)] + (upper if core > 0.0 else upper[1:])
+    vertices: list[Any] = []
+    numbers: dict[Any, int] = {}
+
+    def number(point: tuple[float, ...]) -> int:
+        inner = [max(-core, min(core, value)) for value in point]
+        outer = [value - close for value, close in zip(point, inner, strict=True)]
+        length = math.sqrt(sum(value * value for value in outer))
+        vertex = tuple(close + rim * value / length for close, value in zip(inner, outer, strict=True))
+        key = tuple(round(value, 6) for value in vertex)
+        if key not in numbers:
+            numbers[key] = len(vertices)
+            vertices.append(vertex)
+        return numbers[key]
+
+    faces: list[Any] = []
+    for axis in range(3):
+        for side in (-1.0, 1.0):
+            for a0, a1 in pairwise(lines):
+                for b0, b1 in pairwise(lines):
+                    corners = [(a0, b0), (a1, b0), (a1, b1), (a0, b1)]
+                    points = [[side, *corner] for corner in (corners if side > 0.0 else reversed(corners))]
+                    faces.append([number(tuple(point[(k - axis) % 3] for k in range(3))) for point in points])
+    return vertices, faces
+
+
+def _body(body: dict[str, Any], job: dict[str, Any]) -> None:
+    vertices, faces = _cylinder(body["rim"]) if body["shape"] == "cylinder" else _cube(body["rim"] or 1.0)
+    thing = _mesh("body", vertices, faces, _material(body, job))
+    if body["shape"] != "sphere":
+        thing.modifiers.new("flat faces stay flat", "WEIGHTED_NORMAL").weight = 100
+    thing.location = (body["x"], body["y"], body["size"])
+    thing.scale = [body["size"]] * 3
+    thing.rotation_euler = (0.0, 0.0, body["rotation"])
+
+
+def _render(job: dict[str, Any], scene: dict[str, Any], path: Path) -> None:
+    _set_up(job)
+    _backdrop(job["backdrop"])
+    for body in scene["bodies"]:
+        _body(body, job)
+    for lamp in scene["lamps"]:
+        light = bpy.data.lights.new("lamp", "AREA")
+        light.shape, light.size = "SQUARE", lamp["side"]
+        light.energy, light.color = lamp["watts"], lamp["colour"]
+        _aim(_new("lamp", light), lamp["position"], [-value for value in lamp["position"]])
+    sun = bpy.data.lights.new("sun", "SUN")
+    sun.energy, sun.angle = job["sun"]["strength"], job["sun"]["angle"]
+    _aim(_new("sun", sun), (0.0, 0.0, 10.0), [-value for value in job["sun"]["direction"]])
+    camera = bpy.data.cameras.new("camera")
+    camera.angle = math.radians(job["field_of_view"])
+    eye = _new("camera", camera)
+    _aim(eye, scene["camera"], [-value for value in scene["camera"]])
+    bpy.context.scene.camera = eye
+    bpy.context.scene.cycles.seed = scene["seed"]
+    bpy.context.scene.render.filepath = str(path)
+    bpy.ops.render.render(write_still=True)
+
+
+def _main() -> None:
+    job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    for number, scene in enumerate(job["scenes"]):
+        _render(job, scene, Path(sys.argv[2]) / f"{number}.png")
+
+
+if __name__ == "__main__":
+    _main()
