@@ -10,8 +10,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import bpy
-from mathutils import Vector
+if __name__ == "__main__":  # and elsewhere this file can be looked at without Blender
+    import bpy
+    from mathutils import Vector
 
 __all__: list[str] = []
 
