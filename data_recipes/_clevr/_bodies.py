@@ -31,8 +31,8 @@ SPHERE, CYLINDER, CUBE = 0, 1, 2
 RIM = (0.0, 0.08, 0.19)
 """Radius of the rounded edges of each shape, in half extents."""
 
-_REACH = (1.0, 1.36, 1.54)
-"""Radius of a sphere about its centre that holds the shape: sqrt(2) (1 - b) + b and sqrt(3) (1 - b) + b, rounded up."""
+_REACH = (1.0, *(sqrt(axes) * (1.0 - rim) + rim for axes, rim in zip((2, 3), RIM[1:], strict=True)))
+"""Radius of the sphere about its centre that just holds the shape."""
 
 _BREADTH = (1.0, 1.45, 1.87)
 """How much more of the floor's sky each shape covers than a sphere of the same size. Fitted: see ``seen_share``."""
@@ -102,14 +102,13 @@ def _span(shape: int, o: Vector, d: Vector) -> tuple[float, float]:
             a, b = _slab(o[k], d[k])
             near, far = max(near, a), min(far, b)
     else:
-        a = d[0] * d[0] + d[1] * d[1]
+        a = max(d[0] * d[0] + d[1] * d[1], 1e-12)
         b = o[0] * d[0] + o[1] * d[1]
         c = o[0] * o[0] + o[1] * o[1] - 1.0
         discriminant = b * b - a * c
         if discriminant <= 0.0:
             return NOTHING, -NOTHING
         root = sqrt(discriminant)
-        a = max(a, 1e-12)
         near, far = max(near, (-b - root) / a), min(far, (-b + root) / a)
     if near >= far:
         return NOTHING, -NOTHING
