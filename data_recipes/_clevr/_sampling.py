@@ -36,7 +36,7 @@ PURPOSES = 19
 """Points of the square that a sample may ask for."""
 
 Offsets = NDArray[np.int64]
-"""A pixel's offsets [PURPOSES, 3]: two shifts and the bits that shuffle. Shifts and points are multiples of 2^-32."""
+"""A pixel's offsets [PURPOSES, 3]: two shifts and 12 bits that shuffle. Shifts and points are multiples of 2^-32."""
 
 # The inverses of the plastic number and of its square (x^3 = x + 1).
 _WHOLE = 2**32 - 1
@@ -47,7 +47,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MULTIPLIER_1 = np.uint64(0xBF58476D1CE4E5B9)
 _MULTIPLIER_2 = np.uint64(0x94D049BB133111EB)
 _BITS_30, _BITS_27, _BITS_31 = np.uint64(30), np.uint64(27), np.uint64(31)
-_BITS_32, _LOW_32, _LOW_8 = np.uint64(32), np.uint64(0xFFFFFFFF), np.uint64(0xFF)
+_BITS_26, _BITS_52, _LOW_26 = np.uint64(26), np.uint64(52), np.uint64(2**26 - 1)
 _ONE = np.uint64(1)
 
 
@@ -67,19 +67,20 @@ def prepare_pixel(key: Any, pixel: int, offsets: Offsets) -> None:
     base = hash64(key, np.uint64(pixel))
     for purpose in range(PURPOSES):
         random = hash64(base, np.uint64(purpose))
-        offsets[purpose, 0] = np.int64(random & _LOW_32)
-        offsets[purpose, 1] = np.int64(random >> _BITS_32)
-        offsets[purpose, 2] = np.int64((random >> _BITS_27) & _LOW_8)
+        offsets[purpose, 0] = np.int64(random & _LOW_26) << 6
+        offsets[purpose, 1] = np.int64((random >> _BITS_26) & _LOW_26) << 6
+        offsets[purpose, 2] = np.int64(random >> _BITS_52)
 
 
 @device
 def point(sample: int, purpose: int, offsets: Offsets) -> tuple[float, float]:
     """The point (u, v) of the unit square that a sample uses for a purpose."""
     # Blocks of four stay together, for pixels of which four samples are enough; the 16 blocks of every 64 samples are
-    # visited in the order (odd a) block + b, and the four of a block in the order i xor c.
+    # visited in the order ((odd a) block + b) xor c, and the four of a block in the order i xor d.
     order = offsets[purpose, 2]
-    block = ((sample >> 2) * ((order & 14) + 1) + (order >> 4)) & 15
-    index = (sample & ~63) | (block << 2) | ((sample ^ order) & 3)
+    a, b, c, d = 2 * (order & 7) + 1, order >> 3, (order >> 7) & 7, order >> 10
+    block = (((sample >> 2) * a + b) ^ c) & 15
+    index = (sample & ~63) | (block << 2) | ((sample ^ d) & 3)
     u = (offsets[purpose, 0] + index * _STEP_U) & _WHOLE
     v = (offsets[purpose, 1] + index * _STEP_V) & _WHOLE
     return u * 2.0**-32, v * 2.0**-32
