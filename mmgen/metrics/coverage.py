@@ -5,6 +5,7 @@ References:
     Section 3
 """
 
+import math
 from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -80,7 +81,7 @@ class Coverage(Metric):
         values = np.zeros(len(queries))
         for rows, _, counts in open_attributes(queries, judged, evaluation.info.sizes):
             uniform = np.full(counts.shape[1], 1 / counts.shape[1])
-            values[rows] += 100 * (1 - jensen_shannon(uniform, counts / _PAPER_DRAWS, base=np.e)) / queries.dropped
+            values[rows] += 100 * (1 - jensen_shannon(uniform, counts / _PAPER_DRAWS, base=math.e)) / queries.dropped
         measured = _Measured(values, values, np.zeros(len(queries)), 0)
         return _score(evaluation, posterior, queries, judged, measured, {})
 
