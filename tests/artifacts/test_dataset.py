@@ -226,7 +226,7 @@ def _write_partly(path, action):
         action(writer)
 
 
-def _writer_fault(action, message):
+def check_that_it_is_a_fault(action, message):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "x.h5"
         with pytest.raises(ValueError, match=message):
@@ -262,7 +262,7 @@ ROWS = {"images": {"image": np.zeros((2, 1), np.uint8)}, "attributes": {"y": np.
     ],
 )
 def test_misuse_of_the_writer_leaves_no_file(action, message):
-    _writer_fault(action, message)
+    check_that_it_is_a_fault(action, message)
 
 
 def one_sentence(path: Path, rows: list[int], **options) -> None:

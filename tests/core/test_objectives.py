@@ -151,7 +151,7 @@ def _prior_gradient(q: DiagonalGaussian) -> tuple[torch.Tensor, torch.Tensor]:
 OFFSETS = (0.25, -0.3)
 
 
-def _setting(copies: int):  # type: ignore[no-untyped-def]
+def _setting(copies: int):
     model = linear_gaussian(*OFFSETS)
     batch = observations(6)
     exact = {g: exact_posterior(batch, g) for g in (("image",), ("attributes",), ("image", "attributes"))}
@@ -159,7 +159,7 @@ def _setting(copies: int):  # type: ignore[no-untyped-def]
     return model, batch, batch.repeat(copies), moved
 
 
-def _check(model, given: str, mean: torch.Tensor, log_sd: torch.Tensor) -> None:  # type: ignore[no-untyped-def]
+def _check(model, given: str, mean: torch.Tensor, log_sd: torch.Tensor) -> None:
     torch.testing.assert_close(model.inference.mean[given].grad, mean.mean(0))
     torch.testing.assert_close(model.inference.log_sd[given].grad, log_sd.mean(0))
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -50,7 +50,7 @@ class FlatLoaded:
     attributes: AttributesInfo | None = INFO
     image: ImageInfo = IMAGE
     text: Any = None
-    device: torch.device = torch.device("cpu")  # noqa: RUF009
+    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     posteriors: tuple[str, ...] = ("prior", "text", "aggregate")
 
     def latent_sampler(self, posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
@@ -71,7 +71,7 @@ class Reader:
     values = INFO.values
     told = ()
     device = torch.device("cpu")
-    accuracy = {"digit": 100.0, "scale": 100.0, "mean": 100.0}  # noqa: RUF012
+    accuracy: ClassVar = {"digit": 100.0, "scale": 100.0, "mean": 100.0}
 
     def predict(self, images: Tensor, told: Tensor | None = None) -> Tensor:
         digit = (images[:, 0, 0, 0] * 4).floor()
@@ -81,7 +81,10 @@ class Reader:
 
 @pytest.fixture(scope="session")
 def stubs() -> SimpleNamespace:
-    return SimpleNamespace(FlatLoaded=FlatLoaded, FlatModel=FlatModel, Reader=Reader, INFO=INFO)
+    return SimpleNamespace(
+        FlatLoaded=FlatLoaded, FlatModel=FlatModel, Reader=Reader, INFO=INFO,
+        train_tiny=train_tiny, fit_tiny=fit_tiny, save_judge=save_judge,
+    )  # fmt: skip
 
 
 HOSTILE = '<script>alert("x")</script>'
@@ -104,17 +107,16 @@ def _dataset(path: Path) -> None:
         writer.add_splits("iid", train=np.arange(100), val=np.arange(100, 120), test=np.arange(120, 160))
 
 
-def _train(dataset: Path, out: Path, objective: dict[str, Any], latent_size: int) -> None:
+def train_tiny(
+    dataset: Path, out: Path, objective: dict[str, Any], latent_size: int = 2, **networks: dict[str, Any]
+) -> None:
+    """A model of ``dataset`` after a few steps; ``networks`` are settings of ``model``."""
     from mmgen.artifacts import Dataset
     from mmgen.training.model_run import complete_settings, train_model
 
+    image = {"image_network": {"name": "strided", "channels": [4, 4]}}
     values = {
-        "model": {
-            "latent_size": latent_size,
-            "hidden": 8,
-            "image_network": {"name": "strided", "channels": [4, 4]},
-            "attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8},
-        },
+        "model": {"latent_size": latent_size, "hidden": 8} | image | networks,
         "objective": objective,
         "training": {"steps": 4, "batch": 16, "log_every": 1, "validate_every": 2, "device": "cpu"},
     }
@@ -123,7 +125,8 @@ def _train(dataset: Path, out: Path, objective: dict[str, Any], latent_size: int
     train_model(dataset, settings, out, f"mmgen train {dataset.name} -o {out.name}").run()
 
 
-def _fit(model: Path, dataset: Path, target: str, given: str = "attributes") -> None:
+def fit_tiny(model: Path, dataset: Path, out: Path, target: str, given: str) -> None:
+    """A Gaussian fitted to a model for two steps."""
     from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
     from mmgen.training.model_run import load_model
 
@@ -132,21 +135,21 @@ def _fit(model: Path, dataset: Path, target: str, given: str = "attributes") -> 
         "training": {"steps": 2, "batch": 16, "log_every": 1, "device": "cpu"},
     }
     settings = complete_fit_settings(values, load_model(model)[1])
-    out = model.with_name(f"{model.stem}-{target}{'-nothing' if given == 'nothing' else ''}.safetensors")
     latents = model.with_name(f"{model.stem}-latents.h5")
     for work in fit_aggregate(model, dataset, settings, out, latents, f"mmgen fit-aggregate {model.name}"):
         work.run()
 
 
-def _judge(dataset: Path, out: Path) -> None:
+def save_judge(
+    dataset: Path, out: Path, channels: int, info: AttributesInfo, accuracy: dict[str, float], **options: Any
+) -> None:
+    """An untrained judge of 16 x 16 images with an accuracy that somebody claims."""
     from mmgen.classifier._files import build_classifier, save_classifier
 
-    names, values = ("parity", "magnitude"), (("even", "odd"), (HOSTILE, "high"))
-    judge = build_classifier("small", (1, 16, 16), names, values)
-    accuracy = {"magnitude": 97.5, "mean": 96.25, "parity": 95.0}
+    judge = build_classifier("small", (channels, 16, 16), info.names, info.values, options.pop("told", ()))
     save_classifier(
         out, judge, judge.network.state_dict(), settings={}, seed=0, parents=(reference(dataset, "dataset", out),),
-        facts={"held_out_accuracy": accuracy, "held_out_images": {"parity": 40, "magnitude": 40}}, command="",
+        facts={"held_out_accuracy": accuracy, **options}, command="",
     )  # fmt: skip
 
 
@@ -167,12 +170,17 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     data = folder / "data.h5"
     _dataset(data)
-    _judge(data, folder / "judge.safetensors")
+    info = AttributesInfo("attributes", ("parity", "magnitude"), (("even", "odd"), (HOSTILE, "high")))
+    accuracy = {"magnitude": 97.5, "mean": 96.25, "parity": 95.0}
+    counted = {"parity": 40, "magnitude": 40}
+    save_judge(data, folder / "judge.safetensors", 1, info, accuracy, held_out_images=counted)
+    tables = {"embedding": 4, "hidden": 8, "decoder_hidden": 8}
     for name, objective, size in (("flat", "elbo", 2), ("telbo", "telbo", 3), ("cvae", "cvae", 2)):
-        _train(data, folder / f"{name}.safetensors", {"name": objective}, size)
-    _train(data, folder / "blind.safetensors", {"name": "elbo", "modalities": ["image"]}, 2)
+        train_tiny(data, folder / f"{name}.safetensors", {"name": objective}, size, attribute_network=tables)
+    train_tiny(data, folder / "blind.safetensors", {"name": "elbo", "modalities": ["image"]})
     for target, given in (("true", "attributes"), ("aggregate", "attributes"), ("aggregate", "nothing")):
-        _fit(folder / "flat.safetensors", data, target, given)
+        tail = "-nothing" if given == "nothing" else ""
+        fit_tiny(folder / "flat.safetensors", data, folder / f"flat-{target}{tail}.safetensors", target, given)
     true = {"aggregate": read_header(folder / "flat-true.safetensors").content_id}
     aggregate = {"aggregate": read_header(folder / "flat-aggregate.safetensors").content_id}
     lines = [score("correctness", 91.0, 2, "aggregate", aggregate), score("correctness", 60.0, 2, "true", true)]

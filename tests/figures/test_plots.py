@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, TextInfo, read_header, reference
+from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, TextInfo, read_header
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import UsageError
 from mmgen.figures import _contours, _maps, plots
@@ -49,49 +49,6 @@ def _dataset(path: Path) -> None:
         writer.add_splits("iid", train=np.arange(80), val=np.arange(80, 100), test=np.arange(100, 120))
 
 
-def _train(dataset: Path, out: Path, given: list[str]) -> None:
-    from mmgen.artifacts import Dataset
-    from mmgen.training.model_run import complete_settings, train_model
-
-    values = {
-        "model": {
-            "latent_size": 2,
-            "hidden": 8,
-            "image_network": {"name": "strided", "channels": [4, 4]},
-            "text_network": {"embedding": 4, "hidden": 8, "head": 8},
-        },
-        "objective": {"name": "elbo", "modalities": ["image", "text"], "given": given, "image_weight": 0.1},
-        "training": {"steps": 3, "batch": 16, "log_every": 1, "validate_every": 2, "device": "cpu"},
-    }
-    with Dataset.open(dataset) as data:
-        settings = complete_settings(values, data)
-    train_model(dataset, settings, out, f"mmgen train {dataset.name} -o {out.name}").run()
-
-
-def _fit(model: Path, dataset: Path, target: str, given: str = "text") -> None:
-    from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
-    from mmgen.training.model_run import load_model
-
-    values = {
-        "aggregate": {"target": target, "given": given, "family": {"name": "gaussian"}},
-        "training": {"steps": 2, "batch": 16, "log_every": 1, "device": "cpu"},
-    }
-    settings = complete_fit_settings(values, load_model(model)[1])
-    out = model.with_name(f"{target if given == 'text' else 'prior'}.safetensors")
-    for work in fit_aggregate(model, dataset, settings, out, model.with_name("latents.h5"), f"mmgen fit {target}"):
-        work.run()
-
-
-def _judge(dataset: Path, out: Path) -> None:
-    from mmgen.classifier._files import build_classifier, save_classifier
-
-    judge = build_classifier("small", (3, 16, 16), NAMES, WORDS, ("relation",))
-    save_classifier(
-        out, judge, judge.network.state_dict(), settings={}, seed=0, parents=(reference(dataset, "dataset", out),),
-        facts={"held_out_accuracy": {"size": 90.0, "colour": 92.0, "mean": 91.0}}, command="",
-    )  # fmt: skip
-
-
 @pytest.fixture(autouse=True)
 def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few cells are enough to see that a figure is right."""
@@ -100,17 +57,21 @@ def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def toy(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> Path:
     """A folder with data.h5, judge, marginal (q(z|x)) with its fits true, aggregate and prior, and joint (q(z|x,y))."""
     folder = tmp_path_factory.mktemp("toy")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     _dataset(folder / "data.h5")
-    _judge(folder / "data.h5", folder / "judge.safetensors")
-    _train(folder / "data.h5", folder / "marginal.safetensors", ["image"])
-    _train(folder / "data.h5", folder / "joint.safetensors", ["image", "text"])
+    accuracy = {"size": 90.0, "colour": 92.0, "mean": 91.0}
+    stubs.save_judge(folder / "data.h5", folder / "judge.safetensors", 3, INFO, accuracy, told=("relation",))
+    words = {"embedding": 4, "hidden": 8, "head": 8}
+    for name, sees in (("marginal", ["image"]), ("joint", ["image", "text"])):
+        objective = {"name": "elbo", "modalities": ["image", "text"], "given": sees, "image_weight": 0.1}
+        stubs.train_tiny(folder / "data.h5", folder / f"{name}.safetensors", objective, text_network=words)
     for target, given in (("true", "text"), ("aggregate", "text"), ("aggregate", "nothing")):
-        _fit(folder / "marginal.safetensors", folder / "data.h5", target, given)
+        out = folder / f"{target if given == 'text' else 'prior'}.safetensors"
+        stubs.fit_tiny(folder / "marginal.safetensors", folder / "data.h5", out, target, given)
     torch.set_num_threads(threads)
     return folder
 
@@ -121,12 +82,12 @@ def _fitted(folder: Path) -> list[Path]:
 
 def test_contours_have_a_panel_for_the_truth_and_each_fit(toy: Path, tmp_path: Path) -> None:
     picture, _ = draw_plot("contours", _fitted(toy))
-    titles = [axes.get_title(loc="left") for axes in picture.drawn.axes]  # type: ignore[union-attr]
+    titles = [axes.get_title(loc="left") for axes in picture.drawn.axes]
     assert [title.split(":")[0] for title in titles] == ["p(z|y)", "q_true(z|y)", "q_agg(z|y)"]
     assert all("% in holes of the aggregate" in title for title in titles)
     assert "training images with these words" in picture.caption
     given, _ = draw_plot("contours", _fitted(toy), given=["small red left", "large blue right"])
-    words = [text.get_text() for text in given.drawn.legends[0].get_texts()]  # type: ignore[union-attr]
+    words = [text.get_text() for text in given.drawn.legends[0].get_texts()]
     assert words[:2] == ["small red left", "large blue right"]
     for ending in ("png", "svg", "pdf"):
         given.save(tmp_path / f"c.{ending}")
@@ -176,8 +137,8 @@ def test_word_uncertainty_compares_models(toy: Path) -> None:
     figure = entropy_chart(["a", "b"], [np.array([1.0, 0.5, 0.25]), np.zeros(3)], TEXT, 960)
     axes = figure.axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == list(NAMES)
-    assert [bar.get_height() for bar in axes.patches] == [1.0, 0.5, 0.25, 0, 0, 0]  # type: ignore[attr-defined]
-    assert axes.get_legend().get_texts()[0].get_text() == "a: 1.75 bits a text"  # type: ignore[union-attr]
+    assert [bar.get_height() for bar in axes.patches] == [1.0, 0.5, 0.25, 0, 0, 0]
+    assert axes.get_legend().get_texts()[0].get_text() == "a: 1.75 bits a text"
 
 
 def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
@@ -226,7 +187,7 @@ def test_samples_of_captions(toy: Path, tmp_path: Path) -> None:
     model = load(toy / "aggregate.safetensors")
     asked = parse(model, ["large red left", "small blue right"])
     assert asked.codes.tolist() == [[1, 0, 0], [0, 1, 1]]
-    assert complete(model, asked.codes).tokens.tolist() == asked.tokens.tolist()  # type: ignore[union-attr]
+    assert complete(model, asked.codes).tokens.tolist() == asked.tokens.tolist()
     drawn = draw(model, asked, 5, posterior="aggregate")
     assert drawn.words is not None and drawn.words.shape == (2, 5, 3)
     assert len(sample_grid(drawn, model.attributes, text=model.text).boxes) == 10
@@ -274,11 +235,11 @@ def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
     # "large red left", "small blue right", "small red left", "red red left": the last has a word in a wrong place.
     tokens = np.array([[1, 2, 4], [0, 3, 5], [0, 2, 4], [2, 2, 4]])
     spoken = Spoken(images, tokens, np.zeros((4, 3, 7), np.float32))
-    found = verdicts(loaded, TellingJudge(), spoken)  # type: ignore[arg-type]
+    found = verdicts(loaded, TellingJudge(), spoken)
     assert found.wrong.tolist() == [False, True, True, True]
     assert found.remarks == ["", "judge: red", "judge: large", "judge: small"]
     assert found.right == (2 + 1 + 1 + 1, 8)  # the relation is told, so eight words of twelve are compared
-    assert verdicts(loaded, None, spoken).right == (0, 0)  # type: ignore[arg-type]
+    assert verdicts(loaded, None, spoken).right == (0, 0)
 
 
 def test_the_command_prints_the_path_alone(

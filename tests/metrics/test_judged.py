@@ -25,7 +25,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def asked(dataset: Dataset, posteriors: tuple[str, ...] = ("text",), split: str = "iid", **settings: Any) -> Evaluation:
     loaded = loaded_painter(Path("m.safetensors"), split=split)
-    return Evaluation(loaded, dataset, Judge(), posteriors, EvaluationSettings(**settings))  # type: ignore[arg-type]
+    return Evaluation(loaded, dataset, Judge(), posteriors, EvaluationSettings(**settings))
 
 
 def test_correctness_by_hand() -> None:
@@ -68,7 +68,7 @@ def test_more_pictures_are_added_to_those_drawn(dataset: Dataset) -> None:
             try:
                 next(work)
             except StopIteration as stop:
-                return stop.value  # type: ignore[no-any-return]
+                return stop.value
 
     few = draw(10).copy()
     many = draw(30)
@@ -177,7 +177,7 @@ def test_paper_coverage_takes_ten_pictures_and_nats(dataset: Dataset) -> None:
     def stubborn(name: str) -> Any:
         return lambda condition, n, generator: sampler(name)(condition, n, generator) * 0  # always the first values
 
-    loaded.latent_sampler = stubborn  # type: ignore[method-assign]
+    loaded.latent_sampler = stubborn
     (score,) = evaluate(evaluation, ["coverage"]).run()
     two, three = (jensen_shannon(np.full(v, 1 / v), np.eye(v)[0], math.e) for v in (2, 3))
     assert score.value == pytest.approx(
@@ -188,7 +188,7 @@ def test_paper_coverage_takes_ten_pictures_and_nats(dataset: Dataset) -> None:
 def test_judge_of_other_attributes_is_refused(dataset: Dataset) -> None:
     judge = Judge()
     judge.names = ("digit", "colour")
-    evaluation = Evaluation(loaded_painter(Path("m")), dataset, judge, ("text",), EvaluationSettings())  # type: ignore[arg-type]
+    evaluation = Evaluation(loaded_painter(Path("m")), dataset, judge, ("text",), EvaluationSettings())
     with pytest.raises(UsageError, match="the judge knows the attributes digit, colour"):
         evaluate(evaluation, ["correctness"])
     evaluation = Evaluation(loaded_painter(Path("m")), dataset, None, ("text",), EvaluationSettings())

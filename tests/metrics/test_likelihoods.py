@@ -31,7 +31,7 @@ def finish(work: Any) -> Any:
 
 
 def terms(model: Gaussian, samples: int, seed: int = 0) -> dict[str, Tensor]:
-    return finish(image_terms(loaded_gaussian(model), POINTS, ("prior", "text"), samples, seed))  # type: ignore[no-any-return]
+    return finish(image_terms(loaded_gaussian(model), POINTS, ("prior", "text"), samples, seed))
 
 
 def close(found: Estimate, expected: Tensor, errors: float = 5) -> None:

@@ -22,7 +22,7 @@ SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dr
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     dataset = Dataset.open(write_dataset(tmp_path_factory.mktemp("toy") / "toy.h5"))
     loaded = loaded_painter(Path("m.safetensors"), split="compositional")
-    return Evaluation(loaded, dataset, Judge(), ("prior", "text"), SETTINGS)  # type: ignore[arg-type]
+    return Evaluation(loaded, dataset, Judge(), ("prior", "text"), SETTINGS)
 
 
 @pytest.mark.parametrize("name", metrics.names())
