@@ -1,4 +1,4 @@
-"""What all datasets of single handwritten digits share: sources, rows, splits and the file; all but the rendering."""
+"""What all datasets of single small pictures share: sources, rows, splits and the file; all but the rendering."""
 
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
@@ -11,12 +11,12 @@ from pydantic import Field
 
 from data_recipes._base import Recipe, Rows, Workers, in_order
 from data_recipes._render import binarise, pack
-from data_recipes._sources import Digits, Source, fetch_digits, read_digits
+from data_recipes._sources import Digits, Published, Source, fetch_digits, read_digits
 from data_recipes._splits import Parts, by_group
 from data_recipes._streams import stream_keys
 from mmgen.progress import Progress, Work
 
-__all__ = ["DigitRecipe", "Factor", "Picture", "Scheme", "Vocabulary"]
+__all__ = ["DigitRecipe", "Factor", "Picture", "Scheme", "SmallPictureRecipe", "Vocabulary"]
 
 Vocabulary = dict[str, list[str]]
 """Values of each attribute, by the attribute's name, both in order."""
@@ -30,24 +30,16 @@ Picture = tuple[NDArray[np.uint8], NDArray[np.uint8], dict[str, NDArray[Any]]]
 Scheme = tuple[str, Parts]
 """What a way to split means, and its parts."""
 
-_SOURCE_FACTORS: dict[str, Factor] = {
-    "source": ("uint32", "", "number of the source digit, in published order, training digits first"),
-    "source_part": ("uint8", "", "0: one of the publisher's training digits, 1: one of the test digits"),
-}
 
+class SmallPictureRecipe(Recipe):
+    """Abstract: images of one source picture each, a digit or what else is published in the form of MNIST.
 
-class DigitRecipe(Recipe):
-    """Abstract: images of one digit each.
-
-    Image i shows source digit ``i mod S`` of the S source digits, so that the first N images of a larger dataset are
-    the dataset of N images (but not its splits, which are exact fractions of what is in the file).
+    Image i shows source picture ``i mod S`` of the S source pictures, so that the first N images of a larger dataset
+    are the dataset of N images (but not its splits, which are exact fractions of what is in the file).
     """
 
-    source: Source = "mnist"
-    """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""
-
     mnist: Annotated[Path | None, Field(exclude=True)] = None
-    """Folder with MNIST's four IDX files; downloaded into the cache by default."""
+    """Folder with the four IDX files, MNIST's unless the recipe says others; downloaded into the cache by default."""
 
     size: Annotated[int, Field(ge=16, le=512)] = 28
     """Height and width of the canvas in pixels."""
@@ -64,6 +56,13 @@ class DigitRecipe(Recipe):
     name: ClassVar[str]
     vocabulary: ClassVar[Vocabulary]
     drawn_factors: ClassVar[dict[str, Factor]] = {}
+    thing: ClassVar[str] = "digit"
+    """What a source picture shows, in words."""
+
+    @property
+    @abstractmethod
+    def published(self) -> Published:
+        """The collection that source pictures come from."""
 
     @abstractmethod
     def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
@@ -82,8 +81,12 @@ class DigitRecipe(Recipe):
             seed: Seed of the dataset.
         """
 
+    def read_sources(self) -> Digits:
+        """The source pictures, once :meth:`prepare` has been done."""
+        return read_digits(self.published, self.mnist)
+
     def prepare(self) -> Work[Path] | None:
-        return fetch_digits(self.source, self.mnist)
+        return fetch_digits(self.published, self.mnist)
 
     def rows(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], indices: NDArray[np.int64], seed: int) -> Rows:
         """The images ``indices`` [n] from their source digits, as they are stored; runs in a worker."""
@@ -95,7 +98,7 @@ class DigitRecipe(Recipe):
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
-        digits = read_digits(self.source, self.mnist)
+        digits = self.read_sources()
         size = self.number or len(digits) * self.copies
         source = np.arange(size) % len(digits)
 
@@ -113,7 +116,7 @@ class DigitRecipe(Recipe):
             with DatasetWriter(path, size=size, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (1, self.size, self.size), "bits" if self.binarise else "bytes")
                 writer.add_attributes("attributes", self.vocabulary)
-                for name, (dtype, unit, meaning) in (self.drawn_factors | _SOURCE_FACTORS).items():
+                for name, (dtype, unit, meaning) in (self.drawn_factors | self.source_factors()).items():
                     writer.add_factor(name, dtype, unit, meaning)
                 start = 0
                 for rows in in_order(self.rows, calls(), workers):
@@ -133,6 +136,12 @@ class DigitRecipe(Recipe):
 
         return Work(f"making {self.name}", size, "image", generate)
 
+    def source_factors(self) -> dict[str, Factor]:
+        """Where an image is from."""
+        number = f"number of the source {self.thing}, in published order, training {self.thing}s first"
+        part = f"0: one of the publisher's training {self.thing}s, 1: one of the test {self.thing}s"
+        return {"source": ("uint32", "", number), "source_part": ("uint8", "", part)}
+
     def _recorded(self, digits: Digits, size: int) -> dict[str, Any]:
         """Settings that decide the content, and nothing else: not where the sources lie, not how N was asked for."""
         settings = self.model_dump(exclude={"copies", "number"}) | {"number": size}
@@ -144,8 +153,21 @@ class DigitRecipe(Recipe):
         size = len(source)
         by_source = by_group(source, min(size, len(digits)), seed, "iid")
         by_image = by_group(np.arange(size), size, seed, "iid-paper")
+        per_source = f"85/5/10 % of the source {self.thing}s: no {self.thing} has images in two parts"
+        per_image = f"85/5/10 % of the images, as published: copies of a {self.thing} lie in several parts"
         return {
-            "iid": ("85/5/10 % of the source digits: no digit has images in two parts", by_source),
-            "iid-paper": ("85/5/10 % of the images, as published: copies of a digit lie in several parts", by_image),
+            "iid": (per_source, by_source),
+            "iid-paper": (per_image, by_image),
             **self.schemes(source, digits.part[source], attributes, seed),
         }
+
+
+class DigitRecipe(SmallPictureRecipe):
+    """Abstract: images of one handwritten digit each."""
+
+    source: Source = "mnist"
+    """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""
+
+    @property
+    def published(self) -> Published:
+        return self.source

@@ -9,7 +9,7 @@ from pathlib import Path
 from mmgen.errors import DataError
 from mmgen.progress import Progress, Work
 
-__all__ = ["cache_folder", "download", "is_complete"]
+__all__ = ["Files", "cache_folder", "download", "is_complete"]
 
 _BLOCK = 1 << 16
 _TIMEOUT = 30.0  # seconds without a byte before the next mirror is tried

@@ -1,43 +1,90 @@
-"""Where digits come from: MNIST (the user's folder, the cache or the internet) or those that scikit-learn carries."""
+"""Where digits come from: MNIST (the user's folder, the cache or the internet) or those that scikit-learn carries.
+
+Fashion-MNIST is published in the same four files, and read in the same way.
+"""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._download import cache_folder, download, is_complete
+from data_recipes._download import Files, cache_folder, download, is_complete
 from data_recipes._idx import read_idx
 from mmgen.errors import DataError
 from mmgen.progress import Work
 
-__all__ = ["DIGIT_SIZE", "Digits", "Source", "fetch_digits", "read_digits"]
+__all__ = ["DIGIT_SIZE", "Digits", "Published", "Source", "fetch_digits", "read_digits"]
 
 Source = Literal["mnist", "digits"]
+
+Published = Literal["mnist", "digits", "fashion-mnist"]
+"""Every collection of small labelled pictures that can be read here."""
 
 DIGIT_SIZE = 28
 """Height and width of a source digit in pixels."""
 
-_FILES = {
-    "train-images-idx3-ubyte": ("440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9912422),
-    "train-labels-idx1-ubyte": ("3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28881),
-    "t10k-images-idx3-ubyte": ("8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1648877),
-    "t10k-labels-idx1-ubyte": ("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4542),
+
+@dataclass(frozen=True)
+class _Collection:
+    """Pictures published as IDX files.
+
+    Attributes:
+        title: What it is called.
+        files: SHA-256 and size of the published files.
+        mirrors: Where they are.
+        content: :attr:`Digits.sha256` of what they hold.
+    """
+
+    title: str
+    files: Files
+    mirrors: Sequence[str]
+    content: str
+
+
+_COLLECTIONS = {
+    "mnist": _Collection(
+        "MNIST",
+        {
+            "train-images-idx3-ubyte.gz": (
+                "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+                9912422,
+            ),
+            "train-labels-idx1-ubyte.gz": ("3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28881),
+            "t10k-images-idx3-ubyte.gz": ("8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1648877),
+            "t10k-labels-idx1-ubyte.gz": ("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4542),
+        },
+        ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/"),
+        "e10378d1a17062469c9b5ca3cad0b5d3f975efaa45465e33edba640c0fcd5e60",
+    ),
+    "fashion-mnist": _Collection(
+        "Fashion-MNIST",
+        {
+            "train-images-idx3-ubyte.gz": (
+                "3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84",
+                26421880,
+            ),
+            "train-labels-idx1-ubyte.gz": ("a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845", 29515),
+            "t10k-images-idx3-ubyte.gz": ("346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073", 4422102),
+            "t10k-labels-idx1-ubyte.gz": ("67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", 5148),
+        },
+        (
+            "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+            "https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
+            "https://storage.googleapis.com/tensorflow/tf-keras-datasets/",
+        ),
+        "a6273e280201b88bb63ed1b0c3b68cf57f0971e2932af67b8ce9191dc9921c90",
+    ),
 }
-"""SHA-256 and size of MNIST's published files (each with .gz at the end of its name)."""
-
-_DOWNLOADS = {f"{name}.gz": rest for name, rest in _FILES.items()}
-
-MIRRORS = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
-
-_MANUAL = f"get the four files {', '.join(_DOWNLOADS)} some other way and name their folder with --mnist"
 
 
 @dataclass(frozen=True)
 class Digits:
-    """Handwritten digits, S of them, in the order in which they were published.
+    """Handwritten digits (or other small pictures of ten kinds), S of them, in the order in which they were published.
 
     Attributes:
         images: uint8 [S, 28, 28], ink bright on black.
@@ -52,7 +99,7 @@ class Digits:
     def __len__(self) -> int:
         return len(self.labels)
 
-    @property
+    @cached_property
     def sha256(self) -> str:
         """Hash of images, labels and parts: the same for gzipped and plain files."""
         digest = hashlib.sha256()
@@ -61,26 +108,26 @@ class Digits:
         return digest.hexdigest()
 
 
-def _find(folder: Path, name: str) -> Path:
+def _find(folder: Path, name: str, title: str) -> Path:
     """The file of this published name in the folder, gzipped or not, also with the dot that some unpackers leave."""
     dotted = name.replace("-idx", ".idx")
     for candidate in (f"{name}.gz", name, f"{dotted}.gz", dotted):
         if (folder / candidate).is_file():
             return folder / candidate
     raise DataError(
-        f"there is no {name}.gz (nor {name}) in {folder}: expected MNIST's four IDX files there; name another folder, "
-        "or leave --mnist out to download them"
+        f"there is no {name}.gz (nor {name}) in {folder}: expected {title}'s four IDX files there; name another "
+        "folder, or leave --mnist out to download them"
     )
 
 
-def _read_mnist(folder: Path) -> Digits:
-    """The 60,000 and 10,000 digits (or however many the files hold) in a folder of IDX files."""
+def _read_files(folder: Path, collection: _Collection) -> Digits:
+    """The 60,000 and 10,000 pictures (or however many the files hold) in a folder of IDX files."""
     if not folder.is_dir():
-        raise DataError(f"there is no folder {folder}: expected one with MNIST's four IDX files")
+        raise DataError(f"there is no folder {folder}: expected one with {collection.title}'s four IDX files")
     images, labels, parts = [], [], []
     for part, prefix in enumerate(("train", "t10k")):
-        image_file = _find(folder, f"{prefix}-images-idx3-ubyte")
-        label_file = _find(folder, f"{prefix}-labels-idx1-ubyte")
+        image_file = _find(folder, f"{prefix}-images-idx3-ubyte", collection.title)
+        label_file = _find(folder, f"{prefix}-labels-idx1-ubyte", collection.title)
         some, their_labels = read_idx(image_file, 3), read_idx(label_file, 1)
         if some.shape[1:] != (DIGIT_SIZE, DIGIT_SIZE):
             raise DataError(f"{image_file} holds images of {some.shape[1]} x {some.shape[2]} pixels, expected 28 x 28")
@@ -91,7 +138,11 @@ def _read_mnist(folder: Path) -> Digits:
         images.append(some)
         labels.append(their_labels)
         parts.append(np.full(len(some), part, np.uint8))
-    return Digits(np.concatenate(images), np.concatenate(labels), np.concatenate(parts))
+    digits = Digits(np.concatenate(images), np.concatenate(labels), np.concatenate(parts))
+    for other in _COLLECTIONS.values():
+        if other is not collection and other.content == digits.sha256:
+            raise DataError(f"{folder} holds {other.title}, expected {collection.title}: name another folder")
+    return digits
 
 
 def _read_bundled() -> Digits:
@@ -110,21 +161,28 @@ def _read_bundled() -> Digits:
     return Digits(images, bunch.target.astype(np.uint8), np.zeros(len(images), np.uint8))
 
 
-def fetch_digits(source: Source, folder: Path | None) -> Work[Path] | None:
+def fetch_digits(source: Published, folder: Path | None) -> Work[Path] | None:
     """The download that :func:`read_digits` needs first; None where everything is at hand."""
-    if source == "digits" or folder is not None or is_complete(cache_folder("mnist"), _DOWNLOADS):
+    if source == "digits" or folder is not None:
         return None
-    return download(cache_folder("mnist"), _DOWNLOADS, MIRRORS, _MANUAL)
+    collection, cache = _COLLECTIONS[source], cache_folder(source)
+    if is_complete(cache, collection.files):
+        return None
+    names = ", ".join(collection.files)
+    manual = f"get {collection.title}'s four files {names} some other way and name their folder with --mnist"
+    return download(cache, collection.files, collection.mirrors, manual)
 
 
-def read_digits(source: Source, folder: Path | None) -> Digits:
+def read_digits(source: Published, folder: Path | None) -> Digits:
     """The source digits.
 
     Args:
-        source: "mnist", or "digits" for those that scikit-learn carries.
-        folder: Folder of MNIST's files; None takes the cache, which :func:`fetch_digits` fills.
+        source: "mnist", "fashion-mnist", or "digits" for those that scikit-learn carries.
+        folder: Folder of the IDX files; None takes the cache, which :func:`fetch_digits` fills.
 
     Raises:
-        DataError: Files are missing, malformed, or do not belong together.
+        DataError: Files are missing, malformed, do not belong together, or hold another known collection.
     """
-    return _read_bundled() if source == "digits" else _read_mnist(folder or cache_folder("mnist"))
+    if source == "digits":
+        return _read_bundled()
+    return _read_files(folder or cache_folder(source), _COLLECTIONS[source])

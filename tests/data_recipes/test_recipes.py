@@ -11,7 +11,7 @@ from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
 from mmgen.errors import DataError, SettingsError, UsageError
 
-DIGIT_RECIPES = ["binary-mnist", "mnist", "mnist-2bit", "mnist-a"]
+DIGIT_RECIPES = ["binary-mnist", "fashion-mnist", "mnist", "mnist-2bit", "mnist-a"]
 
 
 def make(name: str, path: Path, *, seed: int = 0, workers: int = 1, chunk: int = 2048, **settings) -> Dataset:

@@ -2,6 +2,7 @@
 
 import gzip
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -87,9 +88,28 @@ def test_an_empty_cache_is_filled_first(monkeypatch, tmp_path):
     assert not (tmp_path / "mnist").exists()
 
 
+def test_fashion_mnist_has_a_cache_and_mirrors_of_its_own(monkeypatch, tmp_path):
+    monkeypatch.setattr(_sources, "cache_folder", lambda name: tmp_path / name)
+    work = fetch_digits("fashion-mnist", None)
+    assert work is not None
+    assert work.total == 26421880 + 29515 + 4422102 + 5148
+    assert fetch_digits("fashion-mnist", tmp_path) is None
+    with pytest.raises(DataError, match="Fashion-MNIST's four IDX files"):
+        read_digits("fashion-mnist", None)
+
+
+def test_another_known_collection_is_refused(monkeypatch, small_mnist):
+    known = _sources._COLLECTIONS
+    content = read_digits("mnist", small_mnist).sha256
+    monkeypatch.setitem(known, "mnist", replace(known["mnist"], content=content))
+    assert len(read_digits("mnist", small_mnist)) == 60
+    with pytest.raises(DataError, match="holds MNIST, expected Fashion-MNIST: name another folder"):
+        read_digits("fashion-mnist", small_mnist)
+
+
 def test_the_original_files_are_recognised(mnist_folder):
     digits = read_digits("mnist", mnist_folder)
     assert len(digits) == 70_000
     assert int((digits.part == 0).sum()) == 60_000
-    assert digits.sha256 == "e10378d1a17062469c9b5ca3cad0b5d3f975efaa45465e33edba640c0fcd5e60"
+    assert digits.sha256 == _sources._COLLECTIONS["mnist"].content
     assert digits.labels[:10].tolist() == [5, 0, 4, 1, 9, 2, 1, 3, 1, 4]

@@ -1,0 +1,56 @@
+"""Fashion-MNIST: pictures of clothes, shoes and bags, described by which of ten articles they are.
+
+References:
+    Fashion-MNIST: a Novel Image Dataset for Benchmarking Machine Learning Algorithms (Xiao, Rasul, Vollgraf, 2017),
+    arXiv:1708.07747
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
+    Section 5
+"""
+
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._digits import Picture, Scheme, SmallPictureRecipe, Vocabulary
+from data_recipes._render import stack
+from data_recipes._sources import Published
+from data_recipes._splits import official
+
+__all__ = ["FashionMnist"]
+
+
+class FashionMnist(SmallPictureRecipe):
+    """Articles as published, in 256 levels of grey; ``mnist`` names the folder of Fashion-MNIST's files."""
+
+    binarise: bool = False
+    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
+
+    name: ClassVar[str] = "fashion-mnist"
+    thing: ClassVar[str] = "picture"
+    vocabulary: ClassVar[Vocabulary] = {
+        "article": [
+            "t-shirt",
+            "trouser",
+            "pullover",
+            "dress",
+            "coat",
+            "sandal",
+            "shirt",
+            "sneaker",
+            "bag",
+            "ankle-boot",
+        ]
+    }
+
+    @property
+    def published(self) -> Published:
+        return "fashion-mnist"
+
+    def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
+        return stack(digits, self.size), labels[:, None], {}
+
+    def schemes(
+        self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
+    ) -> dict[str, Scheme]:
+        return official(source, part, seed)
