@@ -2,6 +2,7 @@
 
 import shlex
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
 
 if TYPE_CHECKING:
-    from mmgen.reproductions._plan import Scale
+    from mmgen.reproductions._plan import Plan, Scale
 
 __all__ = ["reproduce_command"]
 
@@ -22,7 +23,9 @@ def reproduce_command(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="TABLE", show_default=False, help="cremer-table1, cremer-table2, or the path of a list of your own."
+            metavar="TABLE",
+            show_default=False,
+            help="cremer-table1, cremer-table2, wu-table2, or the path of a list of your own.",
         ),
     ],
     scale: Annotated[
@@ -31,7 +34,16 @@ def reproduce_command(
     output: Output = None,
     data: Annotated[
         str | None,
-        typer.Option("--data", metavar="FILE", show_default=False, help="Dataset to use instead of making one."),
+        typer.Option(
+            "--data",
+            metavar="NAME|FILE",
+            show_default=False,
+            help="Which dataset, where a table is of several; or a dataset file to use instead of making one.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[str] | None,
+        typer.Option("--only", metavar="ROW", show_default=False, help="Only run what this model needs; repeatable."),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")] = False,
 ) -> None:
@@ -41,15 +53,17 @@ def reproduce_command(
     and fit are used as they are, and an interrupted training is continued; so the command can be given again at any
     time. The table goes into a page of Markdown and opens a report with pictures, whose paths are printed.
     """
-    from mmgen.reproductions._plan import read_plan, script, with_data
+    from mmgen.reproductions import _plan
 
-    plan = read_plan(name)
-    chosen = plan.at(scale)
-    folder = output or Path(chosen.folder)
-    if data is not None:
-        chosen = with_data(chosen, read_path(data, "dataset"))
+    listed, dataset = _plan.find_list(name, data)
+    plan = _plan.read_plan(listed)
+    everything = plan.at(scale)
+    folder = output or Path(everything.folder)
+    if dataset is not None:
+        everything = _plan.with_data(everything, read_path(str(dataset), "dataset"))
+    chosen = _plan.only(everything, only) if only else everything
     if dry_run:
-        result(script(plan, chosen, folder).rstrip())
+        result(_plan.script(plan, chosen, folder).rstrip())
         return
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -58,26 +72,42 @@ def reproduce_command(
     end_with_children()
     say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
     ran = _run(chosen, folder)
+    _present(plan, everything, folder, f"{_stem(listed)}-{scale}.md", ran)
 
+
+def _stem(listed: str) -> str:
+    """What a list's pages are called: a table of several datasets has a page for each."""
+    return Path(listed).stem if listed.endswith(".toml") else listed.replace("/", "-")
+
+
+def _present(plan: "Plan", scale: "Scale", folder: Path, name: str, ran: bool) -> None:
+    """The tables, on the terminal, in a page of Markdown and in a report with pictures."""
     from mmgen.artifacts import write_text_atomic
     from mmgen.figures.report import Summary, make_report
     from mmgen.figures.scores import read_scores
-    from mmgen.reproductions._comparison import compare, judge_sentence, markdown, table_of
+    from mmgen.reproductions._comparison import compare
+    from mmgen.reproductions._page import judge_sentence, markdown, tables_of
+    from mmgen.reproductions._plan import fitting
 
-    files = [folder / stage.makes for stage in chosen.stage if stage.makes.endswith(".jsonl")]
-    compared = compare(plan, [score for file in files for score in read_scores(file)])
+    there = fitting(scale, folder)
+    scores = {file: read_scores(folder / file) for file in there if file.endswith(".jsonl")}
+    compared = [compare(part, scores) for part in plan.table]
+    note = judge_sentence(compared)
     say("")
-    table(plan.title, *table_of(plan, compared))
-    say(judge_sentence(compared))
-    page = folder / f"{Path(name).stem}-{scale}.md"
-    write_text_atomic(page, markdown(plan, chosen, compared, folder))
+    for title, columns, rows in tables_of(plan, compared):
+        table(title, columns, rows)
+    if note:
+        say(note)
+    page = folder / name
+    write_text_atomic(page, markdown(plan, scale, compared, folder))
     result(page)
     pictures = page.with_suffix(".html")
     if ran or not pictures.exists():
-        summary = Summary(plan.title, *table_of(plan, compared), note=f"{chosen.about} {judge_sentence(compared)}")
-        shown = [folder / stage.makes for stage in chosen.stage if not stage.is_data]
+        summaries = [Summary(*shown) for shown in tables_of(plan, compared)]
+        summaries[-1:] = [replace(last, note=f"{scale.about} {note}".strip()) for last in summaries[-1:]]
+        shown = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in there]
         work = make_report(
-            shown, pictures, title=plan.title, device="auto", command=command_line(), summaries=[summary]
+            shown, pictures, title=plan.title, device="auto", command=command_line(), summaries=summaries
         )
         follow(work)
     result(pictures)

@@ -13,8 +13,9 @@ from mmgen import reproductions
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
 from mmgen.errors import ArtifactError, SettingsError, UsageError
 from mmgen.metrics._base import Score
-from mmgen.reproductions._comparison import compare, judge_sentence, markdown, table_of
-from mmgen.reproductions._plan import Plan, Stage, read_plan, script, state_of, with_data
+from mmgen.reproductions._comparison import Compared, compare
+from mmgen.reproductions._page import judge_sentence, markdown, tables_of
+from mmgen.reproductions._plan import Plan, Stage, fitting, only, read_plan, script, state_of, with_data
 from mmgen.training.state import state_path
 
 PLANS = [(name, scale) for name in reproductions.names() for scale in ("cpu", "paper")]
@@ -53,8 +54,8 @@ def test_both_posteriors_of_table_1_are_treated_alike() -> None:
 
 def test_numbers_are_those_of_the_paper() -> None:
     """CK Tables 1 and 2, Two Objects."""
-    published = [{row.name: row.paper for row in read_plan(name).row if row.paper} for name in reproductions.names()]
-    assert [list(rows.values()) for rows in published] == [
+    rows = [read_plan(f"cremer-table{number}").table[0].row for number in (1, 2)]
+    assert [[row.paper for row in part if row.paper] for part in rows] == [
         [(72.75, 87.01), (75716.48, 75739.79)],
         [(65.62, 83.81), (75715.36, 75726.15), (-19.43, -17.40)],
     ]
@@ -92,7 +93,7 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="begins with mmgen"):
         read_plan(str(own))
     own.write_text(text.replace("[72.75, 87.01]", "[72.75]", 1))
-    with pytest.raises(SettingsError, match="one posterior and number for each"):
+    with pytest.raises(SettingsError, match="has 1 published numbers, expected 2"):
         read_plan(str(own))
 
 
@@ -144,38 +145,154 @@ def score(posterior: str, value: float, protocol: str = "paper", metric: str = "
     return Score(metric, quantity, value, 0.3, "%", "higher", 6000, posterior, 9, protocol, accuracy)
 
 
+def compared(plan: Plan, scores: list[Score]) -> Compared:
+    return compare(plan.table[0], {"scores.jsonl": scores})
+
+
 def test_gains_of_likelihoods_are_paired_by_point() -> None:
     plan = read_plan("cremer-table1")
     points = {"split": "iid", "part": "test", "seed": 0}
     of = {
-        "true": Score("log-likelihood", "log p(x|y)", 400.0, 173.2, "nats", "higher", 3, "true", protocol="bound"),
-        "aggregate": Score(
-            "log-likelihood", "log p(x|y)", 410.0, 173.2, "nats", "higher", 3, "aggregate", protocol="bound"
-        ),
+        name: Score("log-likelihood", "log p(x|y)", value, 173.2, "nats", "higher", 3, name, protocol="bound")
+        for name, value in (("true", 400.0), ("aggregate", 410.0))
     }
     of["true"].extra.update(points, values=[100.0, 400.0, 700.0])
     of["aggregate"].extra.update(points, values=[109.0, 410.0, 711.0])
-    gain = compare(plan, list(of.values()))[2].gain
+    gain = compared(plan, list(of.values())).difference((2, 1), (2, 0))
     assert gain == (10.0, pytest.approx(1 / 3**0.5))
     of["aggregate"].extra["seed"] = 1  # other points
-    assert compare(plan, list(of.values()))[2].gain == (10.0, pytest.approx(173.2 * 2**0.5))
+    gain = compared(plan, list(of.values())).difference((2, 1), (2, 0))
+    assert gain == (10.0, pytest.approx(173.2 * 2**0.5))
 
 
 def test_comparison_by_hand(tmp_path: Path) -> None:
     plan: Plan = read_plan("cremer-table1")
     scores = [score("true", 70.0), score("aggregate", 81.5), score("true", 60.0, "exact")]
     scores.append(score("aggregate", 30_000.5, "bound", "log-likelihood"))
-    compared = compare(plan, scores)
-    columns, rows = table_of(plan, compared)
+    found = compared(plan, scores)
+    ((title, columns, rows),) = tables_of(plan, [found])
+    assert title == plan.title
     assert columns[:3] == ["", "paper: q_true(z|y)", "paper: q_agg(z|y)"]
+    assert columns[-3:] == ["gain of q_agg(z|y): paper", "ours", "n"]
     gain = "+11.50 ± 0.42"
     assert rows[0][1:] == ["72.75", "87.01", "70.00 ± 0.30", "81.50 ± 0.30", "+14.26", gain, "6,000"]
     assert rows[1][1:] == ["", "", "60.00 ± 0.30", "not measured", "", "", "6,000"]
     assert rows[2][3:5] == ["not measured", "30,000.50 ± 0.30"]
-    assert "95.56 % of all words, 95.00 % of those it says (colour_1 98.0)" in judge_sentence(compared)
-    page = markdown(plan, plan.at("cpu"), compared, tmp_path)
+    assert "95.56 % of all words, 95.00 % of those it says (colour_1 98.0)" in judge_sentence([found])
+    page = markdown(plan, plan.at("cpu"), [found], tmp_path)
     table = [line for line in page.splitlines() if line.startswith("| ")]
     assert len({line.replace("\\|", "").count("|") for line in table[:6]}) == 1
     assert "q_true(z\\|y)" in page
     assert all(stage.command in page for stage in plan.at("cpu").stage)
-    assert judge_sentence(compare(plan, [])) == ""
+    assert judge_sentence([compared(plan, [])]) == ""
+
+
+def of_model(name: str, values: list[float], posterior: str = "prior", seed: int = 0) -> Score:
+    extra = {"split": "official", "part": "test", "seed": seed, "values": values, "samples": 1000}
+    extra |= {"log_weight_variance": 22.5, "log_weight_variance_stderr": 0.5}
+    mean = sum(values) / len(values)
+    return Score("log-likelihood", name, mean, 0.7, "nats", "higher", 2, posterior, protocol="importance", extra=extra)
+
+
+LIST = """
+title = "Two models"
+source = "A paper"
+dataset = "Digits"
+
+[[table]]
+title = "Likelihoods"
+against = "B"
+decimals = 3
+[[table.column]]
+name = "log p(x)"
+quantity = "log p(x)"
+[[table.column]]
+name = "log p(x,y)"
+quantity = "log p(x,y)"
+[[table.row]]
+name = "A"
+scores = "a.jsonl"
+paper = [-86.3, ""]
+[[table.row]]
+name = "B"
+scores = "b.jsonl"
+paper = [-86.0, -86.2]
+
+[[table]]
+title = "Variances"
+[[table.column]]
+name = "log p(x)"
+metric = "log-likelihood"
+field = "log_weight_variance"
+[[table.row]]
+name = "A"
+scores = "a.jsonl"
+
+[scale.cpu]
+folder = "two"
+about = "Small."
+[[scale.cpu.stage]]
+why = "Data"
+command = "mmgen make-data mnist -o data.h5"
+makes = "data.h5"
+[[scale.cpu.stage]]
+of = "A"
+why = "A"
+command = "mmgen train data.h5 -o a.safetensors"
+makes = "a.safetensors"
+[[scale.cpu.stage]]
+of = "B"
+why = "B"
+command = "mmgen train data.h5 -o b.safetensors"
+makes = "b.safetensors"
+"""
+
+
+@pytest.fixture
+def two_models(tmp_path: Path) -> Plan:
+    (tmp_path / "two.toml").write_text(LIST)
+    return read_plan(str(tmp_path / "two.toml"))
+
+
+def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
+    scores = {
+        "a.jsonl": [of_model("log p(x)", [-80.0, -94.0])],
+        "b.jsonl": [of_model("log p(x)", [-79.0, -92.0]), of_model("log p(x,y)", [-80.0, -93.0])],
+    }
+    found = [compare(table, scores) for table in two_models.table]
+    shown = tables_of(two_models, found)
+    assert [title for title, _, _ in shown] == ["Likelihoods", "Likelihoods: differences from B", "Variances"]
+    columns = ["", "paper: log p(x)", "paper: log p(x,y)", "ours: log p(x)", "ours: log p(x,y)", "n", "draws of z"]
+    assert shown[0][1] == columns
+    assert shown[0][2] == [
+        ["A", "-86.300", "", "-87.000 ± 0.700", "", "2", "1,000"],
+        ["B", "-86.000", "-86.200", "-85.500 ± 0.700", "-86.500 ± 0.700", "2", "1,000"],
+    ]
+    assert shown[1][2] == [["A", "-0.300", "", "-1.50 ± 0.50", ""]]  # of the points: -1 and -2
+    assert shown[2][2] == [["A", "", "22.50 ± 0.50", "2", "1,000"]]
+    page = markdown(two_models, two_models.at("cpu"), found, tmp_path)
+    assert "## Likelihoods: differences from B" in page
+
+
+def test_part_of_a_table(two_models: Plan) -> None:
+    assert [stage.makes for stage in only(two_models.at("cpu"), ["b"]).stage] == ["data.h5", "b.safetensors"]
+    with pytest.raises(UsageError, match="unknown row 'C'"):
+        only(two_models.at("cpu"), ["C"])
+    with pytest.raises(UsageError, match="rows share all"):
+        only(read_plan("cremer-table1").at("cpu"), ["correctness"])
+
+
+def test_what_rows_are_compared_with_has_to_be_there(two_models: Plan, tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(LIST.replace('against = "B"', 'against = "C"'))
+    with pytest.raises(SettingsError, match="(?i)against got 'c'"):
+        read_plan(str(tmp_path / "two.toml"))
+
+
+def test_only_scores_of_files_that_fit_are_shown(two_models: Plan, tmp_path: Path) -> None:
+    scale = two_models.at("cpu")
+    write_data(tmp_path / "data.h5")
+    write_model(tmp_path / "a.safetensors", tmp_path / "data.h5", finished=True)
+    write_model(tmp_path / "b.safetensors", tmp_path / "data.h5", finished=False)
+    assert fitting(scale, tmp_path) == ["data.h5", "a.safetensors"]
+    write_data(tmp_path / "other.h5", level=7)
+    assert fitting(with_data(scale, tmp_path / "other.h5"), tmp_path) == []

@@ -7,19 +7,33 @@ stage depends on are the files of earlier stages that its command names.
 import json
 import shlex
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import field_validator
 
 from mmgen.artifacts import read_header
 from mmgen.config import Settings, read_toml, validate
-from mmgen.errors import ArtifactError, SettingsError, UsageError
+from mmgen.errors import ArtifactError, UsageError
 from mmgen.registry import unknown_name
-from mmgen.reproductions import names, text_of
+from mmgen.reproductions import datasets_of, names, text_of
+from mmgen.reproductions._tables import Table
 from mmgen.training.state import state_path
 
-__all__ = ["Plan", "Row", "Scale", "Stage", "State", "read_plan", "script", "state_of", "with_data"]
+__all__ = [
+    "Plan",
+    "Scale",
+    "Stage",
+    "State",
+    "find_list",
+    "fitting",
+    "only",
+    "read_plan",
+    "script",
+    "state_of",
+    "with_data",
+]
 
 State = Literal["missing", "unfinished", "outdated", "done"]
 """Of a stage: nothing there, a run that was interrupted, scores or a page of other files, or there to be used."""
@@ -37,6 +51,8 @@ class Stage(Settings):
     """What one would type, paths relative to the folder that it all happens in."""
     makes: str
     """The file that it makes there."""
+    of: str = ""
+    """The row that it belongs to (a model), for ``--only``; empty for what all rows need."""
 
     @field_validator("command")
     @classmethod
@@ -68,20 +84,6 @@ class Scale(Settings):
     """In order."""
 
 
-class Row(Settings):
-    """One quantity: the paper's numbers, and which of our scores stand beside them."""
-
-    name: str
-    """What is measured."""
-    metric: str
-    quantity: str
-    protocol: str
-    posteriors: tuple[str, ...]
-    """Whose score belongs in each column."""
-    paper: tuple[float, ...] = ()
-    """The published numbers, in the order of the columns; none where the paper has none."""
-
-
 class Plan(Settings):
     """A published table and how to make it."""
 
@@ -89,10 +91,9 @@ class Plan(Settings):
     source: str
     dataset: str
     """What the paper measured on."""
-    columns: tuple[str, ...]
-    row: tuple[Row, ...]
+    table: tuple[Table, ...] = ()
+    """The published table, or the parts of it."""
     scale: dict[str, Scale]
-    decimals: Annotated[int, Field(ge=0)] = 2
 
     @field_validator("scale")
     @classmethod
@@ -127,11 +128,46 @@ def read_plan(name: str) -> Plan:
         values = read_toml(Path(name))
     else:
         raise UsageError(unknown_name("table", name, names()) + ", or the path of a list of your own (.toml)")
-    plan = validate(Plan, values)
-    for row in plan.row:
-        if len(row.posteriors) != len(plan.columns) or len(row.paper) not in (0, len(plan.columns)):
-            raise SettingsError(f"row '{row.name}' does not have one posterior and number for each of {plan.columns}")
-    return plan
+    return validate(Plan, values)
+
+
+def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
+    """Which list is meant, and which dataset takes the place of the one that it makes.
+
+    Args:
+        name: A list, or a table of several datasets ("wu-table2").
+        data: One of the table's datasets by name ("mnist"), a dataset file, whose recipe says which, or None.
+
+    Raises:
+        UsageError: The table has several datasets, and none of them was said.
+    """
+    offered = datasets_of(name)
+    if not offered:
+        return name, Path(data) if data is not None else None
+    if data in offered:
+        return f"{name}/{data}", None
+    if data is not None and Path(data).exists():
+        recipe = str(read_header(Path(data)).settings.get("recipe", ""))
+        if recipe in offered:
+            return f"{name}/{recipe}", Path(data)
+        raise UsageError(f"{data} is of the recipe '{recipe}', expected one of {', '.join(offered)}")
+    got = f"--data got '{data}'" if data else "--data is not given"
+    raise UsageError(f"{name} is measured on several datasets and {got}, expected {' or '.join(offered)}, or a file")
+
+
+def only(scale: Scale, rows: Sequence[str]) -> Scale:
+    """The stages that some rows need: theirs, and those of no row in particular.
+
+    Raises:
+        UsageError: A row has no stages of its own.
+    """
+    known = list(dict.fromkeys(stage.of for stage in scale.stage if stage.of))
+    by_name = {name.casefold(): name for name in known}
+    for row in rows:
+        if row.casefold() not in by_name:
+            raise UsageError(unknown_name("row", row, known) if known else "this table's rows share all of its stages")
+    wanted = {"", *(by_name[row.casefold()] for row in rows)}
+    return scale.model_copy(update={"stage": tuple(stage for stage in scale.stage if stage.of in wanted)})
 
 
 def with_data(scale: Scale, data: Path) -> Scale:
@@ -161,7 +197,7 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     Args:
         stage: The stage.
         folder: Where its paths begin.
-        earlier: Files that the stages before it make.
+        earlier: Files that the stages before it make; a dataset that takes the place of one is an input too.
 
     Raises:
         ArtifactError: What is there is damaged, or was made from other files than those there, and is too dear to be
@@ -170,7 +206,7 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     path = folder / stage.makes
     if not path.exists():
         return "missing"
-    inputs = [folder / word for word in stage.arguments if word in earlier and word != stage.makes]
+    inputs = [folder / word for word in stage.arguments if word in earlier or _is_given(word)]
     newest = max((parent.stat().st_mtime for parent in inputs if parent.exists()), default=0.0)
     if path.suffix == ".jsonl":
         return "done" if _scored(path, inputs) else "outdated"
@@ -181,13 +217,32 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     for parent in inputs:
         if read_header(parent).content_id not in parents:
             raise ArtifactError(
-                f"{path} was made from another {parent.name} than the one beside it; remove {path.name} and its "
+                f"{path} was made from another {parent.name} than the one that is there; remove {path.name} and its "
                 "training state to have it made again, or use another --output"
             )
     state = state_path(path)
     if state.exists() and not read_header(state).facts.get("finished", True):
         return "unfinished"
     return "done"
+
+
+def _is_given(word: str) -> bool:
+    """Whether a word of a command is a dataset of the user's own (:func:`with_data`)."""
+    return word.endswith(".h5") and Path(word).is_absolute()
+
+
+def fitting(scale: Scale, folder: Path) -> list[str]:
+    """Files that are there, finished, and made from those beside them."""
+    made = [stage.makes for stage in scale.stage]
+    found = []
+    for number, stage in enumerate(scale.stage):
+        try:
+            state = state_of(stage, folder, made[:number])
+        except ArtifactError:  # of another dataset, and belongs to a row that is not asked for
+            continue
+        if state == "done":
+            found.append(stage.makes)
+    return found
 
 
 def _scored(path: Path, inputs: list[Path]) -> bool:

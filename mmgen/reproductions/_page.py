@@ -1,0 +1,133 @@
+"""A reproduced table for people: on the terminal, in a page of Markdown, in a report."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmgen.artifacts import read_header
+from mmgen.reproductions._comparison import Cell, Compared, Difference
+from mmgen.reproductions._plan import Plan, Scale
+
+__all__ = ["Shown", "judge_sentence", "markdown", "tables_of"]
+
+Shown = tuple[str, list[str], list[list[str]]]
+"""Title, headings and rows of cells."""
+
+
+def tables_of(plan: Plan, compared: Sequence[Compared]) -> list[Shown]:
+    """Every table, each followed by one of differences where rows are compared with each other."""
+    shown = []
+    for one in compared:
+        title = one.table.title or plan.title
+        shown.append((title, *_main(one)))
+        if one.against_row is not None:
+            shown.append((f"{title}: differences from {one.table.against}", *_differences(one, one.against_row)))
+    return shown
+
+
+def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
+    names = [column.name for column in one.table.column]
+    base = one.against_column
+    compared = [] if base is None else [place for place in range(len(names)) if place != base]
+    columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
+    for place in compared:
+        columns += [f"gain of {names[place]}: paper", "ours"]
+    columns += ["n", "draws of z"]
+    rows = []
+    for number, row in enumerate(one.table.row):
+        cells = [_published(one, number, place) for place in range(len(names))]
+        cells += [_ours(one, number, place) for place in range(len(names))]
+        for place in compared:
+            pair = (number, place), (number, base or 0)
+            gain = one.published_difference(*pair)
+            cells += [_gain(gain, one.table.decimals), _with_error(one.difference(*pair))]
+        measured = [cell for cell in one.ours[number] if cell is not None]
+        rows.append([row.name, *cells, _counts(measured), _draws(measured)])
+    kept = [place for place in range(len(columns)) if place < len(columns) - 1 or any(row[place] for row in rows)]
+    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
+def _differences(one: Compared, base: int) -> tuple[list[str], list[list[str]]]:
+    names = [column.name for column in one.table.column]
+    columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
+    rows = []
+    for number, row in enumerate(one.table.row):
+        if number == base:
+            continue
+        places = [((number, place), (base, place)) for place in range(len(names))]
+        published = [_gain(one.published_difference(*pair), one.table.decimals) for pair in places]
+        rows.append([row.name, *published, *(_with_error(one.difference(*pair)) for pair in places)])
+    return columns, rows
+
+
+def _published(one: Compared, row: int, column: int) -> str:
+    value = one.published(row, column)
+    return "" if value is None else f"{value:,.{one.table.decimals}f}"
+
+
+def _ours(one: Compared, row: int, column: int) -> str:
+    cell, places = one.ours[row][column], one.table.decimals
+    if cell is None:
+        # Where the paper has numbers of this row but not here, there may be nothing to measure.
+        nothing = bool(one.table.row[row].paper) and one.published(row, column) is None
+        return "" if nothing else "not measured"
+    return f"{cell.value:,.{places}f}" + (f" ± {cell.stderr:.{places}f}" if cell.stderr is not None else "")
+
+
+def _gain(value: float | None, decimals: int) -> str:
+    return "" if value is None else f"{value:+,.{decimals}f}"
+
+
+def _with_error(difference: Difference | None) -> str:
+    if difference is None:
+        return ""
+    value, error = difference
+    return f"{value:+,.2f}" + (f" ± {error:.2f}" if error is not None else "")
+
+
+def _counts(cells: Sequence[Cell]) -> str:
+    return " / ".join(dict.fromkeys(f"{cell.score.n:,}" for cell in cells))
+
+
+def _draws(cells: Sequence[Cell]) -> str:
+    draws = [cell.score.extra.get("samples") for cell in cells]
+    return " / ".join(dict.fromkeys(f"{number:,}" for number in draws if isinstance(number, int)))
+
+
+def judge_sentence(compared: Sequence[Compared]) -> str:
+    """How good the judge itself is on held-out images of the dataset; "" where none was asked."""
+    cells = [cell for one in compared for row in one.ours for cell in row if cell is not None]
+    accuracy = next((cell.score.judge_accuracy for cell in cells if cell.score.judge_accuracy), None)
+    if not accuracy:
+        return ""
+    words = f"{accuracy['words']:.2f} % of all words, " if "words" in accuracy else ""
+    each = ", ".join(f"{name} {value:.1f}" for name, value in accuracy.items() if name not in ("mean", "words"))
+    said = f"{words}{accuracy['mean']:.2f} % of those it says"
+    return f"The judge itself, on real images that it has not seen: {said} ({each})."
+
+
+def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Path) -> str:
+    """The report: tables, judge, where the numbers come from."""
+    lines = [f"# {plan.title}", "", f"Paper: {plan.source}. Measured there on {plan.dataset}.", ""]
+    lines += [scale.about.strip(), ""]
+    for title, columns, rows in tables_of(plan, compared):
+        lines += [] if title == plan.title else [f"## {title}", ""]
+        lines += [_line(columns), _line(["---"] * len(columns)), *map(_line, rows), ""]
+    lines += [
+        "± is one standard error: over descriptions for correctness, over data points for likelihoods. "
+        "Differences of likelihoods are taken point by point.",
+        "",
+    ]
+    lines += [judge_sentence(compared), "", "## How it was made", "", "```sh"]
+    for stage in scale.stage:
+        lines += [f"# {stage.why}", stage.command]
+    lines += ["```", "", "| file | content id | made by |", "|---|---|---|"]
+    for stage in scale.stage:
+        path = folder / stage.makes
+        if path.suffix in (".h5", ".safetensors") and path.exists():
+            header = read_header(path)
+            lines.append(_line([stage.makes, f"`{header.content_id[:16]}`", f"`{header.command or stage.command}`"]))
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
