@@ -77,8 +77,14 @@ class Loaded:
 
     @property
     def image(self) -> ImageDescription | None:
-        """Shape of images."""
+        """Shape of images; of several image modalities the main one."""
         return self.settings.data.image
+
+    @property
+    def images(self) -> dict[str, ImageDescription]:
+        """All image modalities of the data by name, the main one first."""
+        data = self.settings.data
+        return {image.name: image for image in (data.image, *data.further_images) if image is not None}
 
     @property
     def text(self) -> TextDescription | None:

@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -10,78 +12,85 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.likelihoods._base import full_precision
+from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
-from mmgen.networks._attributes import AttributeNetwork, AttributeTables
-from mmgen.networks._base import ImageNetwork, mlp
+from mmgen.networks._attributes import AttributeNetwork, AttributeTables, AttributeVectorEncoder
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, mlp
 from mmgen.networks._shared import SharedEncoder, SharedNetwork
 from mmgen.networks._text import TextEncoder, TextNetwork
 
 __all__ = [
     "AttributeExperts",
+    "AttributeVectorPosterior",
     "GaussianHead",
     "ImagePosterior",
     "Inference",
     "Parts",
     "TextPosterior",
+    "Unit",
     "as_gaussian",
     "product",
+    "universal_expert",
 ]
 
 Given = tuple[str, ...]
 
+Unit = tuple[str, int | None]
+"""What a subset is made of: a whole modality, or one of its attributes by number."""
 
+M = TypeVar("M", bound=Modality)
+
+
+@dataclass(frozen=True)
 class Parts:
     """What an inference may build its networks from.
 
-    Args:
+    Attributes:
         latent_size: D.
-        image: The image modality, where the model has one.
-        attributes: The attribute modality, where the model has one.
+        modalities: By name, all that posteriors may be given.
         image_network: Family of image networks.
         attribute_network: Widths of the networks over attributes.
-        hidden: Width of the fully connected layers that join features.
-        text: The text modality, where the model has one.
         text_network: Widths of the networks over sentences.
+        hidden: Width of the fully connected layers that join features.
+        activation: Non-linearity between those.
+        head_layers: Hidden layers from the features of one modality to its Gaussian; None for what its kind has.
+        joint_image_network: Family of image networks where an image is joined with other modalities.
         shared: The network from features to every Gaussian; None for plain layers of width ``hidden``.
     """
 
-    def __init__(
-        self,
-        latent_size: int,
-        image: Image | None,
-        attributes: Attributes | None,
-        image_network: ImageNetwork,
-        attribute_network: AttributeNetwork,
-        hidden: int,
-        text: Text | None = None,
-        text_network: TextNetwork | None = None,
-        shared: SharedNetwork | None = None,
-    ) -> None:
-        self.latent_size = latent_size
-        self.image = image
-        self.attributes = attributes
-        self.image_network = image_network
-        self.attribute_network = attribute_network
-        self.hidden = hidden
-        self.text = text
-        self.text_network = text_network or TextNetwork()
-        self.shared = shared
+    latent_size: int
+    modalities: dict[str, Modality]
+    image_network: ImageNetwork
+    attribute_network: AttributeNetwork
+    text_network: TextNetwork
+    hidden: int
+    activation: str = "elu"
+    head_layers: int | None = None
+    joint_image_network: ImageNetwork | None = None
+    shared: SharedNetwork | None = None
 
-    @property
-    def names(self) -> Given:
-        """Names of the modalities that there are."""
-        return tuple(m.name for m in (self.image, self.attributes, self.text) if m is not None)
+    def of_kind(self, kind: type[M]) -> M | None:
+        """The first modality of a kind."""
+        return next((m for m in self.modalities.values() if isinstance(m, kind)), None)
 
     def head(self, features: int, layers: int) -> nn.Module:
         """A network from features [B, F] to a Gaussian [B, D], with ``layers`` hidden layers where none is shared."""
         shared = SharedEncoder(features, 2 * self.latent_size, self.shared) if self.shared else None
-        return GaussianHead(features, (self.hidden,) * layers, self.latent_size, shared)
+        hidden = (self.hidden,) * layers
+        return GaussianHead(features, hidden, self.latent_size, shared, ACTIVATIONS[self.activation])
+
+    def own_head(self, features: int, layers: int) -> nn.Module:
+        """The same for one modality alone, with ``layers`` hidden layers where the settings do not say."""
+        return self.head(features, layers if self.head_layers is None else self.head_layers)
 
 
 class Inference(nn.Module, ABC):
     """q(z | the given modalities)."""
+
+    any_subset: ClassVar[bool] = False
+    """Whether it has a posterior given any subset of what it may be given (:meth:`infer_subsets`)."""
 
     @abstractmethod
     def answers(self, given: Given) -> bool:
@@ -94,6 +103,16 @@ class Inference(nn.Module, ABC):
     def infer_all(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
         """q(z | given) [B, D] for several sets of modalities; members that share networks run each of them once."""
         return [self.infer(batch, given) for given in queries]
+
+    def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
+        """q(z | subset) [S, B, D] for S subsets of U units; every network runs once.
+
+        Args:
+            batch: B examples; what is missing in an example is left out of its subsets.
+            units: Whole modalities, or single attributes.
+            chosen: [S][U], which units each subset holds.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
 
     def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
         """q(z | given) [B, D].
@@ -151,10 +170,15 @@ class GaussianHead(nn.Module):
     """Fully connected layers, or those given, from features [B, F] to a Gaussian [B, D]."""
 
     def __init__(
-        self, features: int, hidden: tuple[int, ...], latent_size: int, layers: nn.Module | None = None
+        self,
+        features: int,
+        hidden: tuple[int, ...],
+        latent_size: int,
+        layers: nn.Module | None = None,
+        activation: type[nn.Module] = nn.ELU,
     ) -> None:
         super().__init__()
-        self.layers = layers or mlp([features, *hidden, 2 * latent_size])
+        self.layers = layers or mlp([features, *hidden, 2 * latent_size], activation)
 
     def forward(self, features: Tensor) -> DiagonalGaussian:
         return as_gaussian(self.layers(features))
@@ -163,12 +187,11 @@ class GaussianHead(nn.Module):
 class ImagePosterior(nn.Module):
     """q(z | x): convolutional features, then a 3-layer network (VE A.4)."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, image: Image) -> None:
         super().__init__()
-        assert parts.image is not None
-        self.name = parts.image.name
-        self.encoder, features = parts.image_network.encoder(parts.image.shape)
-        self.head = parts.head(features, layers=2)
+        self.name = image.name
+        self.encoder, features = parts.image_network.encoder(image.shape)
+        self.head = parts.own_head(features, layers=2)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         posterior: DiagonalGaussian = self.head(self.encoder(batch.values[self.name]))
@@ -178,33 +201,43 @@ class ImagePosterior(nn.Module):
 class TextPosterior(nn.Module):
     """q(z | sentence): the last state of a recurrent encoder, then fully connected layers."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, text: Text) -> None:
         super().__init__()
-        assert parts.text is not None
-        self.name = parts.text.name
-        self.encoder = TextEncoder(len(parts.text.vocabulary), parts.text_network)
-        self.head = parts.head(self.encoder.features, layers=1)
+        self.name = text.name
+        self.encoder = TextEncoder(len(text.vocabulary), parts.text_network)
+        self.head = parts.own_head(self.encoder.features, layers=1)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
         posterior: DiagonalGaussian = self.head(self.encoder(batch.values[self.name]))
         return posterior
 
 
+class AttributeVectorPosterior(nn.Module):
+    """q(z | y) from all attributes at once (WG); what is unknown adds nothing to the features."""
+
+    def __init__(self, parts: Parts, attributes: Attributes) -> None:
+        super().__init__()
+        self.name = attributes.name
+        self.encoder = AttributeVectorEncoder(attributes.sizes, parts.attribute_network)
+        self.head = parts.own_head(self.encoder.features, layers=0)
+
+    def forward(self, batch: Batch) -> DiagonalGaussian:
+        features = self.encoder(batch.values[self.name], batch.present[self.name])
+        posterior: DiagonalGaussian = self.head(features)
+        return posterior
+
+
 class AttributeExperts(nn.Module):
     """One Gaussian expert q(z | y_k) per attribute (VE Section 2)."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, attributes: Attributes) -> None:
         super().__init__()
-        assert parts.attributes is not None
-        self.name = parts.attributes.name
-        self.tables = AttributeTables(parts.attributes.sizes, 2 * parts.latent_size, parts.attribute_network)
+        self.name = attributes.name
+        self.tables = AttributeTables(attributes.sizes, 2 * parts.latent_size, parts.attribute_network)
 
-    def forward(self, batch: Batch) -> list[tuple[DiagonalGaussian, Tensor]]:
-        present = batch.present[self.name]
-        experts = as_gaussian(self.tables(batch.values[self.name], present))
-        return [
-            (DiagonalGaussian(experts.mean[:, a], experts.log_sd[:, a]), present[:, a]) for a in range(present.shape[1])
-        ]
+    def forward(self, batch: Batch) -> DiagonalGaussian:
+        """All of them, [B, A, D]."""
+        return as_gaussian(self.tables(batch.values[self.name], batch.present[self.name]))
 
 
 def universal_expert(like: Tensor) -> DiagonalGaussian:

@@ -3,6 +3,7 @@
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Given, ImagePosterior, Inference, Parts
+from mmgen.modalities.image import Image
 
 __all__ = ["ImageOnly"]
 
@@ -12,7 +13,9 @@ class ImageOnly(Inference):
 
     def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
         super().__init__()
-        self.image = ImagePosterior(parts)
+        image = parts.of_kind(Image)
+        assert image is not None
+        self.image = ImagePosterior(parts, image)
 
     def answers(self, given: Given) -> bool:
         return self.image.name in given

@@ -1,5 +1,8 @@
 """Joint: a network of its own for each of q(z|x,y), q(z|x) and q(z|y), as in VE's JVAE; y is attributes or text."""
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 from torch import Tensor, nn
 
@@ -8,6 +11,7 @@ from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import (
     AttributeExperts,
+    AttributeVectorPosterior,
     Given,
     ImagePosterior,
     Inference,
@@ -16,7 +20,10 @@ from mmgen.inference._base import (
     product,
     universal_expert,
 )
-from mmgen.networks._attributes import AttributeTables
+from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.image import Image
+from mmgen.modalities.text import Text
+from mmgen.networks._attributes import AttributeTables, AttributeVectorEncoder
 from mmgen.networks._base import mlp
 from mmgen.networks._text import TextEncoder
 
@@ -33,18 +40,23 @@ class Joint(Inference):
 
     def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
         super().__init__()
-        networks: dict[frozenset[str], tuple[str, type[nn.Module]]] = {}
-        image, attributes, text = (m.name if m else None for m in (parts.image, parts.attributes, parts.text))
+        networks: dict[frozenset[str], tuple[str, Callable[[], nn.Module]]] = {}
+        image, attributes, text = parts.of_kind(Image), parts.of_kind(Attributes), parts.of_kind(Text)
         if image and attributes:
-            networks[frozenset([image, attributes])] = ("both", _ImageAndAttributes)
+            both = partial(_ImageAndAttributes, parts, image, attributes)
+            networks[frozenset([image.name, attributes.name])] = ("both", both)
         if image and text:
-            networks[frozenset([image, text])] = ("image_and_text", _ImageAndText)
+            networks[frozenset([image.name, text.name])] = (
+                "image_and_text",
+                partial(_ImageAndText, parts, image, text),
+            )
         if image:
-            networks[frozenset([image])] = ("image", ImagePosterior)
+            networks[frozenset([image.name])] = ("image", partial(ImagePosterior, parts, image))
         if attributes:
-            networks[frozenset([attributes])] = ("attributes", _AttributesOnly)
+            only = _AttributesOnly if parts.attribute_network.experts == "each" else AttributeVectorPosterior
+            networks[frozenset([attributes.name])] = ("attributes", partial(only, parts, attributes))
         if text:
-            networks[frozenset([text])] = ("text", TextPosterior)
+            networks[frozenset([text.name])] = ("text", partial(TextPosterior, parts, text))
         wanted = {frozenset(given) for given in queries}
         for given in wanted - networks.keys():
             raise SettingsError(
@@ -56,7 +68,7 @@ class Joint(Inference):
         for given, (key, network) in networks.items():
             if given in wanted:
                 self._keys[given] = key
-                self.networks[key] = network(parts)
+                self.networks[key] = network()
 
     def answers(self, given: Given) -> bool:
         return frozenset(given) in self._keys
@@ -69,26 +81,34 @@ class Joint(Inference):
 class _AttributesOnly(nn.Module):
     """q(z | y_O), proportional to p(z) prod_{k in O} q(z | y_k)."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, attributes: Attributes) -> None:
         super().__init__()
-        self.experts = AttributeExperts(parts)
+        self.experts = AttributeExperts(parts, attributes)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
-        experts = self.experts(batch)
-        return product(experts, universal_expert(experts[0][0].mean))
+        present = batch.present[self.experts.name]
+        every: DiagonalGaussian = self.experts(batch)
+        mean, log_sd = every.mean.unbind(1), every.log_sd.unbind(1)
+        votes = [(DiagonalGaussian(*one), there) for *one, there in zip(mean, log_sd, present.unbind(1), strict=True)]
+        return product(votes, universal_expert(mean[0]))
 
 
 class _ImageAndAttributes(nn.Module):
     """q(z | x, y): image features and label features, concatenated (VE Figure 8)."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, image: Image, attributes: Attributes) -> None:
         super().__init__()
-        assert parts.image is not None and parts.attributes is not None
-        self.image_name, self.attributes_name = parts.image.name, parts.attributes.name
-        self.encoder, features = parts.image_network.encoder(parts.image.shape)
+        self.image_name, self.attributes_name = image.name, attributes.name
+        self.encoder, features = (parts.joint_image_network or parts.image_network).encoder(image.shape)
         width = parts.attribute_network.hidden
-        self.tables = AttributeTables(parts.attributes.sizes, width, parts.attribute_network)
-        self.labels = mlp([width * len(parts.attributes.sizes), width, width], last=True)
+        self.tables: nn.Module
+        self.labels: nn.Module
+        if parts.attribute_network.experts == "each":
+            self.tables = AttributeTables(attributes.sizes, width, parts.attribute_network)
+            self.labels = mlp([width * len(attributes.sizes), width, width], last=True)
+        else:
+            self.tables = AttributeVectorEncoder(attributes.sizes, parts.attribute_network, layers=1)
+            self.labels = nn.Identity()
         self.head = parts.head(features + width, layers=1)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
@@ -102,12 +122,11 @@ class _ImageAndAttributes(nn.Module):
 class _ImageAndText(nn.Module):
     """q(z | x, y): features of the image and of the sentence, concatenated (CK Section 5.1)."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, image: Image, text: Text) -> None:
         super().__init__()
-        assert parts.image is not None and parts.text is not None
-        self.image_name, self.text_name = parts.image.name, parts.text.name
-        self.encoder, features = parts.image_network.encoder(parts.image.shape)
-        self.sentences = TextEncoder(len(parts.text.vocabulary), parts.text_network)
+        self.image_name, self.text_name = image.name, text.name
+        self.encoder, features = (parts.joint_image_network or parts.image_network).encoder(image.shape)
+        self.sentences = TextEncoder(len(text.vocabulary), parts.text_network)
         self.head = parts.head(features + self.sentences.features, layers=1)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:

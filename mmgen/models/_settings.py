@@ -22,7 +22,9 @@ class ModelSettings(Settings):
     inference: str | None = None
     """How posteriors are composed; left out, what the objective is made for."""
     image_network: dict[str, Any] = Field(default_factory=lambda: {"name": "strided"})
-    """Family of image networks by name, and its own settings."""
+    """Family of image networks by name, and its own settings; all image modalities get one of the family."""
+    joint_image_network: dict[str, Any] | None = None
+    """Image network inside q(z | image, description), where that is a network of its own; left out, image_network."""
     attribute_network: AttributeNetwork = Field(default_factory=AttributeNetwork)
     """Widths of the networks over attributes."""
     text_network: TextNetwork | None = None
@@ -31,14 +33,19 @@ class ModelSettings(Settings):
     """Networks next to z that modalities share (CK Section 5.1); left out, each modality has its own."""
     hidden: Count = 512
     """Width of the layers that join features."""
+    head_layers: Annotated[int, Field(ge=0)] | None = None
+    """Hidden layers between the features of one modality and its Gaussian: left out, two for images and one for text
+    (VE Appendix A.4); 0 for WG's networks."""
+    activation: Literal["elu", "relu", "silu"] = "elu"
+    """Non-linearity of the layers that join features."""
     image_likelihood: str = "bernoulli"
     """p(image | z)."""
 
-    @field_validator("image_network")
+    @field_validator("image_network", "joint_image_network")
     @classmethod
-    def _named(cls, value: dict[str, Any]) -> dict[str, Any]:
+    def _named(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         """Settings without a name are those of the default family."""
-        return {"name": "strided", **value}
+        return None if value is None else {"name": "strided", **value}
 
 
 class ImageDescription(Settings):
@@ -76,6 +83,15 @@ class DataSettings(Settings):
 
     split: str = "iid"
     """Split scheme that is trained on; validation and test follow it."""
+    paired: Annotated[float, Field(ge=0, le=1)] = 1.0
+    """Share of the training examples that stay whole; the others are taken apart into their modalities and shuffled
+    (WG Section 5.1). Validation and test stay whole."""
+    paired_drawn: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Least share of whole examples among those drawn in training, where few are paired; left out, every row is drawn
+    equally often, as WG do."""
     image: ImageDescription | None = None
+    """The main picture: the modality called "image", else the first one."""
+    further_images: tuple[ImageDescription, ...] = ()
+    """All other image modalities, such as views of the main one."""
     attributes: AttributesDescription | None = None
     text: TextDescription | None = None

@@ -10,15 +10,21 @@ import mmgen.likelihoods
 import mmgen.networks
 from mmgen.config import build_member
 from mmgen.errors import SettingsError
-from mmgen.inference._base import Parts
+from mmgen.inference._base import Inference, Parts
 from mmgen.likelihoods._base import Likelihood
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
-from mmgen.models._settings import AttributesDescription, DataSettings, ModelSettings, TextDescription
+from mmgen.models._settings import (
+    AttributesDescription,
+    DataSettings,
+    ImageDescription,
+    ModelSettings,
+    TextDescription,
+)
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.networks._attributes import AttributeDecoder
+from mmgen.networks._attributes import attribute_decoder
 from mmgen.networks._base import ImageNetwork
 from mmgen.networks._shared import SharedDecoder
 from mmgen.networks._text import TextDecoder, TextNetwork
@@ -50,6 +56,18 @@ def _image_likelihood(name: str) -> Likelihood:
     return made
 
 
+def _available(settings: ModelSettings, data: DataSettings) -> dict[str, Modality]:
+    """Every modality of the data, by name: the main image first."""
+    likelihood = _image_likelihood(settings.image_likelihood)
+    images: list[ImageDescription] = [image for image in (data.image, *data.further_images) if image is not None]
+    every: list[Modality] = [Image(image.name, image.shape, likelihood) for image in images]
+    if data.attributes:
+        every.append(describe_attributes(data.attributes))
+    if data.text:
+        every.append(describe_text(data.text))
+    return {modality.name: modality for modality in every}
+
+
 def build_model(settings: ModelSettings, objective: "Objective", data: DataSettings) -> MultimodalVAE:
     """A freshly initialised model (from torch's global generator: seed it first).
 
@@ -57,11 +75,11 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
         SettingsError: The settings do not fit each other or the data.
     """
     image_network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
-    likelihood = _image_likelihood(settings.image_likelihood)
-    image = Image(data.image.name, data.image.shape, likelihood) if data.image else None
+    joint_image_network: ImageNetwork = build_member(
+        mmgen.networks, settings.joint_image_network or settings.image_network, "model.joint_image_network"
+    )
     attributes = describe_attributes(data.attributes) if data.attributes else None
-    text = describe_text(data.text) if data.text else None
-    available: dict[str, Modality] = {m.name: m for m in (image, attributes, text) if m is not None}
+    available = _available(settings, data)
     needed = (
         {name for given in objective.queries for name in given}
         | set(objective.generates)
@@ -76,15 +94,16 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
         )
     text_network = settings.text_network or TextNetwork()
     parts = Parts(
-        settings.latent_size,
-        image if "image" in needed else None,
-        attributes if "attributes" in needed else None,
-        image_network,
-        settings.attribute_network,
-        settings.hidden,
-        text if "text" in needed else None,
-        text_network,
-        settings.shared,
+        latent_size=settings.latent_size,
+        modalities={name: modality for name, modality in available.items() if name in needed},
+        image_network=image_network,
+        attribute_network=settings.attribute_network,
+        text_network=text_network,
+        hidden=settings.hidden,
+        activation=settings.activation,
+        head_layers=settings.head_layers,
+        joint_image_network=joint_image_network,
+        shared=settings.shared,
     )
     condition = attributes if objective.conditions_on else None
     shared = SharedDecoder(settings.latent_size, settings.shared) if settings.shared else None
@@ -100,9 +119,20 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
             decoders[name], modalities[name] = speaker, describe_text(data.text, speaker)
         else:
             assert isinstance(modality, Attributes)
-            decoders[name] = AttributeDecoder(inputs, modality.sizes, settings.attribute_network)
+            decoders[name] = attribute_decoder(inputs, modality.sizes, settings.attribute_network)
     inference_name = settings.inference or objective.default_inference
-    inference = mmgen.inference.get(inference_name)(parts, objective.queries)
+    inference: Inference = mmgen.inference.get(inference_name)(parts, objective.queries)
+    if objective.any_subset and not inference.any_subset:
+        able = [name for name in mmgen.inference.names() if mmgen.inference.get(name).any_subset]
+        raise SettingsError(
+            f"inference '{inference_name}' has no posterior for every subset of modalities, which the objective needs; "
+            f"use one of {', '.join(able)}"
+        )
+    if objective.splits_attributes and settings.attribute_network.experts != "each":
+        raise SettingsError(
+            "objective.split_attributes needs a network for each attribute, but model.attribute_network.experts is "
+            f"'{settings.attribute_network.experts}'; set it to 'each'"
+        )
     missing = [given for given in objective.queries if not inference.answers(given)]
     if missing:
         raise SettingsError(

@@ -13,10 +13,12 @@ from torch import Tensor, nn
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Given, Inference
+from mmgen.inference._base import Given, Inference, Unit
+from mmgen.likelihoods._base import full_precision
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
+from mmgen.networks._attributes import AttributeDecoder
 
 __all__ = ["MultimodalVAE"]
 
@@ -79,6 +81,18 @@ class MultimodalVAE(nn.Module):
         """
         return self.inference.posteriors(batch, queries)
 
+    def subset_posteriors(
+        self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]
+    ) -> DiagonalGaussian:
+        """q(z | subset) [S, B, D] for S subsets of U units (modalities, or single attributes); see :class:`Inference`.
+
+        Args:
+            batch: B examples; what is missing in one is left out of its subsets.
+            units: The U units.
+            chosen: [S][U], which units each subset holds.
+        """
+        return self.inference.infer_subsets(batch, units, chosen)
+
     def log_prior(self, z: Tensor) -> Tensor:
         """log p(z), z [..., D] -> [...], nats; p(z) = N(0, I)."""
         return DiagonalGaussian.standard(self.latent_size, like=z).log_prob(z)
@@ -113,6 +127,19 @@ class MultimodalVAE(nn.Module):
         """log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; what is unknown is left out."""
         parameters = self.decode(name, z, batch if self.condition else None)
         return self.modalities[name].log_prob(parameters, batch.values[name], batch.present[name])
+
+    def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
+        """log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if unknown.
+
+        Only that attribute's network runs; so every attribute must have one of its own.
+        """
+        decoder, modality = self.decoders[name], self.modalities[name]
+        assert isinstance(decoder, AttributeDecoder) and isinstance(modality, Attributes)
+        assert self.condition is None and self.shared is None
+        logits = full_precision(decoder.one(z.reshape(-1, z.shape[-1]), attribute))
+        table = logits.log_softmax(-1).reshape(*z.shape[:-1], -1)
+        codes = batch.values[name][:, attribute].expand(z.shape[:-1]).unsqueeze(-1)
+        return table.gather(-1, codes).squeeze(-1).masked_fill(~batch.present[name][:, attribute], 0.0)
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""

@@ -1,8 +1,7 @@
 """Networks over attribute codes.
 
 An attribute has few values, so whatever a network computes from one attribute alone is a table with a row per
-value. The
-tables are computed once per batch (19 rows for MNIST-A instead of 4 x B) and looked up; the result is the same.
+value. The tables are computed once per batch, 19 rows for MNIST-A instead of 4 x B; the result is the same.
 """
 
 from typing import Annotated, Literal
@@ -14,19 +13,23 @@ from torch import Tensor, nn
 
 from mmgen.networks._base import ACTIVATIONS, mlp
 
-__all__ = ["AttributeDecoder", "AttributeNetwork", "AttributeTables"]
+__all__ = ["AttributeDecoder", "AttributeNetwork", "AttributeTables", "AttributeVectorEncoder", "attribute_decoder"]
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class AttributeNetwork:
     """Sizes of the networks over attributes; the defaults are VE's (Appendix A.4)."""
 
+    experts: Literal["each", "together"] = "each"
+    """Whether every attribute has networks of its own and its own vote on z (VE), or all of them share (WG)."""
     embedding: Annotated[int, Field(ge=1)] = 32
     """Width of the embedding of one attribute value."""
     hidden: Annotated[int, Field(ge=1)] = 512
     """Width of the two-layer networks after the embedding."""
     decoder_hidden: Annotated[int, Field(ge=1)] = 128
     """Width of the two-layer decoder p(y_k | z)."""
+    batch_norm: bool = False
+    """Whether the layers of a shared network are followed by batch norm (WG on CelebA)."""
     activation: Literal["elu", "relu", "silu"] = "elu"
     """Non-linearity."""
 
@@ -71,3 +74,61 @@ class AttributeDecoder(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         return torch.cat([network(z) for network in self.networks], -1)
+
+    def one(self, z: Tensor, attribute: int) -> Tensor:
+        """Logits [B, V_k] of one attribute, by the network that it has."""
+        logits: Tensor = self.networks[attribute](z)
+        return logits
+
+
+class AttributeVectorEncoder(nn.Module):
+    """All attributes at once [B, A] -> [B, hidden]: a sum of one vector per known value, then fully connected layers.
+
+    Values of 0 and 1 share one vector, of either sign, and a bias, so that an unknown attribute adds nothing. For one
+    attribute the sum is its embedding: on MNIST and on CelebA these are WG's networks, weight for weight.
+
+    Args:
+        sizes: Values per attribute, length A.
+        settings: Widths; ``embedding`` is not used.
+        layers: Hidden layers, the sum included.
+    """
+
+    def __init__(self, sizes: tuple[int, ...], settings: AttributeNetwork, layers: int = 2) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.features = settings.hidden
+        widths = [1 if size == 2 else size for size in sizes]
+        stack: list[nn.Module] = [nn.Linear(sum(widths), settings.hidden, bias=2 in sizes)]
+        for number in range(layers):
+            if number:
+                stack.append(nn.Linear(settings.hidden, settings.hidden))
+            if settings.batch_norm:
+                stack.append(nn.BatchNorm1d(settings.hidden))
+            stack.append(ACTIVATIONS[settings.activation]())
+        self.layers = nn.Sequential(*stack)
+
+    def forward(self, codes: Tensor, present: Tensor) -> Tensor:
+        """Codes [B, A] and mask [B, A] -> [B, hidden]."""
+        columns = []
+        for a, size in enumerate(self.sizes):
+            known = present[:, a : a + 1]
+            if size == 2:
+                columns.append((2.0 * codes[:, a : a + 1] - 1.0) * known)
+            else:
+                columns.append(nn.functional.one_hot(codes[:, a], size) * known)
+        features: Tensor = self.layers(torch.cat(columns, -1).to(next(self.parameters()).dtype))
+        return features
+
+
+def attribute_decoder(inputs: int, sizes: tuple[int, ...], settings: AttributeNetwork) -> nn.Module:
+    """p(y | z): z [B, inputs] -> logits side by side [B, S], as the settings say from one network or one each."""
+    if settings.experts == "each":
+        return AttributeDecoder(inputs, sizes, settings)
+    width = settings.decoder_hidden
+    layers: list[nn.Module] = []
+    for before in (inputs, width):
+        layers.append(nn.Linear(before, width))
+        if settings.batch_norm:
+            layers.append(nn.BatchNorm1d(width))
+        layers.append(ACTIVATIONS[settings.activation]())
+    return nn.Sequential(*layers, nn.Linear(width, sum(sizes)))

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 
 from pydantic import ConfigDict
 from torch import Tensor
@@ -10,9 +11,12 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models.multimodal_vae import MultimodalVAE
 
-__all__ = ["CONFIG", "Bound", "Objective", "warmup"]
+__all__ = ["CONFIG", "Bound", "Description", "Objective", "expected_log_likelihood", "prior_kl", "warmup"]
 
 CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+Description = Literal["attributes", "text"]
+"""The modality that describes an image, where an objective has two."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,8 @@ class Objective(ABC):
 
     default_inference: str = "joint"
     """The inference that this objective is made for."""
+    any_subset: ClassVar[bool] = False
+    """Whether it asks for posteriors given any subset of its modalities."""
 
     @abstractmethod
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
@@ -55,6 +61,11 @@ class Objective(ABC):
     def generates(self) -> tuple[str, ...]:
         """The modalities that the model decodes."""
         return ("image", "attributes")
+
+    @property
+    def splits_attributes(self) -> bool:
+        """Whether single attributes count as modalities."""
+        return False
 
     @property
     def conditions_on(self) -> tuple[str, ...]:

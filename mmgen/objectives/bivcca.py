@@ -11,7 +11,15 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+from mmgen.objectives._base import (
+    CONFIG,
+    Bound,
+    Description,
+    Objective,
+    expected_log_likelihood,
+    prior_kl,
+    warmup,
+)
 
 __all__ = ["Bivcca"]
 
@@ -26,8 +34,10 @@ class Bivcca(Objective):
 
     mu: Annotated[float, Field(ge=0, le=1)] = 0.7
     """Weight of the image side (VE Section 5.1 uses 0.7)."""
+    description: Description = "attributes"
+    """What describes the image: attributes or text."""
     attributes_weight: Annotated[float, Field(ge=0)] = 50.0
-    """lambda_y."""
+    """lambda_y, of the description whatever it is."""
     beta: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the divergences."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -35,19 +45,24 @@ class Bivcca(Objective):
 
     @property
     def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([("image",), ("attributes",)])
+        return frozenset([("image",), (self.description,)])
+
+    @property
+    def generates(self) -> tuple[str, ...]:
+        return ("image", self.description)
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
+        words = self.description
         terms = {}
         value = batch.values["image"].new_zeros(batch.size)
-        for side, share in (("image", self.mu), ("attributes", 1 - self.mu)):
+        for side, share in (("image", self.mu), (words, 1 - self.mu)):
             q = model.posterior(batch, (side,))
-            likelihoods = expected_log_likelihood(model, batch, q, ("image", "attributes"))
+            likelihoods = expected_log_likelihood(model, batch, q, ("image", words))
             kl = prior_kl(q)
-            bound = likelihoods["image"] + self.attributes_weight * likelihoods["attributes"] - scale * kl
+            bound = likelihoods["image"] + self.attributes_weight * likelihoods[words] - scale * kl
             value = value + share * bound
             terms[f"log p(image|z), z from {side}"] = likelihoods["image"]
-            terms[f"log p(attributes|z), z from {side}"] = likelihoods["attributes"]
+            terms[f"log p({words}|z), z from {side}"] = likelihoods[words]
             terms[f"kl, z from {side}"] = kl
         return Bound(value, terms, is_bound=self.attributes_weight == 1 and scale >= 1)

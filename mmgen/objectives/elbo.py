@@ -27,7 +27,7 @@ class Elbo(Objective):
     """
 
     modalities: tuple[str, ...] = ("image", "attributes")
-    """What is generated: some of image, attributes, text; ("image",) is the plain VAE."""
+    """What is generated: image, attributes, text or further images by name; ("image",) is the plain VAE."""
     given: tuple[str, ...] = ("image",)
     """What the posterior sees; ("image",) with both modalities generated is CK Eq. 2."""
     image_weight: Annotated[float, Field(ge=0)] = 1.0
@@ -59,6 +59,6 @@ class Elbo(Objective):
         kl = prior_kl(q)
         weights = {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        value = sum((weights[name] * term for name, term in likelihoods.items()), -scale * kl)
-        exact = all(weights[name] == 1 for name in self.modalities) and scale >= 1
+        value = sum((weights.get(name, 1.0) * term for name, term in likelihoods.items()), -scale * kl)
+        exact = all(weights.get(name, 1.0) == 1 for name in self.modalities) and scale >= 1
         return Bound(value, {f"log p({name}|z)": term for name, term in likelihoods.items()} | {"kl": kl}, exact)

@@ -12,7 +12,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Description, Objective, expected_log_likelihood, prior_kl, warmup
 
 __all__ = ["Jmvae"]
 
@@ -26,8 +26,10 @@ class Jmvae(Objective):
     q(z|x,y) is not detached: it is pulled too.
     """
 
+    description: Description = "attributes"
+    """What describes the image: attributes or text."""
     attributes_weight: Annotated[float, Field(ge=0)] = 50.0
-    """lambda_y (VE: best 50)."""
+    """lambda_y, of the description whatever it is (VE: best 50)."""
     alpha: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the two divergences between posteriors (VE: 1)."""
     beta: Annotated[float, Field(ge=0)] = 1.0
@@ -37,26 +39,31 @@ class Jmvae(Objective):
 
     @property
     def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([("image", "attributes"), ("image",), ("attributes",)])
+        return frozenset([("image", self.description), ("image",), (self.description,)])
+
+    @property
+    def generates(self) -> tuple[str, ...]:
+        return ("image", self.description)
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        joint = model.posterior(batch, ("image", "attributes"))
-        likelihoods = expected_log_likelihood(model, batch, joint, ("image", "attributes"))
+        words = self.description
+        joint = model.posterior(batch, ("image", words))
+        likelihoods = expected_log_likelihood(model, batch, joint, ("image", words))
         kl = prior_kl(joint)
-        to_attributes = joint.kl(model.posterior(batch, ("attributes",)))
+        to_words = joint.kl(model.posterior(batch, (words,)))
         to_image = joint.kl(model.posterior(batch, ("image",)))
         value = (
             likelihoods["image"]
-            + self.attributes_weight * likelihoods["attributes"]
+            + self.attributes_weight * likelihoods[words]
             - scale * kl
-            - self.alpha * (to_attributes + to_image)
+            - self.alpha * (to_words + to_image)
         )
         terms = {
             "log p(image|z)": likelihoods["image"],
-            "log p(attributes|z)": likelihoods["attributes"],
+            f"log p({words}|z)": likelihoods[words],
             "kl": kl,
-            "kl to q(z|attributes)": to_attributes,
+            f"kl to q(z|{words})": to_words,
             "kl to q(z|image)": to_image,
         }
         return Bound(value, terms, is_bound=self.attributes_weight == 1 and scale >= 1)

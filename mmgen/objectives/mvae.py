@@ -1,65 +1,194 @@
-"""MVAE: the joint bound and the bound of each modality alone, through one product of experts.
+"""MVAE: bounds through the posteriors of all modalities, of each alone and of random subsets, from one set of experts.
 
 References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), Eq. 5, arXiv:1802.05335
 """
 
-from typing import Annotated
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Annotated, ClassVar
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
+from torch import Tensor
 
 from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import Unit
+from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives._base import CONFIG, Bound, Objective, prior_kl, warmup
 
 __all__ = ["Mvae"]
 
+Subset = tuple[bool, ...]
+"""Which of the U units a subset holds."""
+
 
 @dataclass(frozen=True, config=CONFIG)
 class Mvae(Objective):
-    r"""Sub-sampled training for two modalities: every subset is a term, so that each expert learns alone too.
+    r"""Sub-sampled training: every expert learns alone and in company.
 
-    .. math:: ELBO(x, y) + ELBO(x) + ELBO(y)  \qquad \text{(WG Eq. 5; with two modalities there are no other subsets)}
+    .. math:: ELBO(x_1, \ldots, x_N) + \sum_i ELBO(x_i) + \sum_{j=1}^k ELBO(X_j), \quad
+              ELBO(X) = E_{q(z|X)}\Big[\sum_{x_i \in X} \lambda_i \log p(x_i|z)\Big] - \beta \, KL(q(z|X) \,\|\, p(z))
+
+    (WG Eq. 2 and 5). The :math:`X_j` are drawn afresh at every step, uniformly from the subsets of 2 to N - 1
+    modalities. Each encoder runs once per step and each decoder once, on the draws of all posteriors that it answers
+    for. What is missing in an example is left out of its subsets; a subset of which it has a single modality is the
+    term of that modality, and counts once.
     """
 
     default_inference = "product-of-experts"
+    any_subset: ClassVar[bool] = True
 
-    image_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the image likelihood (WG: 1)."""
-    attributes_weight: Annotated[float, Field(ge=0)] = 50.0
-    """lambda of the attribute likelihood (WG: 50)."""
+    modalities: tuple[str, ...] = ("image", "attributes")
+    """The modalities, by their names in the dataset."""
+    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"attributes": 50.0})
+    """lambda of each modality's likelihood, 1 where not named (WG: 50 for labels)."""
+    subsets: Annotated[int, Field(ge=0)] = 0
+    """k, random subsets per step (WG: 1 with more than two modalities)."""
+    split_attributes: bool = False
+    """Whether every single attribute counts as a modality (WG's MVAE19)."""
+    mean_of_modalities: bool = False
+    """Divide every sum of log-likelihoods by the number of modalities N (WG's experiments on transformed images)."""
     beta: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the divergences."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the divergences are switched on."""
 
+    @model_validator(mode="after")
+    def _consistent(self) -> "Mvae":
+        if not self.modalities or len(set(self.modalities)) < len(self.modalities):
+            raise ValueError("modalities must name at least one modality, and none twice")
+        strange = sorted(self.weights.keys() - {*self.modalities, "attributes"})
+        if strange:
+            raise ValueError(f"weights name {strange[0]}, which is none of the modalities {', '.join(self.modalities)}")
+        return self
+
     @property
     def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([("image", "attributes"), ("image",), ("attributes",)])
+        return frozenset([self.modalities, *((name,) for name in self.modalities)])
+
+    @property
+    def generates(self) -> tuple[str, ...]:
+        return self.modalities
+
+    @property
+    def splits_attributes(self) -> bool:
+        return self.split_attributes
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+        units = self.units(model)
+        chosen = self._chosen(len(units))
+        present = torch.stack([_present(batch, unit) for unit in units])  # [U, B]
+        kept = _kept(chosen, present)  # [S, B]
+        q = model.subset_posteriors(batch, units, chosen)
+        z, kl = q.sample(), _prior_kl(q)
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        weights = {"image": self.image_weight, "attributes": self.attributes_weight}
-        terms = {}
-        value = batch.values["image"].new_zeros(batch.size)
-        queries = (("image", "attributes"), ("image",), ("attributes",))
-        posteriors = model.posteriors(batch, queries)
-        z = [q.sample() for q in posteriors]
-        for name, weight in weights.items():
-            # Each decoder runs once, on the draws of all posteriors that it answers for.
-            asked = [number for number, given in enumerate(queries) if name in given]
-            found = model.log_likelihood(name, torch.stack([z[number] for number in asked]), batch)
-            for number, term in zip(asked, found, strict=True):
-                value = value + weight * term
-                terms[f"log p({name}|z){_suffix(queries[number])}"] = term
-        for given, q in zip(queries, posteriors, strict=True):
-            kl = prior_kl(q)
-            value = value - scale * kl
-            terms[f"kl{_suffix(given)}"] = kl
-        return Bound(value, terms, is_bound=False)
+        likelihood = torch.zeros_like(kl)  # weighted, [S, B]
+        found: list[Tensor] = []
+        for number, unit in enumerate(units):
+            asked = [row for row, subset in enumerate(chosen) if subset[number]]
+            term = _log_likelihood(model, unit, z[asked], batch, kept[asked] & present[number])
+            likelihood = likelihood.index_add(0, _rows(asked, z), self.weights.get(unit[0], 1.0) * term)
+            found.append(torch.zeros_like(kl).index_copy(0, _rows(asked, z), term.detach()))
+        if self.mean_of_modalities:
+            likelihood = likelihood / len(units)
+        value = ((likelihood - scale * kl) * kept).sum(0)
+        return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
+
+    def _chosen(self, count: int) -> list[Subset]:
+        """The subsets of one step: all units, each alone, k random ones."""
+        everything = (True,) * count
+        alone = [tuple(number == own for number in range(count)) for own in range(count)]
+        if count < 2:
+            return [everything]
+        random = [random_subset(count) for _ in range(self.subsets)] if count > 2 else []
+        return [everything, *alone, *random]
+
+    def units(self, model: MultimodalVAE) -> list[Unit]:
+        """The N modalities of the bound: whole ones, or single attributes."""
+        units: list[Unit] = []
+        for name in self.modalities:
+            modality = model.modalities[name]
+            if self.split_attributes and isinstance(modality, Attributes):
+                units += [(name, attribute) for attribute in range(len(modality.names))]
+            else:
+                units.append((name, None))
+        return units
+
+    def _terms(self, units: Sequence[Unit], found: Sequence[Tensor], kl: Tensor) -> dict[str, Tensor]:
+        """Parts of the joint bound, of each modality's own (attributes summed) and of the random ones."""
+        terms = {"kl": kl[0]}
+        count = len(units)
+        for name in self.modalities:
+            own = [number for number, unit in enumerate(units) if unit[0] == name]
+            terms[f"log p({name}|z)"] = torch.stack([found[number][0] for number in own]).sum(0)
+            if count > 1:
+                terms[f"log p({name}|z), {name} alone"] = torch.stack([found[n][1 + n] for n in own]).sum(0)
+                terms[f"kl, {name} alone"] = torch.stack([kl[1 + n] for n in own]).sum(0)
+        if len(kl) > 1 + count:
+            rest = torch.stack(list(found)).sum(0)[1 + count :].sum(0)
+            terms["log p(subset|z), random subsets"] = rest
+            terms["kl, random subsets"] = kl[1 + count :].sum(0)
+        return terms
 
 
-def _suffix(given: tuple[str, ...]) -> str:
-    return "" if len(given) == 2 else f", {given[0]} alone"
+def random_subset(count: int) -> Subset:
+    """One of the subsets of 2 to ``count`` - 1 units, each as likely as any other (from torch's global generator)."""
+    sizes = range(2, count)
+    ways = torch.tensor([math.comb(count, size) for size in sizes], dtype=torch.float64)
+    size = sizes[int(torch.multinomial(ways, 1))]
+    held = set(torch.randperm(count)[:size].tolist())
+    return tuple(number in held for number in range(count))
+
+
+def all_subsets(count: int) -> list[Subset]:
+    """What :func:`random_subset` draws from."""
+    return [s for s in itertools.product((False, True), repeat=count) if 2 <= sum(s) < count]
+
+
+def _present(batch: Batch, unit: Unit) -> Tensor:
+    """Which examples have a unit at all, bool [B]."""
+    name, attribute = unit
+    present = batch.present[name]
+    if present.dim() == 1:
+        return present
+    return present.any(1) if attribute is None else present[:, attribute]
+
+
+def _kept(chosen: Sequence[Subset], present: Tensor) -> Tensor:
+    """Which terms count for which examples, bool [S, B]: those of two present units or more, and single units."""
+    held = torch.tensor(chosen, device=present.device)  # [S, U]
+    count = (held.unsqueeze(-1) & present).sum(1)
+    least = torch.where(held.sum(1) == 1, 1, 2).unsqueeze(-1)
+    return count >= least
+
+
+def _prior_kl(q: DiagonalGaussian) -> Tensor:
+    """KL(q || p(z)) in nats [S, B]."""
+    flat = DiagonalGaussian(q.mean.flatten(0, 1), q.log_sd.flatten(0, 1))
+    return prior_kl(flat).reshape(q.mean.shape[:2])
+
+
+def _log_likelihood(model: MultimodalVAE, unit: Unit, z: Tensor, batch: Batch, wanted: Tensor) -> Tensor:
+    """log p(unit | z) where it is wanted, else 0: z [S, B, D], mask [S, B] -> [S, B] nats."""
+    if bool(wanted.all()):
+        return _of_unit(model, unit, z, batch)
+    # Decoders run on what counts alone: in weakly supervised training that is a fraction.
+    rows, examples = wanted.nonzero(as_tuple=True)
+    term = _of_unit(model, unit, z[rows, examples], batch.select([unit[0]])[examples])
+    return torch.zeros_like(z[..., 0]).index_put((rows, examples), term)
+
+
+def _of_unit(model: MultimodalVAE, unit: Unit, z: Tensor, batch: Batch) -> Tensor:
+    name, attribute = unit
+    if attribute is None:
+        return model.log_likelihood(name, z, batch)
+    return model.log_likelihood_of_attribute(name, attribute, z, batch)
+
+
+def _rows(numbers: Sequence[int], like: Tensor) -> Tensor:
+    return torch.tensor(numbers, device=like.device)

@@ -11,7 +11,15 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+from mmgen.objectives._base import (
+    CONFIG,
+    Bound,
+    Description,
+    Objective,
+    expected_log_likelihood,
+    prior_kl,
+    warmup,
+)
 
 __all__ = ["Telbo"]
 
@@ -25,8 +33,10 @@ class Telbo(Objective):
     In the last two the decoders are frozen: only :math:`\phi_x` and :math:`\phi_y` learn from them.
     """
 
+    description: Description = "attributes"
+    """What describes the image: attributes or text."""
     attributes_weight: Annotated[float, Field(ge=0)] = 50.0
-    """lambda_y of the joint bound (VE: best 50)."""
+    """lambda_y of the joint bound, of the description whatever it is (VE: best 50)."""
     private_attributes_weight: Annotated[float, Field(ge=0)] = 50.0
     """gamma, weight of log p(y|z) in the bound through q(z|y) (VE: best 50)."""
     beta: Annotated[float, Field(ge=0)] = 1.0
@@ -36,32 +46,37 @@ class Telbo(Objective):
 
     @property
     def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([("image", "attributes"), ("image",), ("attributes",)])
+        return frozenset([("image", self.description), ("image",), (self.description,)])
+
+    @property
+    def generates(self) -> tuple[str, ...]:
+        return ("image", self.description)
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        joint = model.posterior(batch, ("image", "attributes"))
-        likelihoods = expected_log_likelihood(model, batch, joint, ("image", "attributes"))
+        words = self.description
+        joint = model.posterior(batch, ("image", words))
+        likelihoods = expected_log_likelihood(model, batch, joint, ("image", words))
         from_image = model.posterior(batch, ("image",))
-        from_attributes = model.posterior(batch, ("attributes",))
+        from_words = model.posterior(batch, (words,))
         with model.frozen_decoders():
             image = expected_log_likelihood(model, batch, from_image, ("image",))["image"]
-            attributes = expected_log_likelihood(model, batch, from_attributes, ("attributes",))["attributes"]
-        kl, kl_image, kl_attributes = prior_kl(joint), prior_kl(from_image), prior_kl(from_attributes)
+            described = expected_log_likelihood(model, batch, from_words, (words,))[words]
+        kl, kl_image, kl_words = prior_kl(joint), prior_kl(from_image), prior_kl(from_words)
         value = (
             likelihoods["image"]
-            + self.attributes_weight * likelihoods["attributes"]
+            + self.attributes_weight * likelihoods[words]
             + image
-            + self.private_attributes_weight * attributes
-            - scale * (kl + kl_image + kl_attributes)
+            + self.private_attributes_weight * described
+            - scale * (kl + kl_image + kl_words)
         )
         terms = {
             "log p(image|z)": likelihoods["image"],
-            "log p(attributes|z)": likelihoods["attributes"],
+            f"log p({words}|z)": likelihoods[words],
             "kl": kl,
             "log p(image|z), z from image": image,
             "kl, z from image": kl_image,
-            "log p(attributes|z), z from attributes": attributes,
-            "kl, z from attributes": kl_attributes,
+            f"log p({words}|z), z from {words}": described,
+            f"kl, z from {words}": kl_words,
         }
         return Bound(value, terms, is_bound=False)

@@ -10,7 +10,7 @@ import mmgen.objectives
 from mmgen.artifacts import Dataset, Header, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, MmgenError
-from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, ModelSettings, TextDescription
+from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.models.build import build_model
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._text import TextNetwork
@@ -19,6 +19,7 @@ from mmgen.progress import Work
 from mmgen.seeding import stream_key
 from mmgen.training.batches import DatasetRows
 from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
+from mmgen.training.pairing import training_rows
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import ModelTask
 
@@ -43,8 +44,12 @@ class ExperimentSettings(Settings):
 def describe_data(dataset: Dataset) -> dict[str, Any]:
     """What a model must know of its data, as plain settings: shapes, names and values of attributes, vocabulary."""
     described: dict[str, Any] = {}
-    for image in dataset.images.values():
-        described["image"] = {"name": image.name, "shape": list(image.shape), "layout": image.layout}
+    images = [
+        {"name": image.name, "shape": list(image.shape), "layout": image.layout} for image in dataset.images.values()
+    ]
+    images.sort(key=lambda image: image["name"] != "image")  # the main picture first, else in the file's order
+    if images:
+        described["image"], described["further_images"] = images[0], images[1:]
     for attributes in dataset.attributes.values():
         described["attributes"] = {
             "name": attributes.name,
@@ -74,17 +79,9 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     model = settings.model.model_copy(update={"inference": settings.model.inference or objective.default_inference})
     if "text" in objective.generates or any("text" in given for given in objective.queries):
         model = model.model_copy(update={"text_network": model.text_network or TextNetwork()})
-    data = DataSettings(
-        split=settings.data.split,
-        image=_optional(ImageDescription, describe_data(dataset).get("image")),
-        attributes=_optional(AttributesDescription, describe_data(dataset).get("attributes")),
-        text=_optional(TextDescription, describe_data(dataset).get("text")),
-    )
+    described = validate(DataSettings, describe_data(dataset), "data")
+    data = settings.data.model_copy(update={key: getattr(described, key) for key in described.model_fields_set})
     return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
-
-
-def _optional(kind: Any, values: dict[str, Any] | None) -> Any:
-    return None if values is None else kind(**values)
 
 
 def train_model(
@@ -123,7 +120,8 @@ def train_model(
         )
 
     description = f"training {settings.objective['name']}"
-    return train(task, rows, validation, settings.training, out, save, described, description, resume, fabric)
+    learnt = training_rows(rows, task.objective, settings.data, settings.training.seed)
+    return train(task, learnt, validation, settings.training, out, save, described, description, resume, fabric)
 
 
 def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, ExperimentSettings, MultimodalVAE]:

@@ -4,14 +4,16 @@ The columns of each W are orthogonal, so that all posteriors are diagonal Gaussi
 can be exactly right.
 """
 
+import itertools
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Inference
+from mmgen.inference._base import Inference, Unit
 from mmgen.modalities._base import Modality
 from mmgen.models.multimodal_vae import MultimodalVAE
 
@@ -82,6 +84,11 @@ class OffsetInference(Inference):
         exact = exact_posterior(batch, given)
         key = "_".join(sorted(given))
         return DiagonalGaussian(exact.mean + self.mean[key], exact.log_sd + self.log_sd[key])
+
+    def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
+        names = [name for name, _ in units]
+        subsets = [self.infer(batch, tuple(itertools.compress(names, subset))) for subset in chosen]
+        return DiagonalGaussian(torch.stack([q.mean for q in subsets]), torch.stack([q.log_sd for q in subsets]))
 
 
 def linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:

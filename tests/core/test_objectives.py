@@ -24,7 +24,7 @@ UNWEIGHTED = {
     "jmvae": {"attributes_weight": 1.0},
     "bivcca": {"attributes_weight": 1.0},
     "telbo": {"attributes_weight": 1.0, "private_attributes_weight": 1.0},
-    "mvae": {"attributes_weight": 1.0},
+    "mvae": {"weights": {}},
     "cvae": {},
 }
 SMALL_DATA = DataSettings(
@@ -56,7 +56,7 @@ def sigma_points(monkeypatch: pytest.MonkeyPatch) -> int:
     points = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=2)), dtype=torch.float64)
 
     def sample(self: DiagonalGaussian, generator: object = None, shape: tuple[int, ...] = ()) -> torch.Tensor:
-        return self.mean + self.sd * points.repeat(len(self.mean) // 4, 1)
+        return self.mean + self.sd * points.repeat(self.mean.shape[-2] // 4, 1)
 
     monkeypatch.setattr(DiagonalGaussian, "sample", sample)
     return len(points)

@@ -1,0 +1,107 @@
+"""Posteriors composed from one network per modality: what products and quotients of experts share.
+
+Whatever the composition, an expert adds to the natural parameters of p(z) = N(0, I): something to the precision and
+something to precision times mean. So all posteriors that are asked for are two sums over experts with masks, after each
+network has run once.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from mmgen.batch import Batch
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import (
+    AttributeExperts,
+    AttributeVectorPosterior,
+    Given,
+    ImagePosterior,
+    Inference,
+    Parts,
+    TextPosterior,
+    Unit,
+)
+from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.image import Image
+from mmgen.modalities.text import Text
+
+__all__ = ["ExpertInference"]
+
+
+class ExpertInference(Inference):
+    """Base of the compositions: 2^M posteriors from M networks."""
+
+    any_subset: ClassVar[bool] = True
+
+    def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
+        super().__init__()
+        self.experts = nn.ModuleDict()
+        for name, modality in parts.modalities.items():
+            if isinstance(modality, Image):
+                self.experts[name] = ImagePosterior(parts, modality)
+            elif isinstance(modality, Text):
+                self.experts[name] = TextPosterior(parts, modality)
+            else:
+                assert isinstance(modality, Attributes)
+                each = parts.attribute_network.experts == "each"
+                self.experts[name] = (AttributeExperts if each else AttributeVectorPosterior)(parts, modality)
+
+    @abstractmethod
+    def vote(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
+        """What experts [..., D] add to the precision, at least 0, and to precision times mean."""
+
+    def answers(self, given: Given) -> bool:
+        return bool(given) and set(given) <= self.experts.keys()
+
+    def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
+        return self.infer_all(batch, [given])[0]
+
+    def infer_all(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
+        names = list(dict.fromkeys(name for given in queries for name in given))
+        chosen = [[name in given for name in names] for given in queries]
+        every = self.infer_subsets(batch, [(name, None) for name in names], chosen)
+        return [DiagonalGaussian(*one) for one in zip(every.mean, every.log_sd, strict=True)]
+
+    def infer_subsets(self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]) -> DiagonalGaussian:
+        votes = {name: self._votes(batch, name) for name in dict.fromkeys(name for name, _ in units)}
+        precisions, weighted, columns = [], [], []
+        for number, (name, attribute) in enumerate(units):
+            precision, mean = votes[name]
+            which = slice(None) if attribute is None else slice(attribute, attribute + 1)
+            precisions.append(precision[which])
+            weighted.append(mean[which])
+            columns += [number] * len(precisions[-1])
+        mask = torch.tensor(chosen, device=batch.device)[:, columns].to(precisions[0].dtype)  # [S, E]
+        precision = 1 + torch.einsum("se,ebd->sbd", mask, torch.cat(precisions))
+        mean = torch.einsum("se,ebd->sbd", mask, torch.cat(weighted)) / precision
+        return DiagonalGaussian(mean, -0.5 * precision.log())
+
+    def _votes(self, batch: Batch, name: str) -> tuple[Tensor, Tensor]:
+        """The votes of one modality's experts [E, B, D]; an expert whose observation is missing votes for nothing."""
+        network, present = self.experts[name], batch.present[name]
+        if isinstance(network, AttributeExperts):
+            every = network(batch)
+            expert = DiagonalGaussian(every.mean.transpose(0, 1), every.log_sd.transpose(0, 1))
+            there = present.transpose(0, 1).unsqueeze(-1)
+            return _masked(self.vote(expert), there)
+        known = present if present.dim() == 1 else present.any(1)
+        if bool(known.all()):
+            one = network(batch)
+            return self._alone(one)
+        # Only what is there is encoded: nothing of a blank image reaches batch norm, and none is paid for.
+        rows = known.nonzero().squeeze(1)
+        precision, mean = self._alone(network(batch.select([name])[rows]))
+        blank = precision.new_zeros(1, batch.size, precision.shape[-1])
+        return blank.index_copy(1, rows, precision), blank.index_copy(1, rows, mean)
+
+    def _alone(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:
+        precision, mean = self.vote(expert)
+        return precision.unsqueeze(0), mean.unsqueeze(0)
+
+
+def _masked(votes: tuple[Tensor, Tensor], there: Tensor) -> tuple[Tensor, Tensor]:
+    precision, mean = votes
+    return precision.masked_fill(~there, 0.0), mean.masked_fill(~there, 0.0)

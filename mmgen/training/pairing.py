@@ -1,0 +1,166 @@
+"""Weak supervision: a share of the training examples stays whole, the rest is taken apart into its modalities.
+
+References:
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
+    Section 5.1: a fraction of the dataset is reserved as multi-modal examples; the rest is split into one dataset per
+    modality, and these are shuffled to destroy any pairing
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.errors import DataError
+from mmgen.seeding import numpy_generator
+from mmgen.training.batches import Rows
+
+if TYPE_CHECKING:
+    from mmgen.models._settings import DataSettings
+    from mmgen.objectives._base import Objective
+
+__all__ = ["PairedRows", "describe_rows", "paired_count", "paired_examples", "training_rows"]
+
+_WHOLE = -1
+
+
+def paired_count(size: int, share: float) -> int:
+    """N_p, how many of ``size`` examples stay paired: the nearest whole number.
+
+    Raises:
+        DataError: A share above nothing leaves no example.
+
+    Example:
+        >>> paired_count(60000, 0.001)
+        60
+    """
+    count = round(share * size)
+    if share > 0 and count == 0:
+        raise DataError(
+            f"data.paired got {share:g}, which of {size:,} training examples is none, expected at least "
+            f"{1 / size:.2g}; choose a larger share, or 0 for no pairs at all"
+        )
+    return count
+
+
+def paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
+    """Which of ``size`` examples stay paired [N_p], at random; those of a smaller share are the first of a larger one's.
+
+    Args:
+        size: Number of training examples N.
+        share: Part of them, from 0 to 1.
+        seed: Seed of the training.
+    """
+    return numpy_generator(seed, "paired").permutation(size)[: paired_count(size, share)]
+
+
+class PairedRows(Rows):
+    """Rows of which a share is whole; every other example becomes one row for each of its modalities, shuffled apart.
+
+    The whole rows come first, then those of each modality in turn. In a row of one modality the others are not present
+    and their values are 0. Which picture and which description were one example cannot be told from the row numbers.
+
+    Args:
+        rows: Whole examples.
+        apart: Modalities of which the other examples leave one row each; none leaves the other examples out.
+        share: Part of the examples that stays whole.
+        seed: Seed of the training.
+        drawn: Least part of the draws that are whole examples: they are repeated until they are that part of the rows.
+            None draws every row equally often, as the paper does.
+    """
+
+    def __init__(self, rows: Rows, apart: Sequence[str], share: float, seed: int, drawn: float | None = None) -> None:
+        size = len(rows)
+        order = numpy_generator(seed, "paired").permutation(size)
+        count = paired_count(size, share)
+        whole, rest = order[:count], np.sort(order[count:])
+        self.rows = rows
+        self.apart = tuple(apart)
+        self.paired = count
+        self.left = len(rest)
+        others = len(rest) * len(self.apart)
+        # drawn = R / (R + others)
+        wanted = 0 if drawn is None or not others else round(drawn / (1 - drawn) * others)
+        repeated = np.resize(whole, max(count, wanted if count else 0))
+        parts = [repeated, *(numpy_generator(seed, "apart", name).permutation(rest) for name in self.apart)]
+        self._example = torch.from_numpy(np.concatenate(parts).astype(np.int64))
+        kinds = [np.full(len(repeated), _WHOLE, np.int8)]
+        kinds += [np.full(len(rest), number, np.int8) for number in range(len(self.apart))]
+        self._kind = torch.from_numpy(np.concatenate(kinds))
+
+    def __len__(self) -> int:
+        return len(self._example)
+
+    def batch(self, indices: Tensor) -> Batch:
+        chosen = indices.cpu()
+        whole = self.rows.batch(self._example[chosen])
+        kind = self._kind[chosen].to(whole.device)
+        values, present = {}, {}
+        for name, value in whole.values.items():
+            kept = kind == _WHOLE
+            if name in self.apart:
+                kept = kept | (kind == self.apart.index(name))
+            values[name] = value.masked_fill(~_spread(kept, value), 0)
+            present[name] = whole.present[name] & _spread(kept, whole.present[name])
+        return Batch(values, present)
+
+
+def _spread(mask: Tensor, like: Tensor) -> Tensor:
+    """[B] -> [B, 1, ...] with as many axes as ``like``."""
+    return mask.view(-1, *[1] * (like.ndim - 1))
+
+
+def _modalities(objective: "Objective") -> tuple[str, ...]:
+    """All modalities that an objective looks at: generated ones first, then those that it only infers from."""
+    named = [*objective.generates, *(name for given in sorted(objective.queries) for name in given)]
+    return tuple(dict.fromkeys([*named, *objective.conditions_on]))
+
+
+def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
+    """What an objective trains on where not all examples are paired.
+
+    One that learns from examples that lack modalities (mvae) gets the paired examples and the others taken apart; one
+    that needs them whole gets the paired examples alone, as WG train JMVAE; one of a single modality has nothing to
+    pair and gets all examples as they are.
+
+    Args:
+        rows: The training part of a split.
+        objective: What is maximised.
+        data: ``paired`` and ``paired_drawn`` are read.
+        seed: Seed of the training.
+    """
+    names = _modalities(objective)
+    if data.paired == 1 or len(names) < 2:
+        return rows
+    apart = names if objective.any_subset else ()
+    return PairedRows(rows, apart, data.paired, seed, data.paired_drawn)
+
+
+def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> str:
+    """One sentence about :func:`training_rows` of ``size`` examples; "" where all of them are used whole.
+
+    Raises:
+        DataError: No example is left to train on.
+    """
+    names = _modalities(objective)
+    if data.paired == 1:
+        return ""
+    if len(names) < 2:
+        return f"This objective looks at {names[0]} alone, so data.paired changes nothing."
+    count = paired_count(size, data.paired)
+    left = size - count
+    if not objective.any_subset:
+        if not count:
+            raise DataError("data.paired got 0, but this objective needs paired examples; choose a share above 0")
+        return (
+            f"This objective needs whole examples: it trains on the {count:,} paired ones and leaves {left:,} out "
+            "(mvae learns from them too)."
+        )
+    return (
+        f"{count:,} of {size:,} training examples stay paired; the others are taken apart into "
+        f"{' and '.join(f'{left:,} of {name} alone' for name in names)}."
+    )
