@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mmgen.seeding import stream_key
 
-__all__ = ["Bits", "bits", "choice", "shuffled", "stream_keys", "truncated_normal", "uniform"]
+__all__ = ["Bits", "below", "bits", "choice", "shuffled", "stream_keys", "truncated_normal", "uniform"]
 
 Bits = NDArray[np.uint64]
 
@@ -51,6 +51,11 @@ def bits(keys: Bits, slots: NDArray[Any] | int) -> Bits:
 def uniform(random: Bits) -> NDArray[np.float64]:
     """Numbers in the open interval (0, 1): the middles of 2^52 equal cells, all of which a float64 holds exactly."""
     return ((random >> np.uint64(12)).astype(np.float64) + 0.5) * 2.0**-52
+
+
+def below(random: Bits, n: int) -> NDArray[np.int64]:
+    """Uniform integers in 0 .. n - 1 for n < 2^31 (multiply and shift; off from uniform by less than n / 2^32)."""
+    return (((random >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32)).astype(np.int64)
 
 
 def choice(random: Bits, n: int) -> NDArray[np.uint8]:

@@ -1,0 +1,216 @@
+"""MultiMNIST: up to four handwritten digits on one canvas, described by the text that they spell.
+
+References:
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
+    Section 5 ("WG"): 0 to 4 digits at fixed places of a 50 x 50 canvas, read from top left to bottom right
+    Attend, Infer, Repeat: Fast Scene Understanding with Generative Models (Eslami, Heess, Weber, Tassa, Szepesvari,
+    Kavukcuoglu, Hinton, 2016), arXiv:1603.08575: the dataset, with digits at random places
+"""
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from data_recipes._base import Recipe, Rows, Workers, in_order
+from data_recipes._render import binarise, pack, stack
+from data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
+from data_recipes._splits import Parts, by_group, official
+from data_recipes._streams import below, bits, shuffled, stream_keys
+from mmgen.progress import Progress, Work
+
+__all__ = ["Multimnist"]
+
+_PARTS = ("train", "val", "test")
+_CELLS = 4
+_NO_DIGIT = 255
+_NO_SOURCE = 2**32 - 1
+
+# On a canvas of 50 pixels, as in the code that WG published; other canvases are scaled copies of it.
+_PUBLISHED_CANVAS = 50
+_STARTS = (4, 23)  # first pixels of the cells along either axis
+_SHRINKING = 1.3  # digits of 28 pixels become 21
+
+# Draws of an image, by slot of its stream; those of the cells' digits follow.
+_COUNT, _FIRST_DIGIT = 0, 1
+
+_FACTORS: dict[str, tuple[str, str, str, tuple[int, ...]]] = {
+    "count": ("uint8", "", "digits on the canvas", ()),
+    "digit": ("uint8", "", f"digit in each cell, in reading order; {_NO_DIGIT} where there is none", (_CELLS,)),
+    "source": (
+        "uint32",
+        "",
+        f"number of each cell's source digit, in published order, training digits first; {_NO_SOURCE} where none is",
+        (_CELLS,),
+    ),
+    "source_part": ("uint8", "", "0: the publisher's training digits, 1: the test digits; never both", ()),
+    "centre_x": ("float32", "pixel", "middle of each digit's ink's bounding box, from the left edge", (_CELLS,)),
+    "centre_y": ("float32", "pixel", "middle of each digit's ink's bounding box, from the top edge", (_CELLS,)),
+}
+
+
+class Multimnist(Recipe):
+    """Digits fill four cells in reading order: top left, top right, bottom left, bottom right.
+
+    How many there are is uniform in 0 .. 4. An image belongs to a part, and draws each digit, uniformly and with
+    replacement, from the source digits of that part: no source digit occurs in images of two parts. Where two cells
+    touch, ink adds up to at most white (WG's code redraws such images); digits are shrunk bicubically.
+    """
+
+    source: Source = "mnist"
+    """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""
+
+    mnist: Annotated[Path | None, Field(exclude=True)] = None
+    """Folder with MNIST's four IDX files; downloaded into the cache by default."""
+
+    size: Annotated[int, Field(ge=16, le=512)] = _PUBLISHED_CANVAS
+    """Height and width of the canvas in pixels; digits and cells scale with it."""
+
+    number: Annotated[int, Field(ge=20)] = 70_000
+    """Images in all."""
+
+    binarise: bool = False
+    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
+
+    name: ClassVar[str] = "multimnist"
+    vocabulary: ClassVar[tuple[str, ...]] = tuple(str(digit) for digit in range(10))
+
+    def prepare(self) -> Work[Path] | None:
+        return fetch_digits(self.source, self.mnist)
+
+    def rows(
+        self,
+        pictures: NDArray[np.uint8],
+        digit: NDArray[np.uint8],
+        source: NDArray[np.uint32],
+        part: NDArray[np.uint8],
+        indices: NDArray[np.int64],
+        seed: int,
+    ) -> Rows:
+        """The images ``indices`` [n] as they are stored; runs in a worker.
+
+        Args:
+            pictures: Source digits [m, 28, 28] of all cells that have one, image by image.
+            digit: What they show, by image and cell [n, 4].
+            source: Their numbers [n, 4].
+            part: The publisher's part that an image's digits are from [n].
+            indices: Numbers of the images.
+            seed: Seed of the dataset.
+        """
+        full = digit != _NO_DIGIT
+        images, centres = self._canvases(pictures, full)
+        factors: dict[str, NDArray[Any]] = {
+            "count": full.sum(1).astype(np.uint8),
+            "digit": digit,
+            "source": source,
+            "source_part": part,
+            "centre_x": centres[..., 0],
+            "centre_y": centres[..., 1],
+        }
+        words = np.where(full, digit, len(self.vocabulary)).astype(np.uint16)
+        keys = stream_keys(seed, self.name, indices)
+        stored = pack(binarise(images, keys)) if self.binarise else images[:, None]
+        return Rows({"image": stored}, {}, factors, {"text": words})
+
+    def _canvases(
+        self, pictures: NDArray[np.uint8], full: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
+        """Grey images [n, H, W], and where the middle of the ink is in each cell, x and y [n, 4, 2]; NaN if empty."""
+        scale = self.size / _PUBLISHED_CANVAS
+        cell = int(DIGIT_SIZE / _SHRINKING * scale)
+        starts = [round(start * scale) for start in _STARTS]
+        canvases = np.zeros((len(full), self.size, self.size), np.uint16)
+        centres = np.full((*full.shape, 2), np.nan, np.float32)
+        if not len(pictures):
+            return canvases.astype(np.uint8), centres
+        small = stack(pictures, cell)
+        owner, place = np.nonzero(full)  # of each picture
+        for k in range(_CELLS):
+            here = place == k
+            top, left = starts[k // 2], starts[k % 2]
+            canvases[owner[here], top : top + cell, left : left + cell] += small[here]
+            middle = np.stack([_middle(small[here].any(axis)) for axis in (1, 2)], -1)
+            centres[owner[here], k] = middle + np.array([left, top], np.float32)
+        return np.minimum(canvases, 255).astype(np.uint8), centres
+
+    def make(
+        self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
+    ) -> Work[Path]:
+        digits = read_digits(self.source, self.mnist)
+        schemes, pool = _pools(digits, seed)
+        members = [np.flatnonzero(pool == code) for code in range(len(_PARTS))]
+        # Images take turns with the digits, in a random order, so that parts of both have the same shares.
+        pool_of_image = pool[shuffled(seed, f"{self.name} parts", len(digits))[np.arange(self.number) % len(digits)]]
+
+        def calls() -> Iterator[tuple[Any, ...]]:
+            for start in range(0, self.number, chunk):
+                indices = np.arange(start, min(start + chunk, self.number))
+                chosen, full = _draw(stream_keys(seed, self.name, indices), pool_of_image[indices], members)
+                digit = np.where(full, digits.labels[chosen], _NO_DIGIT).astype(np.uint8)
+                source = np.where(full, chosen, _NO_SOURCE).astype(np.uint32)
+                # An empty image too belongs to a part: that of the digits that it does not show.
+                yield digits.images[chosen[full]], digit, source, digits.part[chosen[:, 0]], indices, seed
+
+        def generate() -> Generator[Progress, None, Path]:
+            from mmgen.artifacts import DatasetWriter
+
+            settings = {"recipe": self.name, **self.model_dump(), "source_sha256": digits.sha256}
+            with DatasetWriter(path, size=self.number, settings=settings, seed=seed, command=command) as writer:
+                writer.add_image("image", (1, self.size, self.size), "bits" if self.binarise else "bytes")
+                writer.add_text("text", self.vocabulary, _CELLS)
+                for name, (dtype, unit, meaning, shape) in _FACTORS.items():
+                    writer.add_factor(name, dtype, unit, meaning, shape)
+                start = 0
+                for rows in in_order(self.rows, calls(), workers):
+                    writer.write(start, rows.images, rows.attributes, rows.factors, rows.texts)
+                    start += len(rows)
+                    yield Progress(start)
+                parts = {name: np.flatnonzero(pool_of_image == code) for code, name in enumerate(_PARTS)}
+                for scheme, meaning in schemes.items():
+                    writer.add_splits(scheme, **parts, meaning=meaning)
+            return path
+
+        return Work(f"making {self.name}", self.number, "image", generate)
+
+
+def _pools(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:
+    """Meaning of each split scheme by name, and the part of each source digit [S]: 0 train, 1 val, 2 test.
+
+    Images can be free of leaks in one division of digits only, so ``iid`` is the publisher's where there is one.
+    """
+    numbers = np.arange(len(digits))
+    published = official(numbers, digits.part, seed)
+    parts: Parts
+    if published:
+        ((name, (meaning, parts)),) = published.items()
+        meaning = f"{meaning}; all digits of an image are of its part"
+        schemes = {"iid": f"the same as {name}: {meaning}", name: meaning}
+    else:
+        parts = by_group(numbers, len(digits), seed, "iid")
+        schemes = {"iid": "85/5/10 % of the source digits; all digits of an image are of its part"}
+    pool = np.empty(len(digits), np.int64)
+    for code, part in enumerate(_PARTS):
+        pool[parts[part]] = code
+    return schemes, pool
+
+
+def _draw(
+    keys: NDArray[np.uint64], pool: NDArray[np.int64], members: list[NDArray[np.int64]]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """A source digit for each cell of each image, out of the image's pool [n, 4], and which cells are full [n, 4]."""
+    count = below(bits(keys, _COUNT), _CELLS + 1)
+    random = bits(keys[:, None], _FIRST_DIGIT + np.arange(_CELLS))
+    chosen = np.empty(random.shape, np.int64)
+    for code, some in enumerate(members):
+        rows = pool == code
+        chosen[rows] = some[below(random[rows], len(some))]
+    return chosen, np.arange(_CELLS) < count[:, None]
+
+
+def _middle(inked: NDArray[np.bool_]) -> NDArray[np.float32]:
+    """Half-way between the first and the last True of each row [n, L], from the row's start."""
+    first, after = inked.argmax(1), inked.shape[1] - inked[:, ::-1].argmax(1)
+    return ((first + after) / 2).astype(np.float32)
