@@ -75,8 +75,9 @@ class ExpertInference(Inference):
             weighted.append(mean[which])
             columns += [number] * len(precisions[-1])
         mask = torch.tensor(chosen, device=batch.device)[:, columns].to(precisions[0].dtype)  # [S, E]
-        precision = 1 + torch.einsum("se,ebd->sbd", mask, torch.cat(precisions))
-        mean = torch.einsum("se,ebd->sbd", mask, torch.cat(weighted)) / precision
+        with torch.autocast(batch.device.type, enabled=False):  # precisions do not survive bf16
+            precision = 1 + torch.einsum("se,ebd->sbd", mask, torch.cat(precisions))
+            mean = torch.einsum("se,ebd->sbd", mask, torch.cat(weighted)) / precision
         return DiagonalGaussian(mean, -0.5 * precision.log())
 
     def _votes(self, batch: Batch, name: str) -> tuple[Tensor, Tensor]:

@@ -140,6 +140,17 @@ def test_every_quotient_is_a_gaussian(log_sd: float) -> None:
     assert q.mean.isfinite().all() and (q.variance > 0).all() and (q.variance < 1).all()
 
 
+def test_compositions_stay_in_full_precision_under_autocast() -> None:
+    torch.manual_seed(0)
+    model = build_model(SMALL_MODEL, Mvae(), SMALL_DATA)
+    exact = model.posterior(small_batch(), ("image", "attributes"))
+    with torch.autocast("cpu", torch.bfloat16):
+        q = model.posterior(small_batch(), ("image", "attributes"))
+        value = Mvae()(model, small_batch()).value
+    assert q.mean.dtype == q.log_sd.dtype == value.dtype == torch.float32
+    torch.testing.assert_close(q.variance, exact.variance, rtol=0.05, atol=0.0)
+
+
 @pytest.mark.parametrize("member", MEMBERS)
 def test_at_the_true_posteriors_it_is_the_sum_of_log_likelihoods(
     member: str, sigma_points: int, monkeypatch: pytest.MonkeyPatch
