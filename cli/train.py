@@ -31,6 +31,12 @@ def train_command(
         str | None,
         typer.Option("--split", metavar="SCHEME", help="Split scheme to train on: iid, iid-paper, compositional."),
     ] = None,
+    paired: Annotated[
+        float | None,
+        typer.Option(
+            "--paired", min=0, max=1, metavar="SHARE", help="Keep this share of the examples paired, shuffle the rest."
+        ),
+    ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
     minutes: Annotated[float | None, typer.Option("--minutes", help="Stop after this much training time.")] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Examples per step.")] = None,
@@ -59,19 +65,24 @@ def train_command(
         "training.precision": precision,
         "training.seed": seed,
         "data.split": split,
+        "data.paired": paired,
     }
     preset = _full_preset_name(preset, path, device or "auto") if preset else None
     values = _values(preset, config, assignments or [], objective, options)
 
     from mmgen.artifacts import Dataset
     from mmgen.training.model_run import complete_settings, train_model
+    from mmgen.training.pairing import describe_rows
 
     with Dataset.open(path) as opened:
         settings = complete_settings(values, opened)
-        opened.split(settings.data.split, "train")  # an unknown scheme is reported before any work
+        size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
+    notice = describe_rows(size, settings.build_objective(), settings.data)
     if dry_run:
         result(settings.model_dump_json(indent=2))
         return
+    if notice:
+        say(notice)
     tail = preset.rsplit("/", 1)[-1] if preset else settings.objective["name"]
     out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
     work = train_model(path, settings, out, command_line(), resume_mode(resume, overwrite))

@@ -95,7 +95,7 @@ class DatasetRows(Rows):
     """Rows of a dataset file.
 
     They are held on ``device`` as they are stored (bits or bytes) if they fit in half of its memory, and are read from
-    the file batch by batch if they do not.
+    the file batch by batch if they do not; it is then kept open.
 
     Args:
         dataset: An open dataset file.
@@ -113,6 +113,8 @@ class DatasetRows(Rows):
             for image in dataset.images.values()
         )
         self.resident = _fits(len(rows) * stored, device) if resident is None else resident
+        if not self.resident:
+            self.dataset = Dataset.open(dataset.path)  # read from as long as these rows live, whoever closes theirs
         self.attributes = {
             name: torch.from_numpy(self._gather(partial(dataset.read_attributes, name))).to(device)
             for name in dataset.attributes

@@ -48,7 +48,7 @@ def paired_count(size: int, share: float) -> int:
 
 
 def paired_examples(size: int, share: float, seed: int) -> NDArray[np.int64]:
-    """Which of ``size`` examples stay paired [N_p], at random; those of a smaller share are the first of a larger one's.
+    """Which of ``size`` examples stay paired [N_p], at random; a smaller share is the beginning of a larger one.
 
     Args:
         size: Number of training examples N.

@@ -1,0 +1,264 @@
+"""Weak supervision: the partition is exact, nested and reproducible, masks are right, nothing learns what is absent."""
+
+import json
+import os
+import signal
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
+from mmgen.batch import Batch
+from mmgen.errors import DataError, Interrupted
+from mmgen.objectives._base import Objective
+from mmgen.training.batches import DatasetRows, Rows
+from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
+from mmgen.training.pairing import PairedRows, describe_rows, paired_count, paired_examples, training_rows
+from mmgen.training.state import state_path
+
+NAMES = ("image", "attributes", "text")
+
+
+class Numbered(Rows):
+    """Example n holds n + 1 in every modality."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def batch(self, indices: Tensor) -> Batch:
+        n = indices + 1
+        values = {
+            "image": n.float()[:, None, None, None].expand(-1, 1, 2, 2),
+            "attributes": n[:, None].expand(-1, 3),
+            "text": n[:, None].expand(-1, 4),
+        }
+        present = {
+            "image": torch.ones(len(n), dtype=torch.bool),
+            "attributes": (n[:, None] % 2 == torch.tensor([0, 1, n.max() + 1])),  # every other one unknown
+            "text": torch.ones(len(n), dtype=torch.bool),
+        }
+        return Batch(values, present)
+
+
+def rows_of(rows: PairedRows) -> list[dict[str, int]]:
+    """What each row holds: the number of its example, by modality that is present."""
+    batch = rows.batch(torch.arange(len(rows)))
+    return [
+        {
+            name: int(batch.values[name][row].flatten()[0]) - 1
+            for name in batch.values
+            if batch.values[name][row].flatten()[0] > 0
+        }
+        for row in range(len(rows))
+    ]
+
+
+@pytest.mark.parametrize("apart", [("image", "attributes"), NAMES])
+@pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 1.0])
+def test_every_example_is_whole_once_or_alone_once_in_each_modality(share: float, apart: tuple[str, ...]) -> None:
+    """N_p + M N_u rows; what is whole is nowhere alone, and the other way round."""
+    rows = PairedRows(Numbered(40), apart, share, seed=3)
+    paired = round(40 * share)
+    assert len(rows) == paired + len(apart) * (40 - paired)
+    held = rows_of(rows)
+    whole = [row for row in held if len(row) == 3]
+    assert len(whole) == paired and held[:paired] == whole
+    assert {n for row in whole for n in row.values()} == set(paired_examples(40, share, 3).tolist())
+    assert all(len(set(row.values())) == 1 for row in whole)
+    alone = Counter((name, n) for row in held[paired:] for name, n in row.items())
+    rest = set(range(40)) - {row["image"] for row in whole}
+    assert alone == Counter({(name, n): 1 for name in apart for n in rest})
+
+
+def test_row_numbers_do_not_say_what_belonged_together() -> None:
+    rows = PairedRows(Numbered(200), ("image", "attributes"), 0.0, seed=0)
+    held = rows_of(rows)
+    images = [row["image"] for row in held[:200]]
+    words = [row["attributes"] for row in held[200:]]
+    assert sorted(images) == sorted(words) == list(range(200))
+    assert images != sorted(images) and words != sorted(words)
+    # Two independent permutations of n agree in one place on average, in more than 6 with probability below 1e-4.
+    assert sum(a == b for a, b in zip(images, words, strict=True)) <= 6
+
+
+def test_pairs_are_nested_reproducible_and_of_their_seed() -> None:
+    shares = (0.01, 0.05, 0.3, 1.0)
+    chosen = [paired_examples(1000, share, 7).tolist() for share in shares]
+    assert [len(set(part)) for part in chosen] == [10, 50, 300, 1000]
+    for small, large in pairwise(chosen):
+        assert large[: len(small)] == small
+    assert paired_examples(1000, 0.05, 7).tolist() == chosen[1]
+    assert paired_examples(1000, 0.05, 8).tolist() != chosen[1]
+    # Chosen evenly: of 300 in 1000, each half holds 150 +- 10.
+    assert abs(sum(n < 500 for n in chosen[2]) - 150) < 40
+
+
+def test_counts_and_shares_that_leave_nothing() -> None:
+    assert [paired_count(60_000, share) for share in (0.0, 0.0005, 0.001, 1.0)] == [0, 30, 60, 60_000]
+    with pytest.raises(DataError, match=r"of 100 training examples is none, expected at least 0.01"):
+        paired_count(100, 0.001)
+
+
+def test_masks_are_those_of_the_row_and_of_the_data() -> None:
+    rows = PairedRows(Numbered(10), ("image", "attributes"), 0.2, seed=1)
+    batch = rows.batch(torch.arange(len(rows)))
+    present = batch.present
+    assert present["image"].tolist() == [True] * 2 + [True] * 8 + [False] * 8
+    assert present["text"].tolist() == [True] * 2 + [False] * 16  # looked at by nobody: of whole rows only
+    n = batch.values["attributes"][:, 0]
+    assert not present["attributes"][2:10].any() and not batch.values["attributes"][2:10].any()
+    for row in (*range(2), *range(10, 18)):  # what the data do not know stays unknown
+        assert present["attributes"][row].tolist() == [int(n[row]) % 2 == 0, int(n[row]) % 2 == 1, False]
+    assert not batch.values["image"][10:].any()
+
+
+def test_whole_rows_can_be_drawn_more_often() -> None:
+    """2 pairs and 2 x 38 rows alone; a quarter of the draws whole takes R / (R + 76) = 1 / 4, R = 25.3."""
+    rows = PairedRows(Numbered(40), ("image", "attributes"), 0.05, seed=0, drawn=0.25)
+    assert len(rows) == 25 + 76
+    counts = Counter(row["image"] for row in rows_of(rows)[:25])
+    assert sorted(counts.values()) == [12, 13] and set(counts) == set(paired_examples(40, 0.05, 0).tolist())
+    assert len(PairedRows(Numbered(40), ("image", "attributes"), 0.9, seed=0, drawn=0.25)) == 36 + 8, "never fewer"
+
+
+SIZE = 96
+TINY: dict[str, Any] = {
+    "model": {
+        "latent_size": 3,
+        "hidden": 16,
+        "image_network": {"name": "mlp", "hidden": [16]},
+        "attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8},
+    },
+    "objective": {"name": "mvae"},
+    "data": {"paired": 0.1},
+    "training": {"steps": 12, "batch": 16, "validate_every": 4, "validation_examples": 8, "log_every": 2},
+}
+
+
+@pytest.fixture(scope="module")
+def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two pictures of 4x4 with two attributes."""
+    path = tmp_path_factory.mktemp("data") / "tiny.h5"
+    generator = np.random.default_rng(0)
+    with DatasetWriter(path, size=SIZE, settings={"recipe": "tiny"}, seed=0, command="mmgen make-data tiny") as writer:
+        codes = np.stack([generator.integers(0, 3, SIZE), generator.integers(0, 2, SIZE)], 1).astype(np.uint8)
+        for name in ("image", "edges"):
+            writer.add_image(name, shape=(1, 4, 4), layout="bytes")
+        writer.add_attributes("attributes", {"digit": ["0", "1", "2"], "size": ["big", "small"]})
+        images = {name: generator.integers(0, 256, (SIZE, 1, 4, 4)).astype(np.uint8) for name in ("image", "edges")}
+        writer.write(0, images=images, attributes={"attributes": codes})
+        rows = np.arange(SIZE)
+        writer.add_splits("iid", train=rows[:64], val=rows[64:80], test=rows[80:])
+    return path
+
+
+def settings_of(dataset_path: Path, **values: Any) -> ExperimentSettings:
+    merged = {**TINY, **values, "training": {**TINY["training"], "device": "cpu", **values.get("training", {})}}
+    with Dataset.open(dataset_path) as dataset:
+        return complete_settings(merged, dataset)
+
+
+def test_rows_of_three_modalities_resident_and_streamed(dataset_path: Path) -> None:
+    """Each modality of an example that is not paired is an example of its own."""
+    settings = settings_of(dataset_path, objective={"name": "mvae", "modalities": ["image", "edges", "attributes"]})
+    objective = settings.build_objective()
+    with Dataset.open(dataset_path) as dataset:
+        two = [
+            training_rows(
+                DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"), resident=resident),
+                objective,
+                settings.data,
+                settings.training.seed,
+            )
+            for resident in (True, False)
+        ]
+        assert len(two[0]) == len(two[1]) == 6 + 3 * 58
+        indices = torch.tensor([170, 3, 60, 100, 3, 5])
+        one, other = (rows.batch(indices) for rows in two)
+    for name in ("image", "edges", "attributes"):
+        assert torch.equal(one.values[name], other.values[name])
+        assert torch.equal(one.present[name], other.present[name])
+    assert one.present["edges"].tolist() == [False, True, False, True, True, True]
+    assert "58 of image alone and 58 of edges alone and 58 of attributes" in describe_rows(64, objective, settings.data)
+
+
+def test_what_objectives_that_need_whole_examples_are_given(dataset_path: Path) -> None:
+    rows = Numbered(64)
+    jmvae = settings_of(dataset_path, objective={"name": "jmvae"})
+    assert len(training_rows(rows, jmvae.build_objective(), jmvae.data, 0)) == 6
+    said = describe_rows(64, jmvae.build_objective(), jmvae.data)
+    assert "trains on the 6 paired ones and leaves 58 out" in said
+    none = jmvae.data.model_copy(update={"paired": 0.0})
+    with pytest.raises(DataError, match="needs paired examples; choose a share above 0"):
+        describe_rows(64, jmvae.build_objective(), none)
+    vae = settings_of(dataset_path, objective={"name": "elbo", "modalities": ["image"], "given": ["image"]})
+    assert training_rows(rows, vae.build_objective(), vae.data, 0) is rows
+    assert "image alone, so data.paired changes nothing" in describe_rows(64, vae.build_objective(), vae.data)
+    whole = vae.data.model_copy(update={"paired": 1.0})
+    assert training_rows(rows, jmvae.build_objective(), whole, 0) is rows
+    assert describe_rows(64, jmvae.build_objective(), whole) == ""
+
+
+def _gradients(objective: Objective, settings: ExperimentSettings, batch: Batch) -> dict[str, float]:
+    from mmgen.models.build import build_model
+
+    torch.manual_seed(0)
+    model = build_model(settings.model, objective, settings.data)
+    objective(model, batch, None).value.sum().backward()
+    sizes: dict[str, float] = {}
+    for name, parameter in model.named_parameters():
+        grad = 0.0 if parameter.grad is None else float(parameter.grad.abs().sum())
+        sizes[name] = grad
+    return sizes
+
+
+@pytest.mark.parametrize("alone", ["image", "attributes"])
+def test_an_absent_modality_gets_no_gradient(dataset_path: Path, alone: str) -> None:
+    settings = settings_of(dataset_path)
+    objective = settings.build_objective()
+    with Dataset.open(dataset_path) as dataset:
+        source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
+        rows = training_rows(source, objective, settings.data, 0)
+        start = 6 + (0 if alone == "image" else 58)
+        sizes = _gradients(objective, settings, rows.batch(torch.arange(start, start + 16)))
+    absent = "attributes" if alone == "image" else "image"
+    decoders = {n: sum(s for name, s in sizes.items() if name.startswith(f"decoders.{n}.")) for n in (absent, alone)}
+    assert decoders[absent] == 0 and decoders[alone] > 0
+    encoders = {name: s for name, s in sizes.items() if name.startswith("inference.")}
+    touched = [name for name, s in encoders.items() if s > 0]
+    assert touched and len(touched) < len(encoders)
+
+
+def run(dataset_path: Path, out: Path, stop_at: int | None = None, **values: Any) -> None:
+    for progress in train_model(dataset_path, settings_of(dataset_path, **values), out, "mmgen train"):
+        if stop_at is not None and progress.done >= stop_at:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_an_interrupted_run_resumes_to_identical_weights(
+    dataset_path: Path, tmp_path: Path, streamed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmgen.training.batches._fits", lambda size, device: not streamed)
+    whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
+    run(dataset_path, whole)
+    with pytest.raises(Interrupted):
+        run(dataset_path, broken, stop_at=6)
+    run(dataset_path, broken)
+    (header, one), (_, two) = read_checkpoint(whole, "model"), read_checkpoint(broken, "model")
+    assert all(torch.equal(one[key], two[key]) for key in one)
+    assert header.settings["data"]["paired"] == 0.1
+    states = [read_checkpoint(state_path(path), "training-state")[1] for path in (whole, broken)]
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+    # Validation examples are whole, whatever training ones are.
+    lines = [json.loads(line) for line in (tmp_path / "whole.log.jsonl").read_text().splitlines()]
+    assert all("log p(attributes|z)" in " ".join(line["validation"]["terms"]) for line in lines if "validation" in line)
