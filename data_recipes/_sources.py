@@ -88,8 +88,9 @@ class Digits:
 
     Attributes:
         images: uint8 [S, 28, 28], ink bright on black.
-        labels: uint8 [S], 0 to 9.
-        part: uint8 [S], 0 for the publisher's training digits, 1 for the test digits.
+        labels: uint8 [S], 0 to 9; 255 where the publisher tells none.
+        part: uint8 [S], 0 for the publisher's training digits, 1 for the test digits, 2 for validation digits (which
+            only a few publishers have).
     """
 
     images: NDArray[np.uint8]

@@ -42,11 +42,14 @@ def official(source: NDArray[Any], source_part: NDArray[Any], seed: int) -> dict
 
     Args:
         source: Number of the source digit of each image [N].
-        source_part: 0 for the publisher's training digits, 1 for the test digits [N].
+        source_part: 0 for the publisher's training digits, 1 for the test digits, 2 for validation digits [N].
         seed: Seed of the dataset.
     """
     if len(np.unique(source_part)) < 2:
         return {}
+    if (source_part == 2).any():
+        parts = {name: np.flatnonzero(source_part == code) for name, code in (("train", 0), ("val", 2), ("test", 1))}
+        return {"official": ("the publisher's training, validation and test digits", parts)}
     training = np.unique(source[source_part == 0])
     chosen = training[shuffled(seed, "split official", len(training))[: len(training) // 12]]
     val = np.isin(source, chosen)

@@ -7,26 +7,65 @@ References:
     https://doi.org/10.1145/1390156.1390266: pixels are drawn once, with their intensities as probabilities
 """
 
-from typing import ClassVar, Literal
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
-from data_recipes._digits import DigitRecipe, Picture, Scheme, Vocabulary
+from data_recipes._amat import read_amat
+from data_recipes._digits import DigitRecipe, Factor, Picture, Scheme, Vocabulary
 from data_recipes._render import stack
+from data_recipes._sources import DIGIT_SIZE, Digits
 from data_recipes._splits import official
+from mmgen.progress import Work
 
 __all__ = ["BinaryMnist"]
 
 
 class BinaryMnist(DigitRecipe):
-    """Digits as published, every pixel drawn black or white once and stored."""
+    """Digits as published, every pixel drawn black or white once and stored.
+
+    Published scores are often of one fixed draw, Larochelle and Murray's, in three files
+    ``binarized_mnist_{train,valid,test}.amat``; ``amat`` takes it from there. Its files tell no labels, and their order
+    is not known to be MNIST's, so that ``digit`` is unknown in all of its images: it serves models of images alone, and
+    scores of log p(x).
+    """
 
     binarise: Literal[True] = True
     """Cannot be changed: the grey levels are what the recipe mnist keeps."""
 
+    amat: Annotated[Path | None, Field(exclude=True)] = None
+    """Folder with Larochelle and Murray's three files, to take their draw instead of one from MNIST's grey levels."""
+
     name: ClassVar[str] = "binary-mnist"
     vocabulary: ClassVar[Vocabulary] = {"digit": [str(digit) for digit in range(10)]}
+
+    @field_validator("amat")
+    @classmethod
+    def _is_all_that_is_given(cls, folder: Path | None, info: ValidationInfo) -> Path | None:
+        if folder is not None and (info.data.get("mnist") is not None or info.data.get("source") != "mnist"):
+            raise PydanticCustomError("amat", "leave it out with source and mnist, which name other digits")
+        if folder is not None and info.data.get("size") != DIGIT_SIZE:
+            raise PydanticCustomError("amat", "leave size out with it: its pixels are drawn already")
+        return folder
+
+    def prepare(self) -> Work[Path] | None:
+        return super().prepare() if self.amat is None else None
+
+    def read_sources(self) -> Digits:
+        return super().read_sources() if self.amat is None else read_amat(self.amat)
+
+    def source_factors(self) -> dict[str, Factor]:
+        factors = super().source_factors()
+        if self.amat is not None:
+            dtype, unit, meaning = factors["source_part"]
+            factors["source_part"] = (dtype, unit, f"{meaning}, 2: one of the validation digits")
+            number = "number of the digit in the publisher's files, training, validation, test"
+            factors["source"] = ("uint32", "", number)
+        return factors
 
     def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
         return stack(digits, self.size), labels[:, None], {}

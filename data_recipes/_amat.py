@@ -1,0 +1,67 @@
+"""Reader for the fixed binarisation of MNIST by Larochelle and Murray: three text files of zeros and ones.
+
+References:
+    The Neural Autoregressive Distribution Estimator (Larochelle, Murray, AISTATS 2011),
+    https://proceedings.mlr.press/v15/larochelle11a.html
+"""
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._sources import DIGIT_SIZE, Digits
+from mmgen.errors import DataError
+from mmgen.notation import UNKNOWN
+
+__all__ = ["read_amat"]
+
+_PARTS = {"train": 0, "valid": 2, "test": 1}
+"""Files in the order of their rows, and the codes of :attr:`Digits.part`."""
+
+_PIXELS = DIGIT_SIZE**2
+
+
+def _read_rows(path: Path) -> NDArray[np.uint8]:
+    """Images [n, 28, 28] of 0 and 255 in a file of one image a line, 784 numbers 0 or 1 with blanks between them."""
+    try:
+        data = np.frombuffer(path.read_bytes(), np.uint8)
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror}; check the path and its permissions") from None
+    number = (data == ord("0")) | (data == ord("1"))
+    blank = np.isin(data, np.frombuffer(b" \t\r\n", np.uint8))
+    expected = f"lines of {_PIXELS} numbers 0 or 1 with a blank between them"
+    strange = np.flatnonzero(~(number | blank))
+    if len(strange):
+        line = int((data[: strange[0]] == ord("\n")).sum()) + 1
+        raise DataError(f"{path} has '{chr(data[strange[0]])}' in line {line}, expected {expected}")
+    if (number[1:] & number[:-1]).any():
+        raise DataError(f"{path} has a number of several digits, expected {expected}")
+    starts = np.append(0, np.flatnonzero(data == ord("\n")) + 1)
+    starts = starts[starts < len(data)]
+    counts = np.add.reduceat(number, starts, dtype=np.int64) if len(starts) else np.zeros(1, np.int64)
+    wrong = (counts != _PIXELS) & ((counts != 0) | (not counts.any()))  # empty lines are nothing wrong, unless all are
+    if wrong.any():
+        line = int(wrong.argmax())
+        raise DataError(f"{path} has {counts[line]} numbers in line {line + 1}, expected {expected}")
+    return ((data[number] - ord("0")) * np.uint8(255)).reshape(-1, DIGIT_SIZE, DIGIT_SIZE)
+
+
+def read_amat(folder: Path) -> Digits:
+    """The digits of ``binarized_mnist_{train,valid,test}.amat`` in a folder, black or white; no file tells labels.
+
+    Raises:
+        DataError: A file is missing, or no such file.
+    """
+    if not folder.is_dir():
+        raise DataError(f"there is no folder {folder}: expected one with binarized_mnist_train.amat, ..valid, ..test")
+    images, parts = [], []
+    for name, code in _PARTS.items():
+        path = folder / f"binarized_mnist_{name}.amat"
+        if not path.is_file():
+            raise DataError(f"there is no {path.name} in {folder}: expected it beside the other two parts")
+        some = _read_rows(path)
+        images.append(some)
+        parts.append(np.full(len(some), code, np.uint8))
+    part = np.concatenate(parts)
+    return Digits(np.concatenate(images), np.full(len(part), UNKNOWN, np.uint8), part)
