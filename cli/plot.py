@@ -40,10 +40,29 @@ def plot_command(
         int | None,
         typer.Option("--number", "-n", min=1, show_default=False, help="How many examples or descriptions to show."),
     ] = None,
+    sources: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--from",
+            metavar="NAME",
+            show_default=False,
+            help="Of transformations: the kind of picture to start from, such as edges, or several together, "
+            "edges+mask; repeatable.",
+        ),
+    ] = None,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            metavar="NAME",
+            show_default=False,
+            help="Of transformations: the kind of picture to draw, such as image; repeatable.",
+        ),
+    ] = None,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
-    """Draw one figure of a paper from your own files: contours, reconstructions, text-to-image, word-uncertainty ...
+    """Draw one figure of a paper from your own files: contours, reconstructions, transformations, word-uncertainty ...
 
     Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg.
     """
@@ -51,7 +70,16 @@ def plot_command(
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path(f"{name}.png")
-    picture, notices = draw_plot(name, paths, given=given or (), number=number, device=device, seed=seed)
+    picture, notices = draw_plot(
+        name,
+        paths,
+        given=given or (),
+        number=number,
+        sources=sources or (),
+        targets=targets or (),
+        device=device,
+        seed=seed,
+    )
     for notice in notices:
         say(notice)
     say(picture.caption)

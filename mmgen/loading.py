@@ -253,15 +253,25 @@ class Loaded:
 
     @torch.inference_mode()
     def encode(
-        self, images: Tensor | np.ndarray, attributes: np.ndarray | None = None, text: np.ndarray | None = None
+        self,
+        images: Tensor | np.ndarray | Mapping[str, Tensor | np.ndarray],
+        attributes: np.ndarray | None = None,
+        text: np.ndarray | None = None,
     ) -> DiagonalGaussian:
         """Posteriors q(z | image) [B, D], or q(z | image, description) if the model encodes both.
 
         Args:
-            images: [B, C, H, W] in [0, 1].
+            images: [B, C, H, W] in [0, 1] of the main image modality; or several such by the names of theirs, all of
+                the same examples, for q(z | exactly these).
             attributes: uint8 codes [B, A], 255 unknown; all unknown by default.
             text: Word codes [B, T], V for "no word".
         """
+        if isinstance(images, Mapping):
+            from mmgen.translation import infer
+
+            if attributes is not None or text is not None:
+                raise UsageError("got images by modality and codes of a description, expected one of them")
+            return infer(self, images)
         assert self.image is not None
         pixels = {self.image.name: torch.as_tensor(images, dtype=torch.float32)}
         codes = {}
@@ -277,6 +287,47 @@ class Loaded:
             given = self.encoder_given
         with autocast(self.device):
             return self.model.posterior(to_batch(pixels, codes, words).to(self.device), given)
+
+    def translate(
+        self,
+        images: Tensor | np.ndarray | Mapping[str, Tensor | np.ndarray],
+        source: str | None = None,
+        target: str | None = None,
+        *,
+        given: str | Mapping[str, str] = "",
+        draws: int = 0,
+        seed: int = 0,
+    ) -> Tensor:
+        """Pictures of one modality drawn from those of another: colours for a sketch, a mask for a photograph.
+
+        Args:
+            images: [B, C, H, W] in [0, 1]; or several modalities by name, all of the same examples.
+            source: Modality of ``images``; the main one by default.
+            target: Modality to draw; the main one by default.
+            given: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
+            draws: How many z to draw from q(z | images) for each; 0 takes its mean.
+            seed: Of the draws.
+
+        Returns:
+            E[target | z] in [0, 1], [B, C, H, W], or [draws, B, C, H, W].
+
+        Raises:
+            UsageError: The model infers nothing from the source or does not draw the target.
+
+        Example:
+            >>> import mmgen
+            >>> model = mmgen.load("faces.safetensors")  # doctest: +SKIP
+            >>> model.translate(sketches, source="edges", target="image").shape  # doctest: +SKIP
+            torch.Size([8, 3, 64, 64])
+            >>> model.translate({"edges": sketches, "mask": masks}, draws=4).shape  # doctest: +SKIP
+            torch.Size([4, 8, 3, 64, 64])
+        """
+        from mmgen.translation import translate
+
+        if self.image is None:
+            raise UsageError(f"{self.path} is a model without images; there is nothing to translate")
+        named = images if isinstance(images, Mapping) else {source or self.image.name: images}
+        return translate(self, named, target or self.image.name, draws, seed, given)
 
     @torch.inference_mode()
     def posterior(self, given: str | Mapping[str, str]) -> DiagonalGaussian:

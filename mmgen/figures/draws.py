@@ -1,7 +1,7 @@
 """Images and texts drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,17 +16,20 @@ from mmgen.queries import Vocabulary
 if TYPE_CHECKING:
     import torch
 
+    from mmgen.batch import Batch
     from mmgen.classifier import Classifier
     from mmgen.loading import Loaded
 
 __all__ = [
     "Draws",
     "check_judge",
+    "decode",
     "differences",
     "draw",
     "find_judge",
     "judge_images",
     "judged_wrong",
+    "wanted_images",
 ]
 
 _CHUNK = 256
@@ -49,6 +52,8 @@ class Draws:
         asked_words: Captions asked for, word codes [Q, T]; None where there were none.
         words: Texts drawn from the same z, word codes int64 [Q, n, T]; None from a model that generates none.
         told: Positions of attributes that the judge was told, and so cannot be right or wrong about.
+        image: Modality of ``means`` and ``sampled``; "" for the only one.
+        further: Other image modalities drawn from the same z, each as ``means`` and ``sampled``, by name.
     """
 
     posterior: str
@@ -61,6 +66,13 @@ class Draws:
     asked_words: np.ndarray | None = None
     words: np.ndarray | None = None
     told: tuple[int, ...] = ()
+    image: str = ""
+    further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+
+    def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
+        """All image modalities by name, [Q, n, C, H, W] each: means, or draws from p(image|z)."""
+        every = {self.image: (self.means, self.sampled), **self.further}
+        return {name: both[int(sampled)] for name, both in every.items()}
 
     @property
     def descriptions(self) -> Descriptions:
@@ -104,21 +116,16 @@ def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
     return f"judge: {', '.join(seen)}" if seen else ""
 
 
-def _decode(
-    loaded: "Loaded", z: "torch.Tensor", asked: Descriptions, row: int, pixels: "torch.Generator"
+def decode(
+    loaded: "Loaded", name: str, z: "torch.Tensor", condition: "Batch | None", pixels: "torch.Generator"
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sampled images of z [n, D], all for one description."""
-    if loaded.image is None:
-        raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
-    model, name = loaded.model, loaded.image.name
+    """Mean and sampled images of one modality for z [n, D], all for one description, which conditional models need."""
+    model = loaded.model
     means, sampled = [], []
-    for start in range(0, len(z), _CHUNK):
-        part = z[start : start + _CHUNK]
-        condition = None
-        if model.conditional_on:
-            condition = asked.batch(loaded, row, len(part))
-        means.append(model.mean(name, part, condition).float().cpu().numpy())
-        sampled.append(model.sample(name, part, pixels, condition).float().cpu().numpy())
+    for part in z.split(_CHUNK):
+        every = condition.repeat(len(part)) if condition is not None and model.conditional_on else None
+        means.append(model.mean(name, part, every).float().cpu().numpy())
+        sampled.append(model.sample(name, part, pixels, every).float().cpu().numpy())
     return np.concatenate(means), np.concatenate(sampled)
 
 
@@ -144,6 +151,7 @@ def draw(
     posterior: str,
     seed: int = 0,
     judge: "Classifier | None" = None,
+    targets: Sequence[str] = (),
 ) -> Draws:
     """Draw images for descriptions, and texts where the model generates them.
 
@@ -156,9 +164,10 @@ def draw(
         posterior: One of ``loaded.posteriors``.
         seed: Seed.
         judge: Looks at the images, as it does in metrics: sampled where the data are binary, else means.
+        targets: Image modalities to draw from each z; by default the main one, which alone is judged.
 
     Raises:
-        UsageError: The model has no such posterior, or the judge has other attributes.
+        UsageError: The model has no such posterior or modality, or the judge has other attributes.
     """
     import torch
 
@@ -168,34 +177,60 @@ def draw(
         asked = complete(loaded, asked)
     if count < 1 or not len(asked):
         raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
+    names = wanted_images(loaded, targets)
     if judge is not None:
         check_judge(loaded, judge)
+    if loaded.image is None or names[0] != loaded.image.name:  # the judge has learned the main picture
+        judge = None
     sampler = loaded.latent_sampler(posterior)
     text = loaded.text
     speaks = text is not None and text.name in loaded.model.decoders
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
-    judged, words = [], []
+    pictures: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in names}
+    latent, judged, words = [], [], []
     device = str(loaded.device)
     with torch.no_grad():
         for row, codes in enumerate(asked.codes):
             key = tuple(int(code) for code in (codes if asked.tokens is None else asked.tokens[row]))
             latents = torch_generator(seed, "latents", *key, device=device)
-            pixels = torch_generator(seed, "pixels", *key, device=device)
-            z = sampler(asked.batch(loaded, row), count, latents)[:, 0]
-            means, sampled = _decode(loaded, z, asked, row, pixels)
-            parts.append((means, sampled, z.float().cpu().numpy()))
+            condition = asked.batch(loaded, row)
+            z = sampler(condition, count, latents)[:, 0]
+            latent.append(z.float().cpu().numpy())
+            for name in names:
+                # The main picture is the same whatever else is drawn from its z.
+                of_it = () if loaded.image is not None and name == loaded.image.name else (name,)
+                pixels = torch_generator(seed, "pixels", *of_it, *key, device=device)
+                pictures[name].append(decode(loaded, name, z, condition, pixels))
             if speaks and text is not None:
                 speech = torch_generator(seed, "words", *key, device=device)
                 words.append(loaded.model.sample(text.name, z, speech).cpu().numpy())
             if judge is not None:
+                means, sampled = pictures[names[0]][-1]
                 seen = sampled if loaded.image is not None and loaded.image.layout == "bits" else means
                 judged.append(judge_images(judge, seen, np.repeat(codes[None], count, axis=0)))
-    means, sampled, latent = (np.stack(arrays) for arrays in zip(*parts, strict=True))
+    drawn = {
+        name: (np.stack([m for m, _ in found]), np.stack([s for _, s in found])) for name, found in pictures.items()
+    }
     told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
     return Draws(
-        posterior, seed, asked.codes, means, sampled, latent, np.stack(judged) if judged else None,
-        asked.tokens, np.stack(words) if words else None, told,
+        posterior, seed, asked.codes, *drawn.pop(names[0]), np.stack(latent), np.stack(judged) if judged else None,
+        asked.tokens, np.stack(words) if words else None, told, names[0], drawn,
     )  # fmt: skip
+
+
+def wanted_images(loaded: "Loaded", targets: Sequence[str] = ()) -> list[str]:
+    """The image modalities to draw: those named, by default the main one.
+
+    Raises:
+        UsageError: The model draws no images, or not these.
+    """
+    if loaded.image is None:
+        raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
+    if targets:
+        from mmgen.translation import check_target
+
+        for name in targets:
+            check_target(loaded, name)
+    return list(dict.fromkeys(targets)) or [loaded.image.name]
 
 
 def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> np.ndarray:

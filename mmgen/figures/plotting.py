@@ -18,6 +18,8 @@ def draw_plot(
     *,
     given: Sequence[str] = (),
     number: int | None = None,
+    sources: Sequence[str] = (),
+    targets: Sequence[str] = (),
     device: str = "cpu",
     seed: int = 0,
 ) -> tuple[Picture, list[str]]:
@@ -28,6 +30,8 @@ def draw_plot(
         paths: Models, aggregates, judges; their parents and the judge are found by lineage.
         given: Descriptions in words; by default the figure chooses.
         number: How many examples or descriptions it shows; by default as many as fit well.
+        sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
+        targets: Image modalities to draw; by default the figure chooses.
         device: Where models run.
         seed: Seed of every choice and draw.
 
@@ -44,4 +48,4 @@ def draw_plot(
         raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
     sessions = [open_session(group, seed, device) for group in material.groups]
     notices = material.notices + [notice for session in sessions for notice in session.notices]
-    return member(sessions, Wanted(tuple(given), number)), notices
+    return member(sessions, Wanted(tuple(given), number, tuple(sources), tuple(targets))), notices

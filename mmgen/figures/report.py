@@ -61,6 +61,16 @@ def _texts(session: Session) -> list[Picture]:
     return found
 
 
+def _transformations(session: Session) -> list[Picture]:
+    """What a model of several kinds of pictures makes of each from the others; [] for other models."""
+    from mmgen.figures.translations import wanted
+    from mmgen.translation import drawn_images
+
+    if session.group.dataset is None or len(drawn_images(session.model)) < 2 or not wanted(session.model, (), ()):
+        return []
+    return [plots.get("transformations")([session], Wanted())]
+
+
 def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
     """How sure models are of their words: those of the same images and words as the first, with data at hand."""
     speaking = [session for session in sessions if session.group.dataset is not None and _speaks(session)]
@@ -78,6 +88,7 @@ _STAGES: dict[str, Callable[[Session], list[Picture]]] = {
     "without_words": without_words,
     "abstraction": abstraction,
     "texts": _texts,
+    "transformations": _transformations,
     "maps": maps,
 }
 

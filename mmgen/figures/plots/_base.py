@@ -22,10 +22,14 @@ class Wanted:
     Attributes:
         given: Descriptions in words; empty: the figure chooses.
         number: How many examples, images or descriptions it shows; None: as many as fit well.
+        sources: Image modalities to start from; empty: the figure chooses.
+        targets: Image modalities to draw; empty: the figure chooses.
     """
 
     given: tuple[str, ...] = ()
     number: int | None = None
+    sources: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
 
 
 Plot = Callable[[Sequence[Session], Wanted], Picture]

@@ -1,0 +1,256 @@
+"""Models and datasets of several image modalities: what is drawn from what, and where it lies on the page."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.errors import UsageError
+from mmgen.figures._material import gather
+from mmgen.figures._page import to_bytes
+from mmgen.figures._pictures import open_session
+from mmgen.figures._style import rgb
+from mmgen.figures.blocks import GIVEN, WIDEST, Block, Column, Group, block_table, strips
+from mmgen.figures.plotting import draw_plot
+from mmgen.figures.report import _STAGES, make_report
+from mmgen.figures.translations import paired, usual, wanted
+from mmgen.loading import Loaded, load
+
+SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
+GROUPS = [("image", True), ("image", False), ("edges", False), ("mask", False)]
+
+
+def write_views(path: Path) -> None:
+    """100 squares in colour, their outlines, and their masks at half the size; whether they are large, whether red."""
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 2, (100, 2)).astype(np.uint8)
+    pictures = {name: np.zeros((100, *shape), np.uint8) for name, shape in SHAPES.items()}
+    for row, (large, red) in enumerate(codes):
+        inside = np.zeros((16, 16), bool)
+        left, top = 2 * generator.integers(0, 3, 2)
+        inside[top : top + 6 + 4 * large, left : left + 6 + 4 * large] = True
+        pictures["image"][row, 0 if red else 2] = np.where(inside, 230, 30)
+        inner = inside & np.roll(inside, 1, 0) & np.roll(inside, -1, 0) & np.roll(inside, 1, 1) & np.roll(inside, -1, 1)
+        pictures["edges"][row, 0] = 255 * (inside & ~inner)
+        pictures["mask"][row, 0] = 255 * inside[::2, ::2]
+    with DatasetWriter(path, size=100, settings={"recipe": "views"}, seed=0, command="mmgen make-data views") as writer:
+        for name, shape in SHAPES.items():
+            writer.add_image(name, shape=shape, layout="bytes")
+        writer.add_attributes("attributes", {"Large": ["no", "yes"], "Red": ["no", "yes"]})
+        writer.write(0, images=pictures, attributes={"attributes": codes})
+        writer.add_splits("iid", train=np.arange(60), val=np.arange(60, 70), test=np.arange(70, 100))
+
+
+@pytest.fixture(scope="module")
+def views(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> Path:
+    """A folder with data.h5 and models: all (mvae of everything), single (its images alone), one (main image only)."""
+    folder = tmp_path_factory.mktemp("views")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    write_views(folder / "data.h5")
+    everything = [*SHAPES, "attributes"]
+    for name, modalities in (("all", everything), ("single", list(SHAPES)), ("one", ["image", "attributes"])):
+        objective = {"name": "mvae", "modalities": modalities, "weights": {}, "subsets": int(len(modalities) > 2)}
+        networks = {"attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8}}
+        stubs.train_tiny(folder / "data.h5", folder / f"{name}.safetensors", objective, 3, **networks)
+    torch.set_num_threads(threads)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(views: Path) -> Loaded:
+    return load(views / "all.safetensors")
+
+
+def _shown(grid: object, box: tuple[int, int, int, int]) -> np.ndarray:
+    """The pixels that lie in a box."""
+    left, top, right, bottom = box
+    return np.asarray(grid.image)[top:bottom, left:right]
+
+
+def _enlarged(image: np.ndarray) -> np.ndarray:
+    """An image as a page shows it: whole factors, about 112 pixels wide."""
+    factor = round(112 / image.shape[-1])
+    return to_bytes(image).repeat(factor, 0).repeat(factor, 1)
+
+
+def _expected(model: Loaded, source: str, target: str, pictures: dict[str, np.ndarray]) -> np.ndarray:
+    """E[target | z] at the mean of q(z | source), from the model's networks themselves."""
+    from mmgen.batch import Batch
+
+    given = torch.from_numpy(pictures[source])
+    batch = Batch({source: given}, {source: torch.ones(len(given), dtype=torch.bool)})
+    with torch.no_grad():
+        return model.model.mean(target, model.model.posterior(batch, (source,)).mean).numpy()
+
+
+# Blocks on a page.
+
+
+def test_blocks_lie_where_their_boxes_say() -> None:
+    images = np.random.default_rng(0).integers(0, 256, (2, 1, 8, 8)).astype(np.uint8)
+    small = np.random.default_rng(1).integers(0, 256, (2, 3, 4, 4)).astype(np.uint8)
+    block = Block("a", [Group("x", [Column(images, "given", given=True)]), Group("y", [Column(small), Column(images)])])
+    grid = block_table([block, block], title="title")
+    assert len(grid.boxes) == 2 * 3 * 2
+    for start in (0, 6):
+        for number, picture in enumerate([*images, *small, *images]):
+            assert np.array_equal(_shown(grid, grid.boxes[start + number]), _enlarged(picture))
+    tops, lefts = [box[1] for box in grid.boxes], [box[0] for box in grid.boxes]
+    assert tops[0::2] == [tops[0]] * 6 and tops[1::2] == [tops[1]] * 6  # rows are level
+    assert lefts[0] < lefts[2] < lefts[4] < lefts[6]
+    between = lefts[2] - grid.boxes[0][2], lefts[4] - grid.boxes[2][2], lefts[6] - grid.boxes[4][2]
+    assert between[1] < between[0] < between[2]  # columns of a group are nearest, blocks farthest
+    pixels = np.asarray(grid.image)
+    left, top, right, _ = grid.boxes[0]
+    assert tuple(pixels[top + 5, left - 4]) == tuple(pixels[top + 5, right + 3]) == rgb(GIVEN)
+    left, top, *_ = grid.boxes[2]
+    assert tuple(pixels[top + 5, left - 4]) == (255, 255, 255)
+
+
+def test_blocks_that_do_not_fit_go_below() -> None:
+    images = np.zeros((3, 1, 28, 28), np.uint8)
+    block = Block("b", [Group("x", [Column(images)] * 9)])
+    grid = block_table([block, block, block])
+    assert grid.image.width <= WIDEST + 60
+    firsts = [grid.boxes[27 * number] for number in range(3)]
+    assert firsts[0][0] == firsts[1][0] == firsts[2][0] or firsts[0][1] == firsts[1][1]
+    assert firsts[2][1] > grid.boxes[2][3]
+
+
+def test_strips_fill_a_page_and_keep_the_order() -> None:
+    images = {name: np.arange(32, dtype=np.uint8)[:, None, None, None].repeat(28, 2).repeat(28, 3) for name in "ab"}
+    blocks = strips({name: Column(each) for name, each in images.items()}, [str(n) for n in range(32)], title="t")
+    assert len(blocks) > 1 and blocks[0].title == "t" and blocks[1].title == ""
+    assert [label for block in blocks for label in block.labels] == [str(n) for n in range(32)]
+    assert [int(v) for block in blocks for v in block.columns[1].images[:, 0, 0, 0]] == list(range(32))
+    grid = block_table(blocks)
+    assert len({block.groups[0].head for block in blocks}) == 1 and grid.image.width < WIDEST + 60
+    assert len({box[1] for box in grid.boxes}) == len(blocks[0].labels)  # the blocks stand side by side
+
+
+def test_columns_of_different_length_are_refused() -> None:
+    images = np.zeros((3, 1, 8, 8), np.uint8)
+    with pytest.raises(UsageError, match=r"columns and labels of \[3, 2\] rows, expected 3"):
+        block_table([Block("b", [Group("x", [Column(images), Column(images[:2])])])])
+    with pytest.raises(UsageError, match="no images to show"):
+        block_table([Block("b", [])])
+
+
+# The translations themselves.
+
+
+def test_translations_are_decoded_at_the_mean_of_the_sources_posterior(views: Path, model: Loaded) -> None:
+    pictures = paired(model, views / "data.h5", 5, seed=0).pictures
+    for source in SHAPES:
+        for target in SHAPES:
+            found = model.translate(pictures[source], source=source, target=target)
+            assert found.shape == (5, *SHAPES[target])
+            np.testing.assert_allclose(found, _expected(model, source, target, pictures), atol=1e-5)
+    assert torch.equal(model.translate(pictures["image"]), model.translate(pictures["image"], "image", "image"))
+
+
+def test_several_sources_multiply(views: Path, model: Loaded) -> None:
+    """A product of experts: precisions add, with that of p(z) (WG Section 2.2)."""
+    pictures = paired(model, views / "data.h5", 4, seed=0).pictures
+    one, other = (model.encode({name: pictures[name]}) for name in ("edges", "mask"))
+    both = model.encode({name: pictures[name] for name in ("edges", "mask")})
+    torch.testing.assert_close(both.precision, one.precision + other.precision - 1)
+    torch.testing.assert_close(
+        both.mean * both.precision, one.mean * one.precision + other.mean * other.precision, atol=1e-4, rtol=1e-4
+    )
+    found = model.translate({name: pictures[name] for name in ("edges", "mask")}, target="image")
+    with torch.no_grad():
+        torch.testing.assert_close(found, model.model.mean("image", both.mean), atol=1e-5, rtol=1e-4)
+
+
+def test_a_description_is_one_more_expert(views: Path, model: Loaded) -> None:
+    pictures = paired(model, views / "data.h5", 3, seed=0).pictures
+    from mmgen.translation import infer
+
+    alone = infer(model, {"edges": pictures["edges"]})
+    words = model.posterior("Red=yes")
+    both = infer(model, {"edges": pictures["edges"]}, "Red=yes")
+    torch.testing.assert_close(both.precision, alone.precision + words.precision - 1)
+    found = model.translate(pictures["edges"], "edges", given="Red=yes")
+    assert not torch.allclose(found, model.translate(pictures["edges"], "edges"))
+
+
+def test_draws_come_from_the_posterior_and_their_seed(views: Path, model: Loaded) -> None:
+    pictures = paired(model, views / "data.h5", 3, seed=0).pictures
+    drawn = model.translate(pictures["mask"], "mask", draws=6, seed=1)
+    assert drawn.shape == (6, 3, 3, 16, 16)
+    assert torch.equal(drawn, model.translate(pictures["mask"], "mask", draws=6, seed=1))
+    assert not torch.equal(drawn, model.translate(pictures["mask"], "mask", draws=6, seed=2))
+    assert float(drawn.std(0).mean()) > 0
+
+
+def test_translations_that_cannot_be_say_why(views: Path, model: Loaded) -> None:
+    pictures = paired(model, views / "data.h5", 2, seed=0).pictures
+    with pytest.raises(UsageError, match="unknown image modality 'egdes': did you mean 'edges'"):
+        model.translate(pictures["edges"], source="egdes")
+    with pytest.raises(UsageError, match="unknown image modality 'msk': did you mean 'mask'"):
+        model.translate(pictures["edges"], "edges", "msk")
+    with pytest.raises(UsageError, match=r"got mask of 1x16x16 .* expected 1x8x8"):
+        model.translate(pictures["edges"], "mask")
+    with pytest.raises(UsageError, match="different numbers of examples"):
+        model.translate({"edges": pictures["edges"], "mask": pictures["mask"][:1]})
+    lone = load(views / "one.safetensors")
+    with pytest.raises(UsageError, match=r"does not draw edges, which its objective leaves out; it draws image"):
+        lone.translate(pictures["image"], target="edges")
+    with pytest.raises(UsageError, match=r"infers no z from edges; it does from image"):
+        lone.translate(pictures["edges"], source="edges")
+
+
+def test_which_translations_are_shown(model: Loaded) -> None:
+    every = tuple(SHAPES)
+    assert set(usual(model)[0][1]) == set(every) and usual(model)[0][0] == ("image",)
+    assert usual(model)[1:] == [(("edges",), ("image",))]  # nothing from a mask: it says little
+    assert wanted(model, ["edges+mask"], ["image"]) == [(("edges", "mask"), ("image",))]
+    assert [start for start, _ in wanted(model, [], ["edges"])] == [("image",), ("mask",)]
+    assert set(wanted(model, ["mask"], [])[0][1]) == set(every)
+
+
+# The figure.
+
+
+def test_the_figure_shows_what_the_model_draws_beside_the_truth(views: Path, model: Loaded) -> None:
+    picture, _ = draw_plot("transformations", [views / "all.safetensors"], number=4, seed=2)
+    pictures = paired(model, views / "data.h5", 4, seed=2).pictures
+    with Dataset.open(views / "data.h5") as data:
+        assert set(paired(model, views / "data.h5", 4, seed=2).rows) <= set(data.split("iid", "test"))
+    expected = [*pictures["image"]]  # given; then each target, drawn beside the truth
+    for target in usual(model)[0][1]:
+        expected += [*_expected(model, "image", target, pictures), *pictures[target]]
+    expected += [*pictures["edges"], *_expected(model, "edges", "image", pictures), *pictures["image"]]
+    assert len(picture.drawn.boxes) == len(expected) == 4 * (1 + 3 * 2) + 4 * 3
+    for box, image in zip(picture.drawn.boxes, expected, strict=True):
+        shown, wanted_pixels = _shown(picture.drawn, box), _enlarged(image)
+        assert shown.shape == wanted_pixels.shape
+        assert np.abs(shown.astype(int) - wanted_pixels).max() <= 1  # one level of rounding
+    assert "z being the mean of q(z | given picture)" in picture.caption and "4 test examples" in picture.caption
+
+
+def test_the_figure_takes_sources_and_targets(views: Path, model: Loaded) -> None:
+    path = views / "all.safetensors"
+    picture, _ = draw_plot("transformations", [path], number=3, sources=["edges+mask"], targets=["image", "mask"])
+    pictures = paired(model, views / "data.h5", 3, seed=0).pictures
+    assert len(picture.drawn.boxes) == 3 * (2 + 2 * 2)
+    both = model.translate({name: pictures[name] for name in ("edges", "mask")}, target="mask")
+    shown = _shown(picture.drawn, picture.drawn.boxes[3 * 4 + 1])
+    assert np.abs(shown.astype(int) - _enlarged(both[1].numpy())).max() <= 1
+    with pytest.raises(UsageError, match="unknown image modality 'egdes'"):
+        draw_plot("transformations", [path], sources=["egdes"])
+    with pytest.raises(UsageError, match="draws image, expected several kinds of pictures"):
+        draw_plot("transformations", [views / "one.safetensors"])
+
+
+def test_a_report_has_the_figure_for_models_of_several_kinds_of_pictures(views: Path, tmp_path: Path) -> None:
+    page = make_report([views / "all.safetensors"], tmp_path / "r.html").run().read_text()
+    assert page.count('<section id="transformations">') == 1 and 'href="#transformations"' in page
+    assert page.count("<strong>Transformations: each kind of picture from others.</strong>") == 1
+    lone = open_session(gather([views / "one.safetensors"]).groups[0], seed=0)
+    assert _STAGES["transformations"](lone) == []
