@@ -52,13 +52,25 @@ def eval_command(
         typer.Option("--given-count", metavar="LIST", show_default=False, help="The same, as numbers of given ones."),
     ] = None,
     samples: Annotated[
-        int, typer.Option("--samples", min=1, metavar="K", help="Importance samples of a log-likelihood per point.")
+        int,
+        typer.Option(
+            "--samples", min=1, metavar="K", help="Importance samples of a log-likelihood, or draws of z, per point."
+        ),
     ] = 100,
+    proposal: Annotated[
+        str,
+        typer.Option(
+            "--proposal",
+            metavar="NAME",
+            help="What importance samples are drawn from: q(z | image), joint for that given all modalities, "
+            "description, or auto for the image's where there is one.",
+        ),
+    ] = "auto",
     text_samples: Annotated[
         int, typer.Option("--text-samples", min=2, metavar="K", help="Importance samples of log p(y) per description.")
     ] = 5000,
     number: Annotated[
-        int, typer.Option("--number", "-n", min=2, help="Data points of log-likelihoods and active units.")
+        int, typer.Option("--number", "-n", min=2, help="Data points of likelihoods, labels, active units.")
     ] = 1000,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Pictures of each query; exact coverage takes more where it must.")
@@ -120,6 +132,7 @@ def eval_command(
         "queries": queries,
         "samples": samples,
         "text_samples": text_samples,
+        "proposal": proposal,
         "number": number,
         "split": split or "",
         "part": part,
@@ -204,7 +217,7 @@ def show_scores(scores: Sequence["Score"]) -> None:
     """One table per metric, for people."""
     for name in dict.fromkeys(score.metric for score in scores):
         rows = [score for score in scores if score.metric == name]
-        if rows[0].unit == "%":
+        if "judge" in rows[0].ids:
             table(name, *_judged_table(rows))
         elif rows[0].unit == "nats":
             table(f"{name}, nats per example", *_likelihood_table(rows))
@@ -217,6 +230,8 @@ def _number(value: float | None, places: int = 2) -> str:
 
 
 def _with_error(score: "Score") -> str:
+    if score.unit == "parameters":
+        return _number(score.value, 0)
     return _number(score.value) + (f" ± {_number(score.stderr)}" if score.stderr is not None else "")
 
 
@@ -254,6 +269,7 @@ def _likelihood_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[s
     columns = [
         "quantity",
         "under",
+        "drawn from",
         "protocol",
         "nats ± standard error",
         "points",
@@ -265,6 +281,7 @@ def _likelihood_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[s
         [
             score.quantity,
             score.posterior,
+            f"q(z|{score.extra['proposal']})",
             score.protocol,
             _with_error(score),
             f"{score.n:,}",

@@ -45,7 +45,11 @@ class EvaluationSettings(Settings):
     """Descriptions asked for, at most, for each number of attributes left out: a random choice where there are more.
     Of captions it is the number of examples whose captions are asked for."""
     samples: Count = 100
-    """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100)."""
+    """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100); of label-accuracy, draws
+    of z."""
+    proposal: Literal["auto", "image", "joint", "description"] = "auto"
+    """Which posterior importance samples are drawn from: q(z | image), as WG's Table 2; that given all modalities, as
+    WG's supplement; q(z | description); or auto for q(z | image) where there is one."""
     text_samples: Count = 5000
     """Importance samples of log p(y), the denominator of log p(x|y), per distinct description (WG: 5000)."""
     number: Count = 1000

@@ -172,11 +172,13 @@ def summarise(values: Tensor) -> tuple[float, float | None]:
 def diagnostics(result: Estimate) -> dict[str, Any]:
     """What says how far an estimate can be trusted: effective sample size, variance of log weights, its own noise."""
     noise = result.relative_variance
+    variance, error = summarise(result.log_variance)
     return {
         "samples": result.samples,
         "effective_sample_size": float(result.ess.mean()),
         "smallest_effective_sample_size": float(result.ess.min()),
-        "log_weight_variance": float(result.log_variance.mean()),
+        "log_weight_variance": variance,
+        "log_weight_variance_stderr": error,
         "monte_carlo_stderr": float(noise.sum().sqrt() / len(noise)),
         # E log of a mean is below the log of the expectation by half its relative variance (second order).
         "estimated_bias": float(-0.5 * noise.mean()),

@@ -1,4 +1,9 @@
-"""Log-likelihoods of a multimodal model under a prior, and of images given text under a posterior of the text."""
+"""Log-likelihoods of a multimodal model under a prior, and of images given text under a posterior of the text.
+
+x is the main image, y its description, the text that the model generates or else its attributes. Where the model
+generates more than these two, all of its modalities together are x1..xM. What is missing in a data point is integrated
+out.
+"""
 
 from collections.abc import Generator
 from typing import TYPE_CHECKING
@@ -8,6 +13,7 @@ import torch
 from torch import Tensor
 
 from mmgen.batch import Batch
+from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Score
 from mmgen.metrics._importance import (
@@ -30,9 +36,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Quantities",
+    "described",
     "described_by",
     "image_log_likelihood",
     "image_terms",
+    "main_image",
+    "proposal_given",
     "proposal_of",
     "text_estimate",
     "under_prior",
@@ -53,15 +62,60 @@ def _decoded(loaded: "Loaded", name: str, precision: str) -> Density:
     return density
 
 
-def proposal_of(loaded: "Loaded", points: Batch, precision: str = "auto") -> tuple[DiagonalGaussian, tuple[str, ...]]:
-    """q(z | x) of the points [N, D], or the posterior that decoders were trained with where there is no q(z | x).
+def main_image(loaded: "Loaded") -> str:
+    """x: the main image, or the first other one where the model does not generate that.
+
+    Raises:
+        UsageError: It generates no image.
+    """
+    offered = [loaded.image.name] if loaded.image is not None else []
+    offered += [name for name in getattr(loaded, "images", {}) if name not in offered]
+    for name in offered:
+        if name in loaded.model.modalities:
+            return name
+    raise UsageError("log-likelihoods are of a model of images; this one generates none")
+
+
+def proposal_given(loaded: "Loaded", wanted: str = "auto") -> tuple[str, ...]:
+    """What the posterior is given that importance samples are drawn from.
+
+    Args:
+        loaded: The model.
+        wanted: "image", "joint" for all modalities, or only image and description where it has no such posterior,
+            "description", or "auto": the image, or what decoders were trained with where there is no q(z | x).
+
+    Raises:
+        UsageError: The model has no such posterior.
+    """
+    model, image, words = loaded.model, main_image(loaded), described_by(loaded)
+    if model.conditional_on:
+        # q(z | x) would belong to another p(z, x) for each description.
+        offered = {"auto": [loaded.encoder_given], "joint": [loaded.encoder_given]}
+    else:
+        described = [(words,)] if words is not None else []
+        offered = {
+            "auto": [(image,), loaded.encoder_given],
+            "image": [(image,)],
+            "joint": [tuple(model.modalities), *((image, *given) for given in described)],
+            "description": [*described],
+        }
+    for given in offered.get(wanted, []):
+        if model.answers(given):
+            return given
+    able = [name for name, sets in offered.items() if any(model.answers(given) for given in sets)]
+    raise UsageError(
+        f"--proposal got {wanted}, but this model has no such posterior to draw from; it has {', '.join(able)}"
+    )
+
+
+def proposal_of(
+    loaded: "Loaded", points: Batch, precision: str = "auto", wanted: str = "auto"
+) -> tuple[DiagonalGaussian, tuple[str, ...]]:
+    """The posterior of the points [N, D] that importance samples are drawn from, and what it is given.
 
     One set of draws serves log p(x), log p(x, y) and every bound on log p(x | y) (WG Section 5 does the same).
     """
-    assert loaded.image is not None
-    given: tuple[str, ...] = (loaded.image.name,)
-    if loaded.model.conditional_on or not loaded.model.answers(given):
-        given = loaded.encoder_given
+    given = proposal_given(loaded, wanted)
     means, log_sds = [], []
     for start in range(0, points.size, _CHUNK):
         with autocast(loaded.device, precision):
@@ -77,38 +131,58 @@ def described_by(loaded: "Loaded") -> str | None:
     return next((part.name for part in known if part.name in loaded.model.modalities), None)
 
 
+def described(points: Batch, name: str) -> Tensor:
+    """Which points have a description, bool [N]: some of its attributes are known, or there is a sentence."""
+    present = points.present[name]
+    return present.any(-1) if present.dim() > 1 else present
+
+
 def image_terms(
-    loaded: "Loaded", points: Batch, posteriors: tuple[str, ...], samples: int, seed: int, precision: str = "auto"
+    loaded: "Loaded",
+    points: Batch,
+    posteriors: tuple[str, ...],
+    samples: int,
+    seed: int,
+    precision: str = "auto",
+    wanted: str = "auto",
 ) -> Generator[float, None, dict[str, Tensor]]:
     """Every log density that likelihoods of images need, [K, N] float64 by name, from one pass through the decoders.
 
-    "image" and "words" are the decoders' log-likelihoods, "proposal" is log q, and each of ``posteriors`` (which may
-    hold "prior") its log density given the point's description.
+    "image" and "words" are the decoders' log-likelihoods, "others" that of all further modalities together, "proposal"
+    is log q, and each of ``posteriors`` (which may hold "prior") its log density given the point's description.
     """
-    model = loaded.model
-    assert loaded.image is not None
-    densities: dict[str, Density] = {"image": _decoded(loaded, loaded.image.name, precision)}
+    model, image = loaded.model, main_image(loaded)
+    densities: dict[str, Density] = {"image": _decoded(loaded, image, precision)}
     words = described_by(loaded)
     if words in points.values and words is not None and not model.conditional_on:
         densities["words"] = _decoded(loaded, words, precision)
+    others = [name for name in model.modalities if name not in (image, words) and name in points.values]
+    if others:
+        parts = [_decoded(loaded, name, precision) for name in others]
+        densities["others"] = lambda z, batch: torch.stack([part(z, batch) for part in parts]).sum(0)
     for posterior in posteriors:
         densities[posterior] = loaded.latent_log_prob(posterior)
-    proposal, _ = proposal_of(loaded, points, precision)
+    proposal, _ = proposal_of(loaded, points, precision, wanted)
     generator = torch_generator(seed, "importance", device=str(loaded.device))
-    at_once = passes(int(np.prod(loaded.image.shape)))
+    shape = points.values[image].shape[1:]
+    at_once = passes(int(np.prod(shape)))
     return (yield from log_terms(proposal, points, samples, densities, at_once, generator))
 
 
-def under_prior(terms: dict[str, Tensor], prior: str) -> Quantities:
+def under_prior(terms: dict[str, Tensor], prior: str, modalities: int = 2) -> Quantities:
     """log p(x) and, where the model says words, log p(x, y), and CK's bound on log p(y); ``prior`` names the density.
 
-    The bound on log p(y) is through q(z | x) as well, since that is how a caption is inferred in CK (Table 2).
+    The bound on log p(y) is through q(z | x) as well, since that is how a caption is inferred in CK (Table 2). Of more
+    ``modalities`` than x and y there is log p(x1..xM) too.
     """
     ratio = terms[prior] - terms["proposal"]
     quantities = {"log p(x)": estimate(terms["image"] + ratio)}
     if "words" in terms:
         quantities["log p(x,y)"] = estimate(terms["image"] + terms["words"] + ratio)
         quantities["log p(y) through q(z|x)"] = estimate(terms["words"] + ratio)
+    if "others" in terms:
+        everything = terms["image"] + terms["others"] + terms.get("words", torch.zeros_like(ratio))
+        quantities[f"log p(x1..x{modalities})"] = estimate(everything + ratio)
     return quantities
 
 
@@ -117,7 +191,8 @@ def text_estimate(
 ) -> Generator[float, None, Estimate]:
     """log p(y) of the points' descriptions under ``prior``, each distinct description estimated once.
 
-    Proposals are an even mixture of the prior and every q(z | y) that there is, the model's own or a fitted one.
+    Proposals are an even mixture of the prior and every q(z | y) that there is, the model's own or a fitted one: at
+    least as good as WG's draws from the prior alone (Section 5) where q(z | y) is, and hardly worse where it is not.
     Without any, q(z | x) of one image so described takes its place: the prior alone hardly ever says a long sentence.
     """
     name = described_by(loaded)
@@ -165,13 +240,12 @@ def image_log_likelihood(loaded: "Loaded", images: Tensor | np.ndarray, samples:
 
     ``extra["values"]`` holds the estimate of each image.
     """
-    assert loaded.image is not None
     pixels = torch.as_tensor(images, dtype=torch.float32)
     codes = {}
     if loaded.attributes is not None:
         unknown = torch.full((len(pixels), len(loaded.attributes.names)), 255, dtype=torch.uint8)
         codes[loaded.attributes.name] = unknown
-    points = to_batch({loaded.image.name: pixels}, codes).to(loaded.device)
+    points = to_batch({main_image(loaded): pixels}, codes).to(loaded.device)
     work = image_terms(loaded, points, ("prior",), samples, seed)
     while True:
         try:

@@ -14,10 +14,19 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._importance import Estimate, diagnostics, estimate, summarise
-from mmgen.metrics._likelihoods import image_terms, text_estimate, under_prior
+from mmgen.metrics._likelihoods import (
+    described,
+    described_by,
+    image_terms,
+    main_image,
+    proposal_given,
+    text_estimate,
+    under_prior,
+)
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -37,6 +46,10 @@ class LogLikelihood(Metric):
     Protocol ``importance`` is the log of the mean of K weights (a better bound, tight as K grows), ``bound`` the mean
     of log weights. Standard errors are over points; effective sample size, variance of log weights and the noise and
     bias of the estimate itself are in ``extra``. All posteriors share the draws of one pass through the decoders.
+
+    A conditional model's log p(x|y) is its own, from p(x|z,y). Points without an image are left out, and those without
+    a description of what needs one; what else is missing is integrated out. Of a model of more modalities than x and y
+    there is also log p(x1..xM), of all that it generates.
     """
 
     unit = "nats"
@@ -44,47 +57,72 @@ class LogLikelihood(Metric):
     per_posterior = False
 
     def check(self, evaluation: "Evaluation") -> None:
-        if evaluation.loaded.image is None:
-            raise UsageError("log-likelihoods are of a model of images; this one has none")
+        proposal_given(evaluation.loaded, evaluation.settings.proposal)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        loaded, settings, points = evaluation.loaded, evaluation.settings, evaluation.points
+        loaded, settings = evaluation.loaded, evaluation.settings
+        points = _with_images(evaluation)
         posteriors = evaluation.posteriors
         # Images take nearly all the time where there are any decoders worth the name.
-        terms = yield from relay(
-            image_terms(loaded, points, posteriors, settings.samples, settings.seed, settings.precision), 0.0, 0.9
+        work = image_terms(
+            loaded, points, posteriors, settings.samples, settings.seed, settings.precision, settings.proposal
         )
+        terms = yield from relay(work, 0.0, 0.9)
         scores: list[Score] = []
         for number, name in enumerate(posteriors):
             share = 0.1 / len(posteriors)
             start = 0.9 + number * share
             if evaluation.ignores_text(name) and not loaded.model.conditional_on:
-                scores += yield from relay(_marginal(evaluation, name, terms), start, share)
+                scores += yield from relay(_marginal(evaluation, points, name, terms), start, share)
             else:
                 weights = terms["image"] + terms[name] - terms["proposal"]
-                scores += _both(evaluation, name, "log p(x|y)", estimate(weights))
+                rows = _described(evaluation, points)
+                if len(rows):
+                    scores += _both(evaluation, name, "log p(x|y)", estimate(weights)[rows])
         return scores
 
 
-def _marginal(evaluation: "Evaluation", prior: str, terms: dict[str, Tensor]) -> Generator[float, None, list[Score]]:
+def _with_images(evaluation: "Evaluation") -> Batch:
+    """The data points that have an image."""
+    points = evaluation.points
+    present = points.present[main_image(evaluation.loaded)]
+    if not present.any():
+        raise UsageError(
+            f"no data point of the {evaluation.settings.part} part has an image; choose another with --part"
+        )
+    return points if present.all() else points[present.nonzero().flatten()]
+
+
+def _described(evaluation: "Evaluation", points: Batch) -> Tensor:
+    """Positions of the points that have a description; of a conditional model, of all points."""
+    words = described_by(evaluation.loaded)
+    if words is None or words not in points.values:
+        return torch.arange(points.size, device=points.device)
+    return described(points, words).nonzero().flatten()
+
+
+def _marginal(
+    evaluation: "Evaluation", points: Batch, prior: str, terms: dict[str, Tensor]
+) -> Generator[float, None, list[Score]]:
     """Everything under one density in place of p(z)."""
-    settings = evaluation.settings
-    found = under_prior(terms, prior)
+    loaded, settings = evaluation.loaded, evaluation.settings
+    found = under_prior(terms, prior, len(loaded.model.modalities))
     scores = _both(evaluation, prior, "log p(x)", found["log p(x)"])
-    if "log p(x,y)" not in found:
-        return scores
-    work = text_estimate(
-        evaluation.loaded, evaluation.points, prior, settings.text_samples, settings.seed, settings.precision
-    )
-    text = yield from work
-    image, joint = found["log p(x)"], found["log p(x,y)"]
-    scores.append(_score(evaluation, prior, "log p(y)", "importance", text.value, text))
-    bound = found["log p(y) through q(z|x)"]
-    scores.append(_score(evaluation, prior, "log p(y)", "bound", bound.bound, bound))
-    scores += _both(evaluation, prior, "log p(x,y)", joint)
-    scores.append(_score(evaluation, prior, "log p(x|y)", "importance", joint.value - text.value, joint, text))
-    scores.append(_score(evaluation, prior, "log p(y|x)", "importance", joint.value - image.value, joint, image))
+    rows = _described(evaluation, points)
+    if "log p(x,y)" in found and len(rows):
+        work = text_estimate(loaded, points[rows], prior, settings.text_samples, settings.seed, settings.precision)
+        text = yield from work
+        image, joint = found["log p(x)"][rows], found["log p(x,y)"][rows]
+        scores.append(_score(evaluation, prior, "log p(y)", "importance", text.value, text))
+        bound = found["log p(y) through q(z|x)"][rows]
+        scores.append(_score(evaluation, prior, "log p(y)", "bound", bound.bound, bound))
+        scores += _both(evaluation, prior, "log p(x,y)", joint)
+        scores.append(_score(evaluation, prior, "log p(x|y)", "importance", joint.value - text.value, joint, text))
+        scores.append(_score(evaluation, prior, "log p(y|x)", "importance", joint.value - image.value, joint, image))
+    for quantity in found:
+        if quantity.startswith("log p(x1.."):
+            scores += _both(evaluation, prior, quantity, found[quantity])
     return scores
 
 
@@ -124,6 +162,7 @@ def _score(
         ids=evaluation.ids,
         extra={
             **extra,
+            "proposal": "+".join(proposal_given(evaluation.loaded, evaluation.settings.proposal)),
             "split": evaluation.split,
             "part": evaluation.settings.part,
             "seed": evaluation.settings.seed,

@@ -5,9 +5,10 @@ closed forms for every likelihood.
 """
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -57,7 +58,11 @@ class Painter:
     """z is the picture's attributes themselves, [digit, size]."""
 
     latent_size, conditional_on = 2, ()
-    modalities = ("image", "attributes")
+    modalities: ClassVar = {"image": None, "attributes": None}
+    inference = torch.nn.Linear(3, 2)
+
+    def parameters(self) -> Iterator[torch.nn.Parameter]:
+        return self.inference.parameters()
 
     def answers(self, given: tuple[str, ...]) -> bool:
         return True
@@ -67,6 +72,8 @@ class Painter:
         return DiagonalGaussian(mean, torch.full_like(mean, -2.0))
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        if name == "attributes":
+            return torch.nn.functional.one_hot(z.round().long().clamp(0, 2), 3).float()
         return (z.round() * 60 / 255)[..., None, None, :]
 
     def sample(self, name: str, z: Tensor, generator: Any = None, condition: Batch | None = None) -> Tensor:

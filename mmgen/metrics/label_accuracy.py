@@ -1,0 +1,179 @@
+"""Label accuracy: how often the description that a model reads off a picture is the true one.
+
+References:
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
+    Section 5.1
+"""
+
+import math
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.errors import UsageError
+from mmgen.metrics._base import Metric, Score, relay
+from mmgen.metrics._likelihoods import described, described_by, main_image, proposal_of
+from mmgen.modalities.text import Text
+from mmgen.seeding import torch_generator
+from mmgen.training.precision import autocast
+
+if TYPE_CHECKING:
+    from mmgen.loading import Loaded
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["LabelAccuracy"]
+
+_LATENTS = 8192
+"""Latents per pass through the decoder."""
+
+
+class LabelAccuracy(Metric):
+    r"""Share of pictures whose likeliest description through the model is the true one (WG's p(x2|x1)).
+
+    .. math:: \hat y = \arg\max_y \frac{1}{S} \sum_{s=1}^S p(y | z_s), \quad z_s \sim q(z|x)
+
+    Protocol ``samples`` averages over S draws (``--samples``), ``mean`` takes the mean of q(z|x) alone. Attributes are
+    read one by one; sentences word by word, each word the likeliest after those before it. Scores are of the whole
+    description (all known attributes, or the exact sentence; standard error binomial) and, where it has parts, of each
+    attribute or word (of a sentence: places that agree out of those of the longer of the two).
+    """
+
+    unit = "%"
+    better = "higher"
+    per_posterior = False
+
+    def check(self, evaluation: "Evaluation") -> None:
+        loaded = evaluation.loaded
+        image = main_image(loaded)
+        if described_by(loaded) is None:
+            raise UsageError(
+                "label-accuracy is of a model that generates descriptions, and this one does not; train one with an "
+                "objective that does, such as mvae"
+            )
+        if not loaded.model.answers((image,)):
+            raise UsageError(f"label-accuracy needs q(z | {image}), and this model has no such posterior")
+
+    @torch.inference_mode()
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        loaded, settings = evaluation.loaded, evaluation.settings
+        points, scores = _complete(evaluation), []
+        for number, (protocol, draws) in enumerate((("samples", settings.samples), ("mean", 0))):
+            said = yield from relay(_read(loaded, points, draws, settings.seed, settings.precision), number / 2, 0.5)
+            scores += _scores(evaluation, points, said, protocol, draws)
+        return scores
+
+
+def _complete(evaluation: "Evaluation") -> Batch:
+    """The data points that have an image and a description."""
+    points, words = evaluation.points, described_by(evaluation.loaded)
+    assert words is not None
+    rows = points.present[main_image(evaluation.loaded)] & described(points, words)
+    if not rows.any():
+        raise UsageError(
+            f"no data point of the {evaluation.settings.part} part has both an image and {words}; "
+            "choose another with --part"
+        )
+    return points[rows.nonzero().flatten()]
+
+
+def _read(loaded: "Loaded", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
+    """The likeliest descriptions of pictures, codes [N, A] or words [N, T]; at the mean if there are no draws."""
+    q, _ = proposal_of(loaded, points, precision, "image")
+    name = described_by(loaded)
+    assert name is not None
+    modality = loaded.model.modalities[name]
+    generator = torch_generator(seed, "label accuracy", device=str(loaded.device))
+    width, said = max(1, _LATENTS // max(1, draws)), []
+    for start in range(0, points.size, width):
+        part = q[slice(start, start + width)]
+        z = part.sample(generator, (draws,)) if draws else part.mean.unsqueeze(0)
+        with autocast(loaded.device, precision):
+            if isinstance(modality, Text):
+                said.append(_likeliest_words(modality, loaded.model.decode(name, z)))
+            else:
+                said.append(loaded.model.mean(name, z).double().mean(0).argmax(-1))
+        yield min(1.0, (start + width) / points.size)
+    return torch.cat(said)
+
+
+def _likeliest_words(text: Text, contexts: Tensor) -> Tensor:
+    """Sentences [B, T] of the mixture of S contexts [S, B, F], each word the likeliest after those before it.
+
+    A context counts by how well it foretold the words so far: that makes it the mixture's own next word.
+    """
+    draws, size = contexts.shape[:2]
+    words = torch.full((size, text.length), text.padding, dtype=torch.int64, device=contexts.device)
+    so_far = contexts.new_zeros(draws, size, dtype=torch.float64)  # log p(words so far | context)
+    for place in range(text.length):
+        table = text.probabilities(contexts, words)[..., place, :].double()
+        mixture = (so_far.softmax(0).unsqueeze(-1) * table).sum(0)
+        words[:, place] = mixture.argmax(-1)
+        chosen = words[:, place].expand(draws, size).unsqueeze(-1)
+        so_far = so_far + table.gather(-1, chosen).squeeze(-1).log()
+    return words
+
+
+def _scores(evaluation: "Evaluation", points: Batch, said: Tensor, protocol: str, draws: int) -> list[Score]:
+    """Of the whole description, and of its parts where it has several."""
+    name = described_by(evaluation.loaded)
+    assert name is not None
+    modality = evaluation.loaded.model.modalities[name]
+    true, present = points.values[name], points.present[name]
+    extra: dict[str, object] = {"draws": draws}
+    if isinstance(modality, Text):
+        part = "each word"
+        counted = (true != modality.padding) | (said != modality.padding)
+    else:
+        part, counted = "each attribute", present
+        info = evaluation.info
+        right = (said == true) & counted
+        extra["by_attribute"] = {
+            known: float(100 * right[:, place].sum() / counted[:, place].sum().clamp_min(1))
+            for place, known in enumerate(info.names)
+        }
+    wrong = (said != true) & counted
+    whole = 100.0 * (~wrong.any(1)).double()
+    share = float(whole.mean()) / 100
+    scores = [
+        _score(
+            evaluation, "whole description", protocol, whole, 100 * math.sqrt(share * (1 - share) / len(whole)), extra
+        )
+    ]
+    if true.shape[1] > 1:
+        length = counted.sum(1)
+        shares = 100.0 * torch.where(length > 0, 1 - wrong.sum(1) / length.clamp_min(1), 1.0).double()
+        error = float(shares.std() / math.sqrt(len(shares))) if len(shares) > 1 else None
+        scores.append(_score(evaluation, part, protocol, shares, error, extra))
+    return scores
+
+
+def _score(
+    evaluation: "Evaluation",
+    quantity: str,
+    protocol: str,
+    values: Tensor,
+    stderr: float | None,
+    extra: dict[str, object],
+) -> Score:
+    return Score(
+        metric="label-accuracy",
+        quantity=quantity,
+        value=float(values.mean()),
+        stderr=stderr,
+        unit="%",
+        better="higher",
+        n=len(values),
+        posterior="image",
+        protocol=protocol,
+        ids=evaluation.ids,
+        extra={
+            **extra,
+            "split": evaluation.split,
+            "part": evaluation.settings.part,
+            "seed": evaluation.settings.seed,
+            "values": [round(value, 2) for value in values.tolist()],  # of each point, for paired comparisons
+        },
+    )

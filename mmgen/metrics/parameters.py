@@ -1,0 +1,44 @@
+"""Number of parameters: how large the inference networks are that posteriors come from.
+
+References:
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335, Table 1
+"""
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+from mmgen.metrics._base import Metric, Score
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["Parameters"]
+
+
+class Parameters(Metric):
+    """Numbers that training sets: of all inference networks together (WG Table 1), and of the whole model."""
+
+    unit = "parameters"
+    better = "lower"
+    per_posterior = False
+
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        model = evaluation.loaded.model
+        parts: dict[str, nn.Module] = {"inference networks": model.inference, "whole model": model}
+        yield 1.0
+        return [
+            Score(
+                metric="parameters",
+                quantity=quantity,
+                value=float(sum(parameter.numel() for parameter in part.parameters())),
+                stderr=None,
+                unit=self.unit,
+                better="lower",
+                n=1,
+                posterior="",
+                ids=evaluation.ids,
+            )
+            for quantity, part in parts.items()
+        ]

@@ -1,0 +1,279 @@
+"""Every likelihood, by every posterior that samples may come from, against a model in which all have closed forms."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from mmgen.batch import Batch
+from mmgen.errors import UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import Inference, Parts
+from mmgen.inference.product_of_experts import ProductOfExperts
+from mmgen.inference.quotient_of_experts import QuotientOfExperts
+from mmgen.metrics._base import Score
+from mmgen.metrics._evaluation import EvaluationSettings
+from mmgen.metrics._likelihoods import proposal_given
+from mmgen.metrics.log_likelihood import LogLikelihood
+from mmgen.modalities.attributes import Attributes
+from mmgen.models.multimodal_vae import MultimodalVAE
+from tests.core.linear_gaussian import (
+    NOISE,
+    WEIGHTS,
+    Normal,
+    exact_log_marginal,
+    exact_posterior,
+    linear_gaussian,
+    observations,
+)
+
+POINTS = observations(30)
+BOTH = ("image", "attributes")
+EXACT = {
+    "log p(x)": exact_log_marginal(POINTS, ("image",)),
+    "log p(y)": exact_log_marginal(POINTS, ("attributes",)),
+    "log p(x,y)": exact_log_marginal(POINTS, BOTH),
+}
+EXACT["log p(x|y)"] = EXACT["log p(x,y)"] - EXACT["log p(y)"]
+EXACT["log p(y|x)"] = EXACT["log p(x,y)"] - EXACT["log p(x)"]
+
+
+def loaded(model: Any) -> Any:
+    def given(posterior: str) -> tuple[str, ...]:
+        return () if posterior == "prior" else ("attributes",)
+
+    return SimpleNamespace(
+        model=model,
+        image=SimpleNamespace(name="image", shape=(4,)),
+        attributes=SimpleNamespace(name="attributes", names=("a",), values=(("0",),)),
+        text=None,
+        device=torch.device("cpu"),
+        posteriors=["prior", "text"],
+        given="attributes",
+        aggregate=None,
+        target=None,
+        encoder_given=BOTH,
+        latent_sampler=lambda name: lambda b, n, g: model.posterior(b, given(name)).sample(g, (n,)),
+        latent_log_prob=lambda name: lambda z, b: model.posterior(b, given(name)).log_prob(z),
+    )
+
+
+def scores(model: Any, points: Batch = POINTS, **settings: Any) -> dict[tuple[str, str, str], Score]:
+    """By posterior, quantity and protocol."""
+    evaluation = SimpleNamespace(
+        loaded=loaded(model),
+        settings=EvaluationSettings(**settings),
+        points=points,
+        posteriors=("prior", "text"),
+        ids={},
+        split="iid",
+        ignores_text=lambda name: name == "prior",
+    )
+    metric = LogLikelihood()
+    metric.check(evaluation)
+    work = metric(evaluation, "prior")
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return {(score.posterior, score.quantity, score.protocol): score for score in stop.value}
+
+
+@pytest.mark.parametrize("proposal", ["image", "joint", "description"])
+def test_any_posterior_will_do(proposal: str) -> None:
+    """Wrong posteriors, and still every quantity of every point, from whichever of them the samples come."""
+    found = scores(linear_gaussian(0.2, 0.35), samples=20_000, text_samples=5_000, proposal=proposal)
+    for quantity, exact in EXACT.items():
+        score = found["prior", quantity, "importance"]
+        assert score.extra["proposal"] == {"image": "image", "joint": "image+attributes"}.get(proposal, "attributes")
+        error = 5 * score.extra["monte_carlo_stderr"] + 5 * abs(score.extra["estimated_bias"]) + 0.003
+        assert score.value == pytest.approx(float(exact.mean()), abs=error), quantity
+        assert error < 0.2
+    worst = (torch.tensor(found["prior", "log p(x,y)", "importance"].extra["values"]) - EXACT["log p(x,y)"]).abs().max()
+    assert float(worst) < 0.5
+
+
+def test_with_the_exact_posterior_one_sample_is_enough() -> None:
+    """Given both, weights of log p(x, y) are all the same; those of log p(x) are not, and converge."""
+    found = scores(linear_gaussian(), samples=2, text_samples=2000, proposal="joint")
+    values = torch.tensor(found["prior", "log p(x,y)", "importance"].extra["values"])
+    torch.testing.assert_close(values.double(), EXACT["log p(x,y)"], rtol=0, atol=1e-4)
+    assert found["prior", "log p(x,y)", "bound"].extra["log_weight_variance"] < 1e-20
+    assert found["prior", "log p(x)", "bound"].extra["log_weight_variance"] > 0.01
+
+
+def test_variance_of_log_weights() -> None:
+    r"""q(z|x) = N(m + a, (r s)^2) with p(z|x) = N(m, s^2): with z = m + a + r s e,
+
+    log w = const + e^2 / 2 - (a / s + r e)^2 / 2 = const + (1 - r^2) e^2 / 2 - (a r / s) e, whose variance is
+    (1 - r^2)^2 / 2 + (a r / s)^2 in each dimension.
+    """
+    shift, widening = 0.15, 0.2
+    found = scores(linear_gaussian(shift, widening), samples=20_000, text_samples=2, proposal="image")
+    ratio = torch.tensor(widening).double().exp()
+    exact = (1 - ratio**2) ** 2 / 2 + (shift * ratio / exact_posterior(POINTS, ("image",)).sd[0]) ** 2
+    score = found["prior", "log p(x)", "importance"]
+    assert score.extra["log_weight_variance"] == pytest.approx(float(exact.sum()), rel=0.03)
+    assert 0 < score.extra["log_weight_variance_stderr"] < 0.01  # the same at every point but for noise
+
+
+def test_image_given_text_through_the_models_own_posterior() -> None:
+    """CK Eq. 6 with the exact q(z|y) = p(z|y) is log p(x|y) itself."""
+    found = scores(linear_gaussian(), samples=4000, text_samples=2)
+    score = found["text", "log p(x|y)", "importance"]
+    assert score.value == pytest.approx(float(EXACT["log p(x|y)"].mean()), abs=0.02)
+
+
+class Masked(Normal):
+    def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
+        return super().log_prob(parameters, value, present).masked_fill(~present, 0.0)
+
+
+class ExactExpert(nn.Module):
+    """What a network of one modality has to say so that compositions are exact: W'W / s^2 is added to the precision
+    and W'x / s^2 to precision times mean."""
+
+    def __init__(self, name: str, inference: Inference) -> None:
+        super().__init__()
+        self.name, self.quotient = name, isinstance(inference, QuotientOfExperts)
+
+    def forward(self, batch: Batch) -> DiagonalGaussian:
+        weights = WEIGHTS[self.name]
+        added = (weights.T @ weights).diagonal() / NOISE**2
+        mean = batch.values[self.name] @ weights / NOISE**2 / (added + self.quotient)
+        return DiagonalGaussian(mean, (-0.5 * added.log()).expand_as(mean))
+
+
+def composed(family: type[Inference]) -> Any:
+    """The linear-Gaussian model with experts that are right, and modalities that may be missing."""
+    model = linear_gaussian()
+    inference = family(Parts(2, {}, None, None, None, 1), frozenset())
+    for name in WEIGHTS:
+        inference.experts[name] = ExactExpert(name, inference)
+        model.modalities[name] = Masked(name)
+    model.inference = inference
+    return model
+
+
+FAMILIES = pytest.mark.parametrize("family", [ProductOfExperts, QuotientOfExperts])
+
+
+@FAMILIES
+def test_right_experts_make_every_composition_exact(family: type[Inference]) -> None:
+    model = composed(family)
+    for given in (("image",), ("attributes",), BOTH):
+        exact, found = exact_posterior(POINTS, given), model.posterior(POINTS, given)
+        torch.testing.assert_close(found.mean, exact.mean)
+        torch.testing.assert_close(found.log_sd, exact.log_sd)
+    found = scores(model, samples=2, text_samples=2000, proposal="joint")
+    assert found["prior", "log p(x,y)", "bound"].extra["log_weight_variance"] < 1e-20
+    for quantity in ("log p(x,y)", "log p(x|y)"):
+        assert found["prior", quantity, "importance"].value == pytest.approx(float(EXACT[quantity].mean()), abs=0.02)
+
+
+@FAMILIES
+@pytest.mark.parametrize("proposal", ["image", "joint"])
+def test_what_is_missing_is_left_out(family: type[Inference], proposal: str) -> None:
+    """Ten points without a description, ten without an image, and values there that nobody may look at."""
+    values = {name: value.clone() for name, value in POINTS.values.items()}
+    present = {name: mask.clone() for name, mask in POINTS.present.items()}
+    for name, rows in (("attributes", slice(0, 10)), ("image", slice(10, 20))):
+        values[name][rows] = 1e6
+        present[name][rows] = False
+    found = scores(composed(family), Batch(values, present), samples=2000, text_samples=2000, proposal=proposal)
+    with_image = [*range(10), *range(20, 30)]
+    for quantity, rows in (("log p(x)", with_image), ("log p(x,y)", range(20, 30)), ("log p(y)", range(20, 30))):
+        score = found["prior", quantity, "importance"]
+        assert score.n == len(rows)
+        assert score.value == pytest.approx(float(EXACT[quantity][list(rows)].mean()), abs=0.05)
+    score = found["text", "log p(x|y)", "importance"]
+    assert score.n == 10
+    assert score.value == pytest.approx(float(EXACT["log p(x|y)"][20:].mean()), abs=0.05)
+
+
+def test_points_without_any_image_are_an_error() -> None:
+    nothing = Batch(POINTS.values, {**POINTS.present, "image": torch.zeros(30, dtype=torch.bool)})
+    with pytest.raises(UsageError, match=r"no data point of the test part has an image; choose another with --part"):
+        scores(composed(ProductOfExperts), nothing)
+
+
+def test_more_modalities_than_image_and_description() -> None:
+    """A second image, a copy of the first one's weights: log p(x1..x3) is that of all of them."""
+    model = composed(ProductOfExperts)
+    WEIGHTS["edges"] = WEIGHTS["image"]
+    try:
+        points = observations(30)
+        model.decoders["edges"] = nn.Linear(2, 4, bias=False, dtype=torch.float64)
+        model.decoders["edges"].weight.data.copy_(WEIGHTS["edges"])
+        model.modalities["edges"] = Masked("edges")
+        model.inference.experts["edges"] = ExactExpert("edges", model.inference)
+        every = ("image", "attributes", "edges")
+        found = scores(model, points, samples=2, text_samples=500, proposal="joint")
+        exact = float(exact_log_marginal(points, every).mean())
+        score = found["prior", "log p(x1..x3)", "importance"]
+        assert score.extra["proposal"] == "image+attributes+edges"
+        assert score.value == pytest.approx(exact, abs=1e-9)
+        image = scores(model, points, samples=2, text_samples=500)["prior", "log p(x)", "importance"]
+        assert image.value == pytest.approx(float(exact_log_marginal(points, ("image",)).mean()), abs=1e-9)
+    finally:
+        del WEIGHTS["edges"]
+
+
+def test_posteriors_that_a_model_lacks() -> None:
+    class OnlyImages(Inference):
+        def answers(self, given: tuple[str, ...]) -> bool:
+            return given == ("image",)
+
+        def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+            return exact_posterior(batch, given)
+
+    model = linear_gaussian()
+    model.inference = OnlyImages()
+    assert proposal_given(loaded(model), "auto") == proposal_given(loaded(model), "image") == ("image",)
+    with pytest.raises(UsageError, match=r"--proposal got joint, .* it has auto, image"):
+        proposal_given(loaded(model), "joint")
+    del model.modalities["image"]
+    with pytest.raises(UsageError, match="generates none"):
+        proposal_given(loaded(model))
+
+
+class ShiftedPosterior(Inference):
+    """The exact q(z | x, y) of x = W z + B d(y) + noise."""
+
+    def __init__(self, shift: nn.Linear, condition: Attributes) -> None:
+        super().__init__()
+        self.shift, self.condition = shift, condition
+
+    def answers(self, given: tuple[str, ...]) -> bool:
+        return set(given) == set(BOTH)
+
+    def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        described = self.condition.describe(batch.values["attributes"], batch.present["attributes"]).double()
+        moved = Batch({"image": batch.values["image"] - self.shift(described)}, {"image": batch.present["image"]})
+        return exact_posterior(moved, ("image",))
+
+
+def test_a_conditional_model_says_log_p_of_x_given_y_itself() -> None:
+    """x = W z + B d(y) + noise: log p(x|y) = log N(x; B d(y), W W' + s^2 I)."""
+    condition = Attributes("attributes", ("a",), (("no", "yes"),))
+    decoder = nn.Linear(2 + condition.description_size, 4, bias=False, dtype=torch.float64)
+    decoder.weight.data[:, :2] = WEIGHTS["image"]
+    shift = nn.Linear(condition.description_size, 4, bias=False, dtype=torch.float64)
+    shift.weight.data.copy_(decoder.weight.data[:, 2:])
+    inference = ShiftedPosterior(shift, condition)
+    model = MultimodalVAE(2, {"image": Normal("image")}, {"image": decoder}, inference, condition)
+    codes = (torch.arange(30) % 2)[:, None]
+    known = torch.ones(30, 1, dtype=torch.bool)
+    points = Batch({"image": POINTS.values["image"], "attributes": codes}, {**POINTS.present, "attributes": known})
+    found = scores(model, points, samples=2)
+    assert {quantity for _, quantity, _ in found} == {"log p(x|y)"}
+    centre = decoder.weight.detach()[:, 2:] @ condition.describe(codes, known).double().T
+    moved = Batch({"image": POINTS.values["image"] - centre.T}, {})
+    score = found["prior", "log p(x|y)", "importance"]
+    assert score.value == pytest.approx(float(exact_log_marginal(moved, ("image",)).mean()), abs=1e-6)
+    assert score.extra["log_weight_variance"] < 1e-12
+    assert score.extra["proposal"] == "image+attributes"
+    with pytest.raises(UsageError, match=r"--proposal got image, .* it has auto, joint"):
+        scores(model, points, proposal="image")
