@@ -14,7 +14,7 @@ from cli._options import Seed, Workers, command_line
 __all__ = ["make_data_command"]
 
 
-_DIGITS = "mnist, mnist-a, mnist-2bit"
+_DIGITS = "mnist, mnist-a, mnist-2bit, binary-mnist, fashion-mnist, multimnist"
 _TWO_OBJECTS = "two-objects"
 
 
@@ -31,7 +31,9 @@ def make_data_command(
     size: Annotated[
         int | None,
         typer.Option(
-            metavar="PIXELS", show_default=False, help="Height and width: two-objects 112, mnist-a 64, others 28."
+            metavar="PIXELS",
+            show_default=False,
+            help="Height and width: two-objects 112, mnist-a 64, multimnist 50, others 28.",
         ),
     ] = None,
     number: Annotated[
@@ -71,7 +73,7 @@ def make_data_command(
             metavar="DIR",
             show_default=False,
             rich_help_panel=_DIGITS,
-            help="Folder with MNIST's four IDX files, gzipped or not; downloaded into the cache by default.",
+            help="Folder with MNIST's (or Fashion-MNIST's) four IDX files; downloaded into the cache by default.",
         ),
     ] = None,
     copies: Annotated[
@@ -80,7 +82,7 @@ def make_data_command(
             metavar="N",
             show_default=False,
             rich_help_panel=_DIGITS,
-            help="Images of each source digit: mnist-a 10, others 1.",
+            help="Images of each source digit: mnist-a 10, others 1; multimnist has --number only.",
         ),
     ] = None,
     binarise: Annotated[
@@ -89,7 +91,7 @@ def make_data_command(
             "--binarise/--grey",
             show_default=False,
             rich_help_panel=_DIGITS,
-            help="Draw each pixel black or white once (mnist-a), or keep grey levels (others).",
+            help="Draw each pixel black or white once (mnist-a, binary-mnist), or keep grey levels (others).",
         ),
     ] = None,
     objects: Annotated[
