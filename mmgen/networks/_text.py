@@ -33,6 +33,8 @@ class TextNetwork:
     """Width of the fully connected layers from the decoder's state to the next word."""
     dropout: Annotated[float, Field(ge=0, lt=1)] = 0.1
     """Share of the head's features, and of the encoder's output, that are dropped in training."""
+    bidirectional: bool = False
+    """Whether the encoder also reads sentences backwards; the two last states are added up (WG on MultiMNIST)."""
     batch_norm: bool = True
     """Whether the head's layers are followed by batch norm."""
     activation: Literal["elu", "relu", "silu"] = "relu"
@@ -40,18 +42,24 @@ class TextNetwork:
 
 
 class _Unit(nn.Module):
-    """A gated recurrent unit whose input gates are given: the word's share plus z's."""
+    """A gated recurrent unit whose input gates are given: the word's share plus z's.
 
-    def __init__(self, symbols: int, settings: TextNetwork) -> None:
+    Args:
+        symbols: How many have a vector here; None where vectors are those of another unit.
+        settings: Widths.
+    """
+
+    def __init__(self, symbols: int | None, settings: TextNetwork) -> None:
         super().__init__()
         self.hidden = settings.hidden
-        self.embedding = nn.Embedding(symbols, settings.embedding)
+        if symbols is not None:
+            self.embedding = nn.Embedding(symbols, settings.embedding)
         self.word = nn.Linear(settings.embedding, 3 * settings.hidden)
         self.state = nn.Linear(settings.hidden, 3 * settings.hidden)
 
-    def table(self) -> Tensor:
-        """Each symbol's share in the gates [symbols, 3 H]."""
-        share: Tensor = self.word(self.embedding.weight)
+    def table(self, vectors: Tensor | None = None) -> Tensor:
+        """Each symbol's share in the gates [symbols, 3 H], from its own vectors or others [symbols, E]."""
+        share: Tensor = self.word(self.embedding.weight if vectors is None else vectors)
         return share
 
     def forward(self, gates: Tensor, state: Tensor) -> Tensor:
@@ -77,17 +85,24 @@ class TextEncoder(nn.Module):
         self.words = words
         self.features = settings.hidden
         self.unit = _Unit(words + 1, settings)
+        self.reverse = _Unit(None, settings) if settings.bidirectional else None
         self.dropout = nn.Dropout(settings.dropout)
 
     def forward(self, tokens: Tensor) -> Tensor:
         with torch.autocast(tokens.device.type, enabled=False):
-            table = self.unit.table()
-            # index_select has a deterministic, cheap backward on few rows, unlike advanced indexing.
-            gates = table.index_select(0, tokens.flatten()).reshape(*tokens.shape, -1)
-            state = gates.new_zeros(len(tokens), self.features)
-            for t, is_word in enumerate((tokens < self.words).unsqueeze(-1).unbind(1)):
-                state = torch.where(is_word, self.unit(gates[:, t], state), state)
+            state = self._read(self.unit, self.unit.table(), tokens)
+            if self.reverse is not None:
+                state = state + self._read(self.reverse, self.reverse.table(self.unit.embedding.weight), tokens.flip(1))
             return self.dropout(state)
+
+    def _read(self, unit: _Unit, table: Tensor, tokens: Tensor) -> Tensor:
+        """The state after the last word; padding on either side changes nothing."""
+        # index_select has a deterministic, cheap backward on few rows, unlike advanced indexing.
+        gates = table.index_select(0, tokens.flatten()).reshape(*tokens.shape, -1)
+        state = gates.new_zeros(len(tokens), self.features)
+        for t, is_word in enumerate((tokens < self.words).unsqueeze(-1).unbind(1)):
+            state = torch.where(is_word, unit(gates[:, t], state), state)
+        return state
 
 
 class TextDecoder(nn.Module):

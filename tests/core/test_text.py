@@ -1,5 +1,6 @@
 """Sentences: every probability against enumeration of all of them, every bound against quadrature over z."""
 
+import dataclasses
 import itertools
 import math
 
@@ -156,6 +157,23 @@ def test_the_encoder_stops_at_the_last_word() -> None:
     torch.testing.assert_close(encoder(long), encoder(long[:, :2]))
     torch.testing.assert_close(encoder(long), encoder(long[:, :3]))
     assert not torch.allclose(encoder(torch.tensor([[0, 1]])), encoder(torch.tensor([[1, 0]]))), "order matters"
+
+
+def test_a_bidirectional_encoder_adds_what_it_reads_backwards() -> None:
+    torch.manual_seed(0)
+    encoder = TextEncoder(len(WORDS), dataclasses.replace(NETWORK, bidirectional=True)).eval()
+    sentence = torch.tensor([[0, 1, 2]])
+    longer = torch.tensor([[0, 1, 2, PADDING, PADDING]])
+    torch.testing.assert_close(encoder(longer), encoder(sentence))
+    assert encoder.reverse is not None
+    table = encoder.reverse.table(encoder.unit.embedding.weight)
+    state = torch.zeros(1, encoder.features)
+    for word in (2, 1, 0):
+        state = encoder.reverse(table[word], state)
+    backwards = encoder(sentence) - state
+    encoder.reverse = None
+    torch.testing.assert_close(backwards, encoder(sentence))
+    assert (encoder(torch.full((1, 3), PADDING)) == 0).all(), "a sentence of no words is no state"
 
 
 # The bound of CK Eq. 3 and the aggregate of CK Eq. 4-5, by quadrature over a two-dimensional z.

@@ -226,10 +226,13 @@ def test_all_wrong_settings_are_named_at_once(dataset_path: Path) -> None:
 
 @pytest.mark.parametrize("name", preset_names())
 def test_every_preset_validates_and_builds(name: str) -> None:
+    side = 50 if "multimnist" in name else 64
+    views = ("grayscale", "edges", "mask", "completion", "watermark")
     with_data = {
         **preset(name),
         "data": {
-            "image": {"shape": (1, 64, 64), "layout": "bits"},
+            "image": {"shape": (1, side, side), "layout": "bits"},
+            "further_images": [{"name": view, "shape": (1, side, side), "layout": "bits"} for view in views],
             "attributes": {"names": ("digit",), "values": (("0", "1"),)},
             "text": {"vocabulary": ("red", "cube"), "length": 2},
         },

@@ -1,0 +1,162 @@
+"""The presets of Wu and Goodman: each learns on data of its kind, and has as many parameters as Table 1 says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.config import preset, preset_names
+from mmgen.models.build import build_model
+from mmgen.training.batches import DatasetRows
+from mmgen.training.model_run import ExperimentSettings, complete_settings
+
+WU = [name.removeprefix("wu/") for name in preset_names() if name.startswith("wu/")]
+FACES = {"image": 3, "grayscale": 1, "edges": 1, "mask": 1, "completion": 3, "watermark": 3}
+SIZE = 8
+Named = Callable[[str], ExperimentSettings]
+
+
+def data_of(name: str) -> str:
+    """The dataset that a preset is for."""
+    names = ("binary-mnist", "fashion-mnist", "multimnist", "mnist", "celeba", "transforms")
+    return next(data for data in names if name.startswith(data))
+
+
+def write(path: Path, data: str) -> None:
+    """A few random examples with the modalities that the recipe of these data writes."""
+    generator = np.random.default_rng(0)
+    side = {"multimnist": 50, "celeba": 64, "transforms": 64}.get(data, 28)
+    channels = FACES if data == "transforms" else {"image": 3 if data == "celeba" else 1}
+    with DatasetWriter(path, size=SIZE, settings={"recipe": data}, seed=0, command=f"mmgen make-data {data}") as writer:
+        images = {}
+        for image, depth in channels.items():
+            layout = "bits" if data == "binary-mnist" else "bytes"
+            writer.add_image(image, shape=(depth, side, side), layout=layout)
+            images[image] = generator.integers(0, 256, (SIZE, depth, side, side)).astype(np.uint8)
+            if layout == "bits":
+                images[image] = np.packbits(images[image].reshape(SIZE, -1) > 127, axis=1)
+        labels: dict[str, Any] = {"attributes": {}, "texts": {}}
+        if data == "multimnist":
+            writer.add_text("text", tuple("0123456789"), 4)
+            counts = generator.integers(0, 5, (SIZE, 1))
+            words = generator.integers(0, 10, (SIZE, 4))
+            labels["texts"] = {"text": np.where(np.arange(4) < counts, words, 10).astype(np.uint16)}
+        else:
+            values = [["no", "yes"]] * 18 if data in ("celeba", "transforms") else [list("0123456789")]
+            writer.add_attributes("attributes", {f"attribute {a}": list(v) for a, v in enumerate(values)})
+            codes = [generator.integers(0, len(v), SIZE) for v in values]
+            labels["attributes"] = {"attributes": np.stack(codes, 1).astype(np.uint8)}
+        writer.write(0, images=images, **labels, factors={})
+        rows = np.arange(SIZE)
+        writer.add_splits("iid", train=rows[:4], val=rows[4:6], test=rows[6:])
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("wu")
+    found = {data: folder / f"{data}.h5" for data in {data_of(name) for name in WU}}
+    for data, path in found.items():
+        write(path, data)
+    return found
+
+
+@pytest.fixture(scope="module")
+def complete(paths: dict[str, Path]) -> Named:
+    """A preset's settings, completed as mmgen train --dry-run does."""
+
+    def settings(name: str) -> ExperimentSettings:
+        with Dataset.open(paths[data_of(name)]) as dataset:
+            return complete_settings(preset(f"wu/{name}"), dataset)
+
+    return settings
+
+
+@pytest.mark.parametrize("name", WU)
+def test_a_step_of_every_preset(name: str, paths: dict[str, Path], complete: Named) -> None:
+    """Finite terms, and gradients to every weight."""
+    settings = complete(name)
+    objective = settings.build_objective()
+    torch.manual_seed(0)
+    model = build_model(settings.model, objective, settings.data)
+    with Dataset.open(paths[data_of(name)]) as dataset:
+        rows = DatasetRows.of_split(dataset, "iid", "train", torch.device("cpu"))
+    bound = objective(model, rows.batch(torch.arange(4)), step=1)
+    assert bound.value.isfinite().all() and all(term.isfinite().all() for term in bound.terms.values())
+    (-bound.value.mean()).backward()
+    assert [key for key, p in model.named_parameters() if p.grad is None] == []
+    assert all(p.grad.isfinite().all() for p in model.parameters() if p.grad is not None)
+
+
+def inference_parameters(settings: ExperimentSettings) -> int:
+    with torch.device("meta"):
+        model = build_model(settings.model, settings.build_objective(), settings.data)
+    return sum(p.numel() for p in model.inference.parameters())
+
+
+PUBLISHED = {
+    "mnist": 1_063_680,
+    "mnist-vae": 730_240,
+    "mnist-jmvae": 2_061_184,
+    "fashion-mnist": 3_742_976,
+    "fashion-mnist-vae": 3_409_536,
+    "fashion-mnist-jmvae": 7_682_432,
+    "multimnist-vae": 1_316_936,
+    "celeba": 4_447_504,
+    "celeba-vae": 4_070_472,
+}
+
+
+@pytest.mark.parametrize(("name", "published"), PUBLISHED.items())
+def test_parameters_of_inference_networks_are_those_of_table_1(name: str, published: int, complete: Named) -> None:
+    assert inference_parameters(complete(name)) == published
+
+
+@pytest.mark.parametrize("data", ["mnist", "binary-mnist", "fashion-mnist", "multimnist", "celeba"])
+def test_bivcca_and_both_mvaes_have_the_same_inference_networks(data: str, complete: Named) -> None:
+    """WG Table 1 has equal rows for them; BinaryMNIST is counted as MNIST is."""
+    counts = {inference_parameters(complete(name)) for name in (data, f"{data}-bivcca", f"{data}-mvae-q")}
+    assert len(counts) == 1
+    assert counts == {inference_parameters(complete(data.replace("binary-", "")))}
+
+
+@pytest.mark.parametrize(
+    ("name", "published", "more"),
+    [
+        ("multimnist", 1_841_936, -200),
+        ("celeba-jmvae", 9_052_504, 1_024),
+    ],
+    ids=["no vector for the start of a sentence", "batch norm in the joint network too"],
+)
+def test_where_counts_differ_from_table_1_and_why(name: str, published: int, more: int, complete: Named) -> None:
+    assert inference_parameters(complete(name)) == published + more
+
+
+def test_mvae19_has_the_networks_of_the_published_code(complete: Named) -> None:
+    """Table 1's 10,857,048 are 18 copies of the network that reads all 18 attributes (377,032 parameters each).
+
+    The published code has 18 networks of two vectors of 512, a layer of 512 and the Gaussian. Here the vectors are a
+    linear map of two numbers (three for "unknown"), which can be any two vectors.
+    """
+    assert 4_070_472 + 18 * 377_032 == 10_857_048
+    code = 2 * 512 + (512 * 512 + 512) + (512 * 200 + 200)
+    ours = 3 * 2 + (2 * 512 + 512) + (512 * 512 + 512) + (512 * 200 + 200)
+    assert inference_parameters(complete("celeba19")) == 4_070_472 + 18 * ours
+    assert ours - code == 518
+
+
+def test_schedules_are_those_of_the_paper() -> None:
+    """500 epochs of 60,000 digits with 200 of annealing; 100 of 162,770 faces with 20."""
+    for name in WU:
+        if name.endswith("-cpu"):
+            continue
+        training, objective = preset(f"wu/{name}")["training"], preset(f"wu/{name}")["objective"]
+        faces = data_of(name) in ("celeba", "transforms")
+        examples, epochs, annealing = (162_770, 100, 20) if faces else (60_000, 500, 200)
+        per_epoch = -(-examples // training["batch"])
+        assert training["steps"] == epochs * per_epoch
+        assert objective["kl_warmup_steps"] == annealing * per_epoch
+        assert training["learning_rate"] == (1e-4 if faces else 1e-3)
