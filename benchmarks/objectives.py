@@ -84,7 +84,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--judge", type=Path, required=True)
     parser.add_argument("--minutes", type=float, default=15.0)
-    parser.add_argument("--steps", type=int, default=20_000, help="upper limit of the schedule")
+    # Far more than 15 minutes hold: the clock ends every run, and the learning rate follows it.
+    parser.add_argument("--steps", type=int, default=1_000_000, help="upper limit of the schedule")
     parser.add_argument("--fit-steps", type=int, default=6_000)
     parser.add_argument("--draws", type=int, default=24)
     parser.add_argument("--only", nargs="*", help="names of rows")

@@ -127,6 +127,8 @@ def _run(arguments: Sequence[str]) -> int:
     try:
         code = typer.main.get_command(app).main(list(arguments), prog_name="mmgen", standalone_mode=False)
         sys.stdout.flush()
+        if code == 130:  # typer turns Ctrl-C into this code, and says nothing
+            say("mmgen: interrupted")
     except MmgenError as error:
         say(f"mmgen: {error}")
         return error.exit_code
