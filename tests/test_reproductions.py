@@ -11,11 +11,12 @@ import torch
 from cli._main import command_names, load_command
 from mmgen import reproductions
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
+from mmgen.config import preset_names
 from mmgen.errors import ArtifactError, SettingsError, UsageError
 from mmgen.metrics._base import Score
 from mmgen.reproductions._comparison import Compared, compare
 from mmgen.reproductions._page import judge_sentence, markdown, tables_of
-from mmgen.reproductions._plan import Plan, Stage, fitting, only, read_plan, script, state_of, with_data
+from mmgen.reproductions._plan import Plan, Stage, find_list, fitting, only, read_plan, script, state_of, with_data
 from mmgen.training.state import state_path
 
 PLANS = [(name, scale) for name in reproductions.names() for scale in ("cpu", "paper")]
@@ -61,6 +62,63 @@ def test_numbers_are_those_of_the_paper() -> None:
     ]
 
 
+WU = [name for name in reproductions.names() if name.startswith("wu-table2/")]
+
+
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+@pytest.mark.parametrize("name", WU)
+def test_models_of_a_table_are_treated_alike(name: str, scale: str) -> None:
+    """Same data, same schedule, same questions; each by a preset that there is, and every row by its own file."""
+    plan = read_plan(name)
+    stages = plan.at(scale).stage[1:]
+    trained, scored = stages[::2], stages[1::2]
+    rows = [row.name for row in plan.table[0].row]
+    assert [stage.of for stage in trained] == [stage.of for stage in scored] == rows
+    for table in plan.table:
+        assert [(row.name, row.scores) for row in table.row] == [(row, f"{row.lower()}.jsonl") for row in rows]
+    commands: set[str] = set()
+    for stage in trained:
+        preset = stage.arguments[stage.arguments.index("--preset") + 1]
+        assert preset in preset_names()
+        commands.add(stage.command.replace(preset, "PRESET").replace(f"{stage.of.lower()}.safe", "MODEL.safe"))
+    assert len(commands) == 1
+    asked = {stage.command.replace("auto", "image").replace(f"{stage.of.lower()}.", "MODEL.") for stage in scored}
+    assert len(asked) == 1
+    assert [stage.of for stage in scored if "--proposal auto" in stage.command] == (["CVAE"] if "CVAE" in rows else [])
+
+
+def test_numbers_of_wu_and_goodman_fit_together() -> None:
+    """WG Tables 1 to 3: joint variances of a model are near its marginal ones, log p(x1) > log p(x1,x2) by no more than
+    a nat or five, and MVAE has as many parameters as BiVCCA."""
+    assert len(WU) == 5
+    for name in WU:
+        likelihoods, variances, parameters = ({row.name: row.paper for row in t.row} for t in read_plan(name).table)
+        for model in ("JMVAE", "MVAE"):
+            marginal, joint, conditional = likelihoods[model]
+            assert 0 < marginal - joint < 6 < conditional - joint + 6
+            assert variances[model][1] / variances[model][0] == pytest.approx(1.04, abs=0.06)
+        assert parameters["MVAE"] == parameters["MVAE-Q"] == parameters["BiVCCA"]
+        assert parameters["VAE"] < parameters["MVAE"] < parameters["JMVAE"]
+    rows = {row.name: row.paper for row in read_plan("wu-table2/binary-mnist").table[0].row}
+    assert (rows["MVAE"][0], rows["JMVAE"][0], rows["VAE"][0]) == (-86.026, -86.305, -86.313)
+
+
+def test_a_table_of_several_datasets(tmp_path: Path) -> None:
+    assert find_list("wu-table2", "mnist") == ("wu-table2/mnist", None)
+    assert find_list("cremer-table1", "my.h5") == ("cremer-table1", Path("my.h5"))
+    assert find_list("wu-table2/mnist", None) == ("wu-table2/mnist", None)
+    for recipe in ("fashion-mnist", "toy"):
+        write_data(tmp_path / f"{recipe}.h5", recipe=recipe)
+    own = tmp_path / "fashion-mnist.h5"
+    assert find_list("wu-table2", str(own)) == ("wu-table2/fashion-mnist", own)
+    with pytest.raises(UsageError, match=r"is of the recipe 'toy', expected one of binary-mnist"):
+        find_list("wu-table2", str(tmp_path / "toy.h5"))
+    with pytest.raises(UsageError, match=r"--data is not given, expected binary-mnist or"):
+        find_list("wu-table2", None)
+    with pytest.raises(UsageError, match=r"--data got 'mnst', expected"):
+        find_list("wu-table2", "mnst")
+
+
 def test_script_is_what_would_be_run(tmp_path: Path) -> None:
     plan = read_plan("cremer-table2")
     scale = plan.at("cpu")
@@ -97,8 +155,8 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
         read_plan(str(own))
 
 
-def write_data(path: Path, level: int = 0) -> None:
-    with DatasetWriter(path, size=3, settings={"recipe": "toy"}, seed=0, command="make") as writer:
+def write_data(path: Path, level: int = 0, recipe: str = "toy") -> None:
+    with DatasetWriter(path, size=3, settings={"recipe": recipe}, seed=0, command="make") as writer:
         writer.add_image("image", shape=(1, 2, 2), layout="bytes")
         writer.write(0, images={"image": np.full((3, 1, 2, 2), level, np.uint8)})
         writer.add_splits("iid", train=np.array([0]), val=np.array([1]), test=np.array([2]))
@@ -284,7 +342,7 @@ def test_part_of_a_table(two_models: Plan) -> None:
 
 def test_what_rows_are_compared_with_has_to_be_there(two_models: Plan, tmp_path: Path) -> None:
     (tmp_path / "two.toml").write_text(LIST.replace('against = "B"', 'against = "C"'))
-    with pytest.raises(SettingsError, match="(?i)against got 'c'"):
+    with pytest.raises(SettingsError, match=r"(?i)against got 'c'"):
         read_plan(str(tmp_path / "two.toml"))
 
 

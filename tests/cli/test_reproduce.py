@@ -67,3 +67,44 @@ def test_both_tables_at_a_size_that_shows_nothing(tmp_path: Path) -> None:
     again = run("reproduce", "cremer-table2.toml", "-o", "out", folder=tmp_path)
     assert again.stderr.count(" is there") == 5
     assert "took" not in again.stderr
+
+
+WU_TINY = (
+    ("make-data binary-mnist", "make-data binary-mnist --source digits"),
+    ("--split official --steps 40000", "--split iid --steps 4"),
+    ("kl_warmup_steps=16000", "kl_warmup_steps=1"),
+    ("--samples 1000 --text-samples 5000 --number 1000", "--samples 3 --text-samples 8 --number 6"),
+)
+
+
+def test_part_of_a_table_of_several_datasets_as_a_script(tmp_path: Path) -> None:
+    asked = ("reproduce", "wu-table2", "--data", "mnist", "--scale", "paper", "--only", "mvae", "--only", "VAE")
+    done = run(*asked, "--dry-run", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    commands = [line for line in done.stdout.splitlines() if line.startswith("mmgen")]
+    assert [command.split(" -o ")[1] for command in commands] == [
+        "mnist.h5", "vae.safetensors", "vae.jsonl", "mvae.safetensors", "mvae.jsonl"
+    ]  # fmt: skip
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_models_as_rows_at_a_size_that_shows_nothing(tmp_path: Path) -> None:
+    text = text_of("wu-table2/binary-mnist")
+    for old, new in WU_TINY:
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "wu.toml").write_text(text)
+    first = run("reproduce", "wu.toml", "-o", "out", "--only", "VAE", "--only", "CVAE", folder=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == "out/wu-cpu.md\nout/wu-cpu.html\n"
+    second = run("reproduce", "wu.toml", "-o", "out", "--only", "MVAE", folder=tmp_path)
+    assert second.returncode == 0, second.stderr
+    assert "binary-mnist.h5 is there" in second.stderr
+    page = (tmp_path / "out" / "wu-cpu.md").read_text()
+    rows = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in page.splitlines() if line[:2] == "| "]
+    found = {row[0]: row for row in rows if len(row) == 9 and row[0] in ("VAE", "CVAE", "JMVAE", "MVAE")}
+    assert " ± " in found["MVAE"][4] and " ± " in found["MVAE"][6]
+    assert found["JMVAE"][4] == "not measured"
+    assert any(row[:3] == ["MVAE", "1,063,680", "1,063,680"] for row in rows)
+    assert any(row[:3] == ["CVAE", "735,360", "735,360"] for row in rows)
