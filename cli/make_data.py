@@ -16,6 +16,7 @@ __all__ = ["make_data_command"]
 
 _DIGITS = "mnist, mnist-a, mnist-2bit, binary-mnist, fashion-mnist, multimnist"
 _TWO_OBJECTS = "two-objects"
+_CELEBA = "celeba-18, celeba-words, celeba-transforms"
 
 
 def make_data_command(
@@ -33,7 +34,7 @@ def make_data_command(
         typer.Option(
             metavar="PIXELS",
             show_default=False,
-            help="Height and width: two-objects 112, mnist-a 64, multimnist 50, others 28.",
+            help="Height and width: two-objects 112, mnist-a and celeba 64, multimnist 50, others 28.",
         ),
     ] = None,
     number: Annotated[
@@ -41,7 +42,7 @@ def make_data_command(
         typer.Option(
             metavar="N",
             show_default=False,
-            help="Images in all: two-objects 100,000; of digits all, so many times as copies says.",
+            help="Images in all: two-objects 100,000; of digits and faces all, digits so many times as copies says.",
         ),
     ] = None,
     assignments: Annotated[
@@ -172,6 +173,51 @@ def make_data_command(
             help="Python interpreter that can import bpy, for --renderer blender.",
         ),
     ] = None,
+    celeba: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR|ZIP",
+            show_default=False,
+            rich_help_panel=_CELEBA,
+            help="Your copy of CelebA: its aligned images, as folder or zip, and its lists.",
+        ),
+    ] = None,
+    drop_unreadable: Annotated[
+        bool | None,
+        typer.Option(
+            "--drop-unreadable",
+            show_default=False,
+            rich_help_panel=_CELEBA,
+            help="Leave out images that cannot be read, instead of refusing to make the file.",
+        ),
+    ] = None,
+    detector: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            show_default=False,
+            rich_help_panel=_CELEBA,
+            help="How faces are found for celeba-transforms: dlib (default), or aligned, from CelebA's own landmarks.",
+        ),
+    ] = None,
+    drop_faceless: Annotated[
+        bool | None,
+        typer.Option(
+            "--drop-faceless",
+            show_default=False,
+            rich_help_panel=_CELEBA,
+            help="Leave out images in which no face is found; otherwise their masks are black.",
+        ),
+    ] = None,
+    landmarks: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            show_default=False,
+            rich_help_panel=_CELEBA,
+            help="dlib's predictor of 68 landmarks; by default that of pip install 'mmgen[faces]', or downloaded.",
+        ),
+    ] = None,
 ) -> None:
     """Make a dataset file from a recipe.
 
@@ -198,6 +244,11 @@ def make_data_command(
         "samples": samples,
         "renderer": renderer,
         "blender_python": blender_python,
+        "celeba": celeba,
+        "drop_unreadable": drop_unreadable,
+        "detector": detector,
+        "drop_faceless": drop_faceless,
+        "landmarks": landmarks,
     }
     if scheduler is not None and workers is not None:
         raise UsageError("--workers counts processes of this machine, --scheduler uses a cluster's; give one of them")
@@ -208,18 +259,20 @@ def make_data_command(
     if preparing is not None:
         follow(preparing)
     where = workers if scheduler is None else scheduler
-    with _tidy_when_terminated():
+    with _tidy_when_terminated(chosen.resumes):
         follow(chosen.make(path, seed=seed, workers=where, command=command_line()))
     result(path)
 
 
 @contextmanager
-def _tidy_when_terminated() -> Iterator[None]:
+def _tidy_when_terminated(resumes: bool) -> Iterator[None]:
     """Let SIGTERM end the work as an error does, so that processes and temporary files go away."""
     from mmgen.errors import Interrupted
 
+    kept = "the same command goes on from what is finished" if resumes else "nothing was written"
+
     def stop(number: int, frame: object) -> None:
-        raise Interrupted("terminated before the dataset was complete; nothing was written", number)
+        raise Interrupted(f"terminated before the dataset was complete; {kept}", number)
 
     before = signal.signal(signal.SIGTERM, stop)
     try:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,8 @@ from mmgen.config import Settings
 from mmgen.progress import Work
 
 __all__ = ["Recipe", "Rows", "Workers", "in_order"]
+
+T = TypeVar("T")
 
 Workers = int | str | None
 """Processes on this machine, all cores by default; or the address of a Dask scheduler, whose workers do the work."""
@@ -38,6 +40,9 @@ class Rows:
 
 class Recipe(Settings, ABC):
     """How one dataset is made; its fields are the dataset's settings (and become options of ``mmgen make-data``)."""
+
+    resumes: ClassVar[bool] = False
+    """Whether :meth:`make`, after it was stopped, goes on from what it had finished."""
 
     def prepare(self) -> Work[Any] | None:
         """What has to happen once before :meth:`make`, a download or a compilation; None where nothing is missing."""
@@ -63,7 +68,7 @@ class Recipe(Settings, ABC):
         """
 
 
-def in_order(render: Callable[..., Rows], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[Rows]:
+def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[T]:
     """Results of ``render(*call)`` for each call, in the order of the calls, computed by several processes."""
     if isinstance(workers, str):
         from data_recipes._cluster import on_cluster

@@ -4,21 +4,20 @@ import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mmgen.errors import MmgenError, UsageError
 
-if TYPE_CHECKING:
-    from data_recipes._base import Rows
-
 __all__ = ["on_cluster"]
+
+T = TypeVar("T")
 
 _PATIENCE = 20  # seconds for the scheduler to answer, and for a first worker to appear
 _WINDOW = 16  # calls per core whose results may wait to be taken
 
 
-def on_cluster(render: "Callable[..., Rows]", calls: Iterable[tuple[Any, ...]], address: str) -> "Iterator[Rows]":
+def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], address: str) -> Iterator[T]:
     """Results of ``render(*call)`` for each call, in the order of the calls, computed by the cluster's workers.
 
     mmgen must be installed where the workers run.
@@ -55,7 +54,7 @@ def on_cluster(render: "Callable[..., Rows]", calls: Iterable[tuple[Any, ...]], 
             ) from None
 
 
-def _call(render: "Callable[..., Rows]", arguments: tuple[Any, ...]) -> "Rows":
+def _call(render: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     """``render(*arguments)``; their tuple travels with the call.
 
     Arrays on their own would be put on one worker beforehand, and the work would fail with that worker.

@@ -81,6 +81,7 @@ def test_nothing_unlisted_is_imported(path: Path) -> None:
         "h5py", "jinja2", "joblib", "lightning_fabric", "matplotlib", "numpy", "PIL", "pooch", "pydantic",
         "pydantic_core", "rich", "safetensors", "scipy", "sklearn", "tensorboard", "torch", "typer",
         "zuko", "dask", "distributed", "numba", "llvmlite",
+        "cv2", "dlib", "skimage",  # the extra faces
         "bpy", "mathutils",  # by what runs inside Blender's Python
     }  # fmt: skip
     outside = {name.split(".")[0] for name in imports(path)} - set(FLOORS) - set(sys.stdlib_module_names)

@@ -1,0 +1,218 @@
+"""68 points of a face by dlib, and the mask that is drawn from them with OpenCV.
+
+The predictor's file is dlib's own binary format of numbers, not a pickle. It was fitted to the 300-W pictures, whose
+licence allows research only.
+
+References:
+    One Millisecond Face Alignment with an Ensemble of Regression Trees (Kazemi, Sullivan, CVPR 2014)
+    300 Faces In-The-Wild Challenge (Sagonas, Antonakos, Tzimiropoulos, Zafeiriou, Pantic, IVC 2016)
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._celeba._pictures import HEIGHT, WIDTH
+from data_recipes._download import cache_folder, download, is_complete
+from mmgen.errors import DataError, UsageError
+from mmgen.progress import Work
+
+__all__ = [
+    "Detector",
+    "Face",
+    "FaceFinder",
+    "draw_mask",
+    "face_box",
+    "fetch_predictor",
+    "five_of",
+    "load_predictor",
+    "need_faces_extra",
+    "predictor_file",
+]
+
+Detector = Literal["aligned", "dlib"]
+"""Where a face is looked for: where CelebA's five points say, or where dlib's detector finds one."""
+
+_NAME = "shape_predictor_68_face_landmarks.dat"
+_FILES = {_NAME: ("fbdc2cb80eb9aa7a758672cbfdda32ba6300efe9b6e6c7a299ff7e736b11b92f", 99_693_937)}
+_MIRRORS = (
+    "https://github.com/ageitgey/face_recognition_models/raw/master/face_recognition_models/models/",
+    "https://raw.githubusercontent.com/ageitgey/face_recognition_models/master/face_recognition_models/models/",
+)
+_MANUAL = f"install it with pip install 'mmgen[faces]', or get {_NAME} some other way and name it with --landmarks"
+_NEEDED = {"dlib": "dlib", "cv2": "OpenCV", "skimage": "scikit-image"}
+
+REGIONS: Mapping[str, slice] = {
+    "mouth": slice(48, 68),
+    "right_eyebrow": slice(17, 22),
+    "left_eyebrow": slice(22, 27),
+    "right_eye": slice(36, 42),
+    "left_eye": slice(42, 48),
+    "nose": slice(27, 35),
+    "jaw": slice(0, 17),
+}
+"""Points of each region; sides are the person's own. Point 35, the nose's last, is left out as WG did."""
+
+_JAW_WIDTH = 2  # pixels of the jaw's line
+
+# Where the mean face that the predictor starts from has its eyes, nose tip and mouth corners, in parts of its box.
+_MEAN_FIVE = np.array([[0.2945, 0.3152], [0.7055, 0.3152], [0.5, 0.5470], [0.3171, 0.7511], [0.6829, 0.7511]])
+
+FAR = 10.0
+"""Points that lie further than this many pixels from CelebA's own, in the mean, are not on the face."""
+
+
+@dataclass(frozen=True)
+class Face:
+    """What was found in a picture.
+
+    Attributes:
+        points: int [68, 2], x and y in pixels of the whole picture; None where no face was found.
+        error: Mean distance in pixels of eyes, nose tip and mouth corners from CelebA's own five points; NaN where
+            there are none to compare.
+    """
+
+    points: NDArray[np.int64] | None
+    error: float
+
+
+def need_faces_extra() -> None:
+    """Raise unless what landmarks and edges need is installed.
+
+    Raises:
+        UsageError: Says what to install.
+    """
+    lacking = [said for module, said in _NEEDED.items() if importlib.util.find_spec(module) is None]
+    if lacking:
+        raise UsageError(
+            f"celeba-transforms needs {', '.join(_NEEDED.values())}, of which {', '.join(lacking)} cannot be found: "
+            "pip install 'mmgen[faces]'"
+        )
+
+
+def predictor_file(given: Path | None) -> Path | None:
+    """The predictor's file: the given one, that of the package face_recognition_models, the cached one; or None."""
+    if given is not None:
+        return given
+    spec = importlib.util.find_spec("face_recognition_models")  # not imported: it needs a module that is gone
+    if spec is not None and spec.origin is not None:
+        path = Path(spec.origin).parent / "models" / _NAME
+        if path.is_file():
+            return path
+    folder = cache_folder("landmarks")
+    return folder / _NAME if is_complete(folder, _FILES) else None
+
+
+def fetch_predictor(given: Path | None) -> Work[Path] | None:
+    """The download that is needed first; None where the predictor is at hand."""
+    if predictor_file(given) is not None:
+        return None
+    return download(cache_folder("landmarks"), _FILES, _MIRRORS, _MANUAL)
+
+
+@lru_cache(maxsize=1)
+def load_predictor(given: Path | None) -> tuple[Any, str]:
+    """dlib's shape predictor and the SHA-256 of its file; kept by each process.
+
+    Raises:
+        DataError: It is missing, or does not predict 68 points.
+    """
+    import dlib
+
+    path = predictor_file(given)
+    if path is None:
+        raise DataError(f"the landmark predictor {_NAME} is not here: {_MANUAL}")
+    try:
+        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        predictor = dlib.shape_predictor(str(path))
+        shape = predictor(np.zeros((HEIGHT, WIDTH), np.uint8), dlib.rectangle(40, 80, 130, 170))
+    except OSError as error:
+        raise DataError(f"cannot read the landmark predictor {path}: {(error.strerror or '').lower()}") from None
+    except RuntimeError:
+        shape = None
+    if shape is None or shape.num_parts != 68:
+        found = "something else" if shape is None else f"one of {shape.num_parts} points"
+        raise DataError(f"{path} is no predictor of 68 landmarks but {found}: {_MANUAL}")
+    return predictor, sha256
+
+
+def face_box(five: NDArray[Any]) -> tuple[int, int, int, int] | None:
+    """The box (left, top, right, bottom) in which the predictor's mean face lies best on five points [5, 2].
+
+    Least squares over scale and place. None where the points are no face: eyes a few pixels apart, or mouth above.
+    """
+    centred, mean = five - five.mean(axis=0), _MEAN_FIVE - _MEAN_FIVE.mean(axis=0)
+    side = float((centred * mean).sum() / (mean * mean).sum())
+    left, top = five.mean(axis=0) - side * _MEAN_FIVE.mean(axis=0)
+    if not 20 <= side <= 2 * HEIGHT:
+        return None
+    return round(left), round(top), round(left + side), round(top + side)
+
+
+def five_of(points: NDArray[Any]) -> NDArray[np.float64]:
+    """Eyes, nose tip and mouth corners [5, 2] of 68 points, in CelebA's order."""
+    eyes = points[36:42].mean(axis=0), points[42:48].mean(axis=0)
+    return np.array([*eyes, points[30], points[48], points[54]], np.float64)
+
+
+class FaceFinder:
+    """Finds one face and its 68 points.
+
+    Args:
+        detector: Where to look.
+        predictor: The predictor's file, None for that of the package or the cache.
+        sha256: What the file must hold, so that all workers use the same.
+
+    Raises:
+        DataError: The predictor is missing or another one.
+    """
+
+    def __init__(self, detector: Detector, predictor: Path | None, sha256: str) -> None:
+        import dlib
+
+        self._predictor, found = load_predictor(predictor)
+        if found != sha256:
+            raise DataError(
+                "this worker's landmark predictor is another one than that of the machine which started the work: "
+                f"install the same mmgen[faces] on both, or give both the same {_NAME}"
+            )
+        self._rectangle = dlib.rectangle
+        self._detect = dlib.get_frontal_face_detector() if detector == "dlib" else None
+
+    def find(self, grey: NDArray[np.uint8], five: NDArray[Any] | None) -> Face:
+        """The face in a grey picture [H, W]; ``five`` are CelebA's own points [5, 2], which ``aligned`` needs."""
+        box: Any = None
+        if self._detect is not None:
+            boxes = self._detect(grey, 1)  # enlarged once, as WG did
+            box = boxes[0] if len(boxes) else None  # the first is the surest
+        elif five is not None:
+            corners = face_box(five)
+            box = None if corners is None else self._rectangle(*corners)
+        if box is None:
+            return Face(None, float("nan"))
+        points = np.array([(part.x, part.y) for part in self._predictor(grey, box).parts()], np.int64)
+        error = float("nan") if five is None else float(np.linalg.norm(five_of(points) - five, axis=1).mean())
+        return Face(None if self._detect is None and error > FAR else points, error)
+
+
+def draw_mask(points: NDArray[np.int64] | None) -> NDArray[np.uint8]:
+    """Regions of a face, 255 on 0 [218, 178]: hulls filled, the jaw as a line; all 0 without a face."""
+    import cv2
+
+    canvas = np.zeros((HEIGHT, WIDTH), np.uint8)
+    if points is None:
+        return canvas
+    for name, rows in REGIONS.items():
+        region = np.ascontiguousarray(points[rows], np.int32)
+        if name == "jaw":
+            cv2.polylines(canvas, [region], isClosed=False, color=255, thickness=_JAW_WIDTH)
+        else:
+            cv2.drawContours(canvas, [cv2.convexHull(region)], -1, 255, thickness=cv2.FILLED)
+    return canvas

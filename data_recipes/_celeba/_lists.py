@@ -1,0 +1,209 @@
+"""CelebA's lists (attributes, partition, landmarks): as published, or as the csv files that Kaggle has."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.errors import DataError
+
+__all__ = ["ALL_ATTRIBUTES", "ATTRIBUTES", "CELEBA_SIZE", "PARTS", "Lists", "Points", "read_lists"]
+
+Points = Literal["ignored", "optional", "needed"]
+"""Whether the list of landmarks is read."""
+
+CELEBA_SIZE = 202_599
+"""Images of the whole of CelebA."""
+
+PARTS = {0: ("train", 162_770), 1: ("val", 19_867), 2: ("test", 19_962)}
+"""CelebA's own parts by the code in the list: name, and size where all images are there."""
+
+_SPELLED = (
+    "5_o_Clock_Shadow Arched_Eyebrows Attractive Bags_Under_Eyes Bald Bangs Big_Lips Big_Nose Black_Hair Blond_Hair "
+    "Blurry Brown_Hair Bushy_Eyebrows Chubby Double_Chin Eyeglasses Goatee Gray_Hair Heavy_Makeup High_Cheekbones Male "
+    "Mouth_Slightly_Open Mustache Narrow_Eyes No_Beard Oval_Face Pale_Skin Pointy_Nose Receding_Hairline Rosy_Cheeks "
+    "Sideburns Smiling Straight_Hair Wavy_Hair Wearing_Earrings Wearing_Hat Wearing_Lipstick Wearing_Necklace "
+    "Wearing_Necktie Young"
+)
+ALL_ATTRIBUTES = tuple(_SPELLED.split())
+"""The 40 attributes, in the order of the list."""
+
+_DISTINCTIVE = (
+    "Bald Bangs Black_Hair Blond_Hair Brown_Hair Bushy_Eyebrows Eyeglasses Gray_Hair Heavy_Makeup Male "
+    "Mouth_Slightly_Open Mustache Pale_Skin Receding_Hairline Smiling Straight_Hair Wavy_Hair Wearing_Hat"
+)
+ATTRIBUTES = tuple(_DISTINCTIVE.split())
+"""The 18 that are visually distinctive (VE App. A.7; Perarnau et al., 2016), in alphabetical order."""
+
+_POINTS = [f"{point}_{axis}" for point in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth") for axis in "xy"]
+
+FindText = Callable[[str], tuple[str, bytes] | None]
+"""From a list's name without its ending: where it is, in words, and what it holds; None if it is not there."""
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What CelebA says about N images, in the order of the attribute list.
+
+    Attributes:
+        names: File names.
+        attributes: uint8 [N, 40], 0 or 1.
+        part: uint8 [N], codes of :data:`PARTS`.
+        points: float32 [N, 5, 2], x and y in pixels of eyes, nose and mouth corners, the picture's left ones first;
+            None where there is no list of landmarks.
+        sha256: Of all that.
+    """
+
+    names: tuple[str, ...]
+    attributes: NDArray[np.uint8]
+    part: NDArray[np.uint8]
+    points: NDArray[np.float32] | None
+    sha256: str
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def some(self, rows: NDArray[np.int64]) -> "Lists":
+        """The images ``rows`` [n]; ``sha256`` is still that of all."""
+        points = None if self.points is None else self.points[rows]
+        names = tuple(self.names[row] for row in rows)
+        return replace(self, names=names, attributes=self.attributes[rows], part=self.part[rows], points=points)
+
+
+@dataclass(frozen=True)
+class _Table:
+    where: str
+    names: list[str]
+    values: NDArray[np.int64]
+
+    def aligned_to(self, other: "_Table") -> NDArray[np.int64]:
+        """Values in the order of another table's names."""
+        if self.names == other.names:
+            return self.values
+        position = {name: row for row, name in enumerate(self.names)}
+        missing = [name for name in other.names if name not in position]
+        if missing or len(self.names) != len(other.names):
+            extra = sorted(set(self.names) - set(other.names))
+            raise DataError(
+                f"{self.where} and {other.where} do not name the same images: {len(missing)} only in the latter, "
+                f"{len(extra)} only in the former, such as {(missing + extra)[0]}; get both from the same place"
+            )
+        return self.values[[position[name] for name in other.names]]
+
+
+def _records(where: str, text: str, columns: Sequence[str], counted: bool) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of each image, after checking what stands above them."""
+    lines = text.splitlines()
+    if where.endswith(".csv"):
+        head, first = (lines[0].split(",")[1:] if lines else []), 1
+    elif counted:
+        count = lines[0].strip() if lines else ""
+        rows = sum(1 for line in lines[2:] if line.strip())
+        if not count.isdecimal() or int(count) != rows:
+            raise DataError(
+                f"{where} says '{count[:20]}' in its first line but holds {rows} rows, expected the number of its "
+                "rows: it is incomplete or another file; get it again"
+            )
+        head, first = (lines[1].split() if len(lines) > 1 else []), 2
+    else:
+        head, first = list(columns), 0
+    if head != list(columns):
+        wrong = next(
+            (f"'{g}' for '{c}'" for g, c in zip(head, columns, strict=False) if g != c), f"{len(head)} of them"
+        )
+        raise DataError(
+            f"{where} has other columns than expected ({wrong}): expected {len(columns)}, {columns[0]} to "
+            f"{columns[-1]}; is it the right list?"
+        )
+    separator = "," if where.endswith(".csv") else None
+    for number, line in enumerate(lines[first:], first + 1):
+        if line.strip():
+            yield number, line.split(separator)
+
+
+def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | None, counted: bool) -> _Table:
+    """One list, checked: unique names, as many whole numbers as columns, and only ``allowed`` ones."""
+    try:
+        text = data.decode("ascii")
+    except UnicodeDecodeError:
+        raise DataError(f"{where} is no list in plain text; get it again") from None
+    names: list[str] = []
+    rows: list[list[int]] = []
+    for number, cells in _records(where, text, columns, counted):
+        try:
+            row = [int(cell) for cell in cells[1:]]
+        except ValueError:
+            row = []
+        if len(row) != len(columns) or (allowed is not None and not allowed.issuperset(row)):
+            among = "" if allowed is None else f" among {', '.join(map(str, sorted(allowed)))}"
+            raise DataError(
+                f"{where} line {number}: expected the name of an image and {len(columns)} whole numbers{among}, "
+                f"got '{' '.join(cells)[:60]}'"
+            )
+        names.append(cells[0].strip())
+        rows.append(row)
+    if not names:
+        raise DataError(f"{where} names no image; get it again")
+    if len(set(names)) < len(names):
+        twice = Counter(names).most_common(1)[0][0]
+        raise DataError(f"{where} names {twice} twice, expected every image once; get it again")
+    return _Table(where, names, np.array(rows, np.int64))
+
+
+def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
+    """The lists, checked against each other.
+
+    Args:
+        find: Gives a list by its name.
+        place: Where they were looked for, for messages.
+        use_points: Whether the landmark list is read, and must be there.
+
+    Raises:
+        DataError: A list is missing, malformed, or does not fit the others.
+    """
+
+    def table(name: str, columns: Sequence[str], allowed: set[int] | None, counted: bool = True) -> _Table | None:
+        found = find(name)
+        return None if found is None else _table(found[0], found[1], columns, allowed, counted)
+
+    def needed(name: str, found: _Table | None) -> _Table:
+        if found is None:
+            raise DataError(
+                f"there is no {name}.txt (nor {name}.csv) in {place}: put it there, it comes with CelebA's images"
+            )
+        return found
+
+    attributes = needed("list_attr_celeba", table("list_attr_celeba", ALL_ATTRIBUTES, {-1, 1}))
+    partition = needed("list_eval_partition", table("list_eval_partition", ["partition"], {0, 1, 2}, counted=False))
+    points = None if use_points == "ignored" else table("list_landmarks_align_celeba", _POINTS, None)
+    if use_points == "needed":
+        points = needed("list_landmarks_align_celeba", points)
+    part = partition.aligned_to(attributes)[:, 0].astype(np.uint8)
+    _check_parts(part, partition.where)
+    lists = Lists(
+        names=tuple(attributes.names),
+        attributes=(attributes.values > 0).astype(np.uint8),
+        part=part,
+        points=None if points is None else points.aligned_to(attributes).reshape(-1, 5, 2).astype(np.float32),
+        sha256="",
+    )
+    digest = hashlib.sha256("\n".join(lists.names).encode())
+    digest.update(lists.attributes.tobytes() + lists.part.tobytes())
+    if lists.points is not None:
+        digest.update(lists.points.astype("<f4").tobytes())
+    return replace(lists, sha256=digest.hexdigest())
+
+
+def _check_parts(part: NDArray[np.uint8], where: str) -> None:
+    for code, (name, size) in PARTS.items():
+        count = int((part == code).sum())
+        wanted = f"{size:,}" if len(part) == CELEBA_SIZE else "some"
+        if count == 0 or (len(part) == CELEBA_SIZE and count != size):
+            raise DataError(
+                f"{where} puts {count:,} of {len(part):,} images into part {code} ({name}), expected {wanted}; get it "
+                "again"
+            )

@@ -1,0 +1,268 @@
+"""What all CelebA recipes share: settings, the user's files, resumable work and the file; all but the pictures."""
+
+import hashlib
+import importlib
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
+
+from data_recipes._base import Recipe, Rows, Workers, in_order
+from data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, Lists, Points
+from data_recipes._celeba._pictures import WIDTH, UnreadableError, decode, fitted, planes
+from data_recipes._celeba._shards import Shard, ShardFolder
+from data_recipes._celeba._source import WHERE_TO_GET_IT, Source
+from data_recipes._splits import Parts
+from mmgen.errors import ArtifactError, DataError, UsageError
+from mmgen.progress import Progress, Work
+
+__all__ = ["CelebaRecipe", "Scheme"]
+
+Scheme = tuple[str, Parts]
+"""What a way to split means, and its parts."""
+
+_CHUNK = 128
+_SAID = 3  # unreadable images that an error names
+_RECORDED = 100  # unreadable images that the file names
+_EIGHTEEN = [ALL_ATTRIBUTES.index(name) for name in ATTRIBUTES]
+_VALUES = ("no", "yes")
+
+
+@dataclass(frozen=True)
+class _Done:
+    """A finished shard on disk: which images of it are stored, and what became of the others."""
+
+    file: Path
+    size: int
+    numbers: NDArray[np.int64]
+    unreadable: dict[str, str]
+    faceless: int
+
+
+class CelebaRecipe(Recipe):
+    """Abstract: datasets made from CelebA's aligned images."""
+
+    celeba: Annotated[Path | None, Field(exclude=True)] = None
+    """Folder or zip with CelebA's images and lists, as downloaded."""
+
+    crop: Annotated[int, Field(ge=32, le=WIDTH)] = WIDTH
+    """Side in pixels of the central square that is kept of the 178 x 218."""
+
+    size: Annotated[int, Field(ge=16, le=WIDTH, validate_default=True)] = 64
+    """Height and width that the square is made."""
+
+    number: Annotated[int | None, Field(ge=20)] = None
+    """Images to use, spread evenly over CelebA; all by default."""
+
+    drop_unreadable: Annotated[bool, Field(exclude=True)] = False
+    """Leave out images that cannot be read, instead of refusing to make the file."""
+
+    name: ClassVar[str]
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "PIL")
+    finds_faces: ClassVar[bool] = False
+    resumes: ClassVar[bool] = True
+
+    @field_validator("size")
+    @classmethod
+    def _is_not_enlarged(cls, size: int, info: ValidationInfo) -> int:
+        crop = info.data.get("crop", WIDTH)
+        if size > crop:
+            raise PydanticCustomError("size", "expected at most crop, which is {crop}", {"crop": crop})
+        return size
+
+    @abstractmethod
+    def add_columns(self, writer: Any) -> None:
+        """Say which modalities and factors the file has besides what all CelebA recipes have."""
+
+    @abstractmethod
+    def columns(self, images: Sequence[Image.Image], lists: Lists, indices: NDArray[np.int64], seed: int) -> Rows:
+        """What :meth:`add_columns` has said, for images [n] with numbers ``indices`` [n]."""
+
+    def kept(self, rows: Rows) -> NDArray[np.bool_]:
+        """Which of some finished rows are stored [n]."""
+        return np.ones(len(rows), bool)
+
+    def schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+        """Ways to split besides CelebA's own, of the images with these numbers [N]."""
+        return {}
+
+    @property
+    def points(self) -> Points:
+        """Whether CelebA's list of landmarks is used."""
+        return "ignored"
+
+    def models(self) -> dict[str, str]:
+        """Hashes of the models that are used, by the name of the setting that records them."""
+        return {}
+
+    def fitted(self, images: Sequence[Image.Image]) -> NDArray[np.uint8]:
+        """Pictures of 178 x 218 [n], cropped and made small: uint8 [n, C, size, size]."""
+        return np.stack([planes(fitted(image, self.crop, self.size)) for image in images])
+
+    def rows(self, files: Sequence[bytes | str], lists: Lists, indices: NDArray[np.int64], seed: int) -> bytes:
+        """A shard of the images ``indices`` [n] from their files (or why those cannot be read); runs in a worker."""
+        images, readable, unreadable = [], [], dict[str, str]()
+        for row, (name, file) in enumerate(zip(lists.names, files, strict=True)):
+            try:
+                if isinstance(file, str):
+                    raise UnreadableError(file)
+                images.append(decode(file))
+                readable.append(row)
+            except UnreadableError as error:
+                unreadable[name] = str(error)
+        if not images:
+            return Shard(Rows({}), np.zeros(0, np.int64), unreadable).to_bytes()
+        lists, indices = lists.some(np.array(readable)), indices[readable]
+        rows = self.columns(images, lists, indices, seed)
+        rows.attributes["attributes"] = lists.attributes[:, _EIGHTEEN]
+        rows.factors["number"] = np.array([int(name.split(".")[0]) for name in lists.names], np.uint32)
+        rows.factors["partition"], rows.factors["celeba_attributes"] = lists.part, lists.attributes
+        return Shard(rows, indices, unreadable).to_bytes()
+
+    def make(
+        self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = _CHUNK, command: str = ""
+    ) -> Work[Path]:
+        if self.celeba is None:
+            raise UsageError(f"{self.name} is made from your own copy of CelebA: {WHERE_TO_GET_IT}")
+        models = self.models()
+        source = Source(self.celeba, self.points)
+        number = self._size(len(source.lists))
+        lists = source.lists.some(np.arange(number) * len(source.lists) // number)
+        settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number, **models}
+        settings["lists_sha256"] = lists.sha256
+
+        def generate() -> Generator[Progress, None, Path]:
+            with source:
+                key = settings | {"seed": seed, "chunk": chunk, "drop_faceless": None, "libraries": self._versions()}
+                folder = ShardFolder(path, key)
+                digest = hashlib.sha256()
+                try:
+                    done = yield from self._finish_shards(source, lists, folder, digest, seed, workers, chunk)
+                    self._check_readable(done, number)
+                    identity = settings | {"images_sha256": digest.hexdigest()}
+                    yield from self._assemble(path, folder, done, lists, identity, seed, command)
+                finally:
+                    folder.remove_if_empty()
+            folder.remove()
+            return path
+
+        some = f" from {number:,} of CelebA's {CELEBA_SIZE:,} faces" if number != CELEBA_SIZE else ""
+        return Work(f"making {self.name}{some}", number, "image", generate)
+
+    def _size(self, available: int) -> int:
+        if self.number is not None and self.number > available:
+            raise UsageError(
+                f"--number got {self.number:,}, but {self.celeba} holds {available:,} images; ask for fewer"
+            )
+        return self.number or available
+
+    def _versions(self) -> dict[str, str]:
+        """Another version may make a slightly different picture, so its shards are not mixed with others."""
+        return {name: importlib.import_module(name).__version__ for name in self.libraries}
+
+    def _finish_shards(
+        self, source: Source, lists: Lists, folder: ShardFolder, digest: Any, seed: int, workers: Workers, chunk: int
+    ) -> Generator[Progress, None, list[_Done]]:
+        """Do what has not been done yet; ``digest`` takes in all images' files."""
+        done: dict[int, _Done] = {}
+        begun: deque[tuple[int, Path]] = deque()
+
+        def calls() -> Iterator[tuple[Any, ...]]:
+            for start in range(0, len(lists), chunk):
+                indices = np.arange(start, min(start + chunk, len(lists)))
+                some = lists.some(indices)
+                files = [source.read(name) for name in some.names]
+                own = hashlib.sha256()
+                for file in files:
+                    one = hashlib.sha256(file.encode() if isinstance(file, str) else file).digest()
+                    own.update(one)
+                    digest.update(one)
+                place = folder.file(start, own.hexdigest())
+                shard = folder.load(place)
+                if shard is not None:
+                    done[start] = self._done(place, shard)
+                    continue
+                begun.append((start, place))
+                yield files, some, indices, seed
+
+        for data in in_order(self.rows, calls(), workers):
+            start, place = begun.popleft()
+            folder.store(place, data)
+            done[start] = self._done(place, Shard.from_bytes(data))
+            yield Progress(sum(one.size for one in list(done.values())))
+        return [done[start] for start in sorted(done)]
+
+    def _done(self, file: Path, shard: Shard) -> _Done:
+        kept = self.kept(shard.rows) if len(shard.numbers) else np.zeros(0, bool)
+        found = shard.rows.factors.get("face_found")
+        faceless = 0 if found is None else int((found == 0).sum())
+        size = len(shard.numbers) + len(shard.unreadable)
+        return _Done(file, size, shard.numbers[kept], shard.unreadable, faceless)
+
+    def _check_readable(self, done: Sequence[_Done], number: int) -> None:
+        unreadable = {name: why for one in done for name, why in one.unreadable.items()}
+        if unreadable and not self.drop_unreadable:
+            some = [f"{name} ({why})" for name, why in list(unreadable.items())[:_SAID]]
+            more = f" and {len(unreadable) - _SAID:,} more" if len(unreadable) > _SAID else ""
+            raise DataError(
+                f"{len(unreadable):,} of {number:,} images in {self.celeba} cannot be read: {', '.join(some)}{more}; "
+                "get them again, or leave them out with --drop-unreadable: what is finished will not be done again"
+            )
+        if not any(len(one.numbers) for one in done):
+            raise DataError(f"none of the {number:,} images in {self.celeba} is left to store; look at some of them")
+
+    def _assemble(
+        self, path: Path, folder: ShardFolder, done: Sequence[_Done], lists: Lists, settings: dict[str, Any], seed: int,
+        command: str,
+    ) -> Generator[Progress, None, None]:  # fmt: skip
+        """One file of all shards."""
+        from mmgen.artifacts import DatasetWriter
+
+        numbers = np.concatenate([one.numbers for one in done])
+        facts: dict[str, Any] = {"unreadable": sum(len(one.unreadable) for one in done)}
+        facts["unreadable_images"] = [name for one in done for name in one.unreadable][:_RECORDED]
+        if self.finds_faces:
+            facts["faceless"] = sum(one.faceless for one in done)
+        with DatasetWriter(path, len(numbers), settings, seed, command, facts=facts) as writer:
+            self.add_columns(writer)
+            writer.add_attributes("attributes", dict.fromkeys(ATTRIBUTES, _VALUES))
+            writer.add_factor("number", np.uint32, "", "number of the image in CelebA, from 1")
+            writer.add_factor("partition", np.uint8, "", "CelebA's own part: 0 train, 1 val, 2 test")
+            meaning = f"all of CelebA's attributes, 0 no, 1 yes: {', '.join(ALL_ATTRIBUTES)}"
+            writer.add_factor("celeba_attributes", np.uint8, "", meaning, (len(ALL_ATTRIBUTES),))
+            start = 0
+            for one in done:
+                shard = folder.load(one.file)
+                if shard is None:
+                    raise ArtifactError(f"{one.file} has gone or changed meanwhile; run the same command again")
+                if len(one.numbers):
+                    rows = _chosen(shard.rows, self.kept(shard.rows))
+                    writer.write(start, rows.images, rows.attributes, rows.factors, rows.texts)
+                start += len(one.numbers)
+                yield Progress(len(lists), {"stored": start})
+            for scheme, (meaning, parts) in self._all_schemes(lists, numbers, seed).items():
+                writer.add_splits(scheme, **parts, meaning=meaning)
+
+    def _all_schemes(self, lists: Lists, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
+        part = lists.part[numbers]
+        parts = {name: np.flatnonzero(part == code) for code, (name, _) in PARTS.items()}
+        return {
+            "iid": ("CelebA's own parts, which share no person", parts),
+            "official": ("CelebA's own parts", parts),
+            **self.schemes(numbers, seed),
+        }
+
+
+def _chosen(rows: Rows, kept: NDArray[np.bool_]) -> Rows:
+    def some(group: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        return {name: array[kept] for name, array in group.items()}
+
+    return Rows(some(rows.images), some(rows.attributes), some(rows.factors), some(rows.texts))

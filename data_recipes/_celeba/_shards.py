@@ -1,0 +1,128 @@
+"""Finished parts of a dataset on disk, so that work which was stopped can go on."""
+
+import hashlib
+import json
+import shutil
+import zlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from data_recipes._base import Rows
+from mmgen.errors import ArtifactError
+
+__all__ = ["Shard", "ShardFolder"]
+
+
+_GROUPS = ("images", "attributes", "factors", "texts")
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Some consecutive images of the source, finished.
+
+    Attributes:
+        rows: Those that could be read.
+        numbers: Which of the source's images they are [n].
+        unreadable: Why the others could not be read, by the name of the image.
+    """
+
+    rows: Rows
+    numbers: NDArray[np.int64]
+    unreadable: dict[str, str]
+
+    def to_bytes(self) -> bytes:
+        """Numbers and text only, with a checksum."""
+        from safetensors.numpy import save
+
+        columns = {f"{group}/{name}": array for group in _GROUPS for name, array in getattr(self.rows, group).items()}
+        tensors = {name: np.ascontiguousarray(array) for name, array in columns.items()}
+        data = save(tensors | {"numbers": self.numbers}, metadata={"unreadable": json.dumps(self.unreadable)})
+        return zlib.compress(data, 1)
+
+    @staticmethod
+    def from_bytes(data: bytes) -> "Shard":
+        """The inverse of :meth:`to_bytes`.
+
+        Raises:
+            ValueError: The bytes are damaged.
+        """
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        try:
+            plain = zlib.decompress(data)
+            length = int.from_bytes(plain[:8], "little")
+            texts = json.loads(plain[8 : 8 + length])["__metadata__"]
+            columns = load(plain)
+            numbers = columns.pop("numbers")
+            groups: dict[str, dict[str, NDArray[Any]]] = {group: {} for group in _GROUPS}
+            for where, array in columns.items():
+                group, name = where.split("/", 1)
+                groups[group][name] = array
+            return Shard(Rows(**groups), numbers, json.loads(texts["unreadable"]))
+        except (zlib.error, SafetensorError, KeyError) as error:
+            raise ValueError(f"a damaged shard: {error}") from None
+
+
+class ShardFolder:
+    """A folder beside the output for its finished parts; another output or other settings have another folder.
+
+    A shard's name says which bytes it was made from, so that an image that has changed is done again.
+
+    Args:
+        output: The file that is being made.
+        key: All that decides what the shards hold, besides the images.
+
+    Raises:
+        ArtifactError: The folder cannot be made.
+    """
+
+    def __init__(self, output: Path, key: Mapping[str, Any]) -> None:
+        digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+        self.path = output.with_name(f"{output.name}.{digest[:12]}.partial")
+        if output.is_dir():
+            raise ArtifactError(f"cannot write {output}: it is a directory; choose the name of a file")
+        try:
+            self.path.mkdir(exist_ok=True)
+        except OSError as error:
+            advice = f"there is no folder {output.parent}; make it first" if not output.parent.exists() else ""
+            raise ArtifactError(
+                f"cannot write {output}: {advice or f'{(error.strerror or str(error)).lower()}; choose another folder'}"
+            ) from None
+
+    def file(self, start: int, digest: str) -> Path:
+        """Where the shard is that begins with image ``start`` and was made from these bytes."""
+        return self.path / f"{start:06d}-{digest[:24]}.shard"
+
+    def load(self, file: Path) -> Shard | None:
+        """A finished shard; None if it is not there, or damaged."""
+        try:
+            return Shard.from_bytes(file.read_bytes())
+        except (OSError, ValueError):
+            return None
+
+    def store(self, file: Path, data: bytes) -> None:
+        """Write a shard, whole or not at all.
+
+        Raises:
+            ArtifactError: The disk is full.
+        """
+        from mmgen.artifacts import atomic_path
+
+        with atomic_path(file) as temporary:
+            temporary.write_bytes(data)
+
+    def remove(self) -> None:
+        """Once the output is complete."""
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def remove_if_empty(self) -> None:
+        """When the work ends before any shard was finished."""
+        with suppress(OSError):
+            self.path.rmdir()

@@ -1,0 +1,200 @@
+"""The user's CelebA: a folder or a zip, as downloaded; images are read from the zip as they are needed."""
+
+import os
+import re
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+
+from data_recipes._celeba._lists import Lists, Points, read_lists
+from mmgen.errors import DataError
+
+__all__ = ["WHERE_TO_GET_IT", "Source"]
+
+WHERE_TO_GET_IT = (
+    "get img_align_celeba.zip, list_attr_celeba.txt, list_eval_partition.txt and list_landmarks_align_celeba.txt from "
+    "https://mmlab.ie.cuhk.edu.hk/projects/CelebA.html and name their folder with --celeba"
+)
+
+_IMAGE = re.compile(r"[0-9]{6}\.jpg")
+_FOLDER = "img_align_celeba"
+_DEPTH = 4  # how far below --celeba files are looked for
+_MAX_IMAGE_BYTES = 2**22  # CelebA's largest has 33 kB
+_MAX_LIST_BYTES = 2**26
+
+_Place = Path | tuple[zipfile.ZipFile, zipfile.ZipInfo]
+"""Where a file is: in a folder or in a zip."""
+
+
+class Source:
+    """The images and lists below a folder, or in a zip.
+
+    Folders are searched as they come: the lists at the top, in ``Anno`` or in ``Eval``, the images in a folder
+    ``img_align_celeba`` or in a zip of that name. Nothing is ever unpacked to disk.
+
+    Args:
+        path: The folder or the zip.
+        use_points: Whether the list of landmarks is read, and must be there.
+
+    Attributes:
+        lists: What is said about the images; every one of them is there.
+
+    Raises:
+        DataError: Something is missing, twice there, malformed or does not fit.
+    """
+
+    def __init__(self, path: Path, use_points: Points) -> None:
+        self.path = path
+        self._zips: list[zipfile.ZipFile] = []
+        try:
+            self._open(use_points)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, use_points: Points) -> None:
+        if self.path.is_dir():
+            files = list(_walk(self.path, 0))
+            if not any(file.parent.name == _FOLDER and _IMAGE.fullmatch(file.name) for file in files):
+                archives = [file for file in files if file.name == f"{_FOLDER}.zip"]
+                _once(f"{_FOLDER}.zip", list(map(str, archives)))
+                files = [file for file in files if not _IMAGE.fullmatch(file.name)] if archives else files
+                places: list[_Place] = [*files, *(place for file in archives for place in self._members(file))]
+            else:
+                places = [*files]
+        elif self.path.exists():
+            places = list(self._members(self.path))
+        else:
+            raise DataError(f"there is no folder or zip {self.path}: {WHERE_TO_GET_IT}")
+        self._listed = [place for place in places if _path(place).name.startswith("list_")]
+        self._images = self._find_images(places)
+        self.lists: Lists = read_lists(self._text, str(self.path), use_points)
+        self._check_images()
+
+    def __enter__(self) -> "Source":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the zips."""
+        for archive in self._zips:
+            archive.close()
+
+    def read(self, name: str) -> bytes | str:
+        """The bytes of an image's file; or, as a string, why they cannot be read."""
+        place = self._images[name]
+        try:
+            return _read(place, _MAX_IMAGE_BYTES)
+        except _CannotReadError as error:
+            return str(error)
+
+    def _members(self, path: Path) -> Iterator[_Place]:
+        try:
+            archive = zipfile.ZipFile(path)
+        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+            raise DataError(
+                f"{path} is no zip, or one that broke off ({str(error).lower()}): expected a folder or a zip with "
+                "CelebA's files; get it again"
+            ) from None
+        except OSError as error:
+            raise DataError(f"cannot read {path}: {(error.strerror or str(error)).lower()}; check the path") from None
+        self._zips.append(archive)
+        for member in archive.infolist():
+            if not member.is_dir() and "__MACOSX" not in PurePosixPath(member.filename).parts:
+                yield archive, member
+
+    def _find_images(self, places: list[_Place]) -> dict[str, _Place]:
+        images = [place for place in places if _IMAGE.fullmatch(_path(place).name)]
+        own = [place for place in images if _path(place).parent.name == _FOLDER]
+        found: dict[str, _Place] = {}
+        for place in own or images:
+            if _path(place).name in found:
+                _once(_path(place).name, [_said(found[_path(place).name]), _said(place)])
+            found[_path(place).name] = place
+        if not found:
+            inner = next((_said(place) for place in places if _path(place).name == f"{_FOLDER}.zip"), "")
+            hint = f"unpack {self.path}, which holds {inner}, into a folder" if inner else WHERE_TO_GET_IT
+            raise DataError(
+                f"there are no images in {self.path}, expected {_FOLDER}.zip or a folder {_FOLDER} with 000001.jpg "
+                f"and so on: {hint}"
+            )
+        return found
+
+    def _text(self, name: str) -> tuple[str, bytes] | None:
+        for ending in (".txt", ".csv"):
+            found = [place for place in self._listed if _path(place).name == name + ending]
+            _once(name + ending, list(map(_said, found)))
+            if found:
+                try:
+                    return _said(found[0]), _read(found[0], _MAX_LIST_BYTES)
+                except _CannotReadError as error:
+                    raise DataError(f"cannot read {_said(found[0])}: {error}; get it again") from None
+        return None
+
+    def _check_images(self) -> None:
+        listed = set(self.lists.names)
+        missing, extra = sorted(listed - self._images.keys()), sorted(self._images.keys() - listed)
+        if missing or extra:
+            what = [f"{len(missing):,} that it names are missing, such as {missing[0]}"] if missing else []
+            what += [f"{len(extra):,} are there that it does not name, such as {extra[0]}"] if extra else []
+            raise DataError(
+                f"{self.path} holds {len(self._images):,} images but its list of attributes names {len(listed):,}: "
+                f"{', and '.join(what)}; get the images or the list again"
+            )
+
+
+class _CannotReadError(Exception):
+    """Why a file cannot be read, as the end of a sentence."""
+
+
+def _path(place: _Place) -> Path | PurePosixPath:
+    return place if isinstance(place, Path) else PurePosixPath(place[1].filename)
+
+
+def _said(place: _Place) -> str:
+    """A place in words; what ends in .csv does so here."""
+    if isinstance(place, Path):
+        return str(place)
+    return f"{place[0].filename}: {place[1].filename.encode('ascii', 'backslashreplace').decode()}"
+
+
+def _once(name: str, places: list[str]) -> None:
+    if len(places) > 1:
+        raise DataError(f"{name} is there {len(places)} times, as {places[0]} and {places[1]}; remove one of them")
+
+
+def _walk(folder: Path, depth: int) -> Iterator[Path]:
+    """Regular files down to some depth; what cannot be looked into is left out."""
+    with suppress(PermissionError), os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.is_dir() and depth < _DEPTH and not entry.name.startswith("."):
+                yield from _walk(Path(entry.path), depth + 1)
+            elif entry.is_file():
+                yield Path(entry.path)
+
+
+def _read(place: _Place, limit: int) -> bytes:
+    """A whole file of an honest size."""
+    try:
+        if isinstance(place, Path):
+            with place.open("rb") as file:
+                status = os.fstat(file.fileno())
+                _within(status.st_size if stat.S_ISREG(status.st_mode) else limit + 1, limit)
+                return file.read()
+        archive, member = place
+        _within(member.file_size, limit)
+        return archive.read(member)  # which checks its length and checksum
+    except OSError as error:
+        raise _CannotReadError((error.strerror or str(error)).lower()) from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        raise _CannotReadError(f"the zip is damaged there ({str(error).lower() or 'it ends too soon'})") from None
+
+
+def _within(size: int, limit: int) -> None:
+    if size > limit:
+        raise _CannotReadError(f"it has {size:,} bytes, expected at most {limit:,}")

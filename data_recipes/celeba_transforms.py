@@ -1,0 +1,102 @@
+"""CelebA-transforms: faces of celebrities, in grey, as edges, as a mask of landmarks, half black, and under writing.
+
+References:
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, NeurIPS 2018), Section 6 ("WG")
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from pydantic import Field, PrivateAttr
+
+from data_recipes._base import Rows
+from data_recipes._celeba._landmarks import (
+    Detector,
+    FaceFinder,
+    draw_mask,
+    fetch_predictor,
+    load_predictor,
+    need_faces_extra,
+)
+from data_recipes._celeba._lists import Lists, Points
+from data_recipes._celeba._pictures import completion, edges, watermark
+from data_recipes._celeba._recipe import CelebaRecipe
+from mmgen.progress import Work
+
+__all__ = ["CelebaTransforms"]
+
+_CHANNELS = {"image": 3, "grayscale": 1, "edges": 1, "mask": 1, "completion": 3, "watermark": 3}
+
+
+class CelebaTransforms(CelebaRecipe):
+    """CelebA's aligned images and five pictures made from each: six modalities, and the 18 attributes."""
+
+    detector: Detector = "dlib"
+    """Where a face is looked for: dlib's detector, or aligned, where CelebA's list of landmarks says."""
+
+    landmarks: Annotated[Path | None, Field(exclude=True)] = None
+    """dlib's predictor of 68 landmarks; by default that of the extra faces."""
+
+    sigma: Annotated[float, Field(gt=0, le=20)] = 3.0
+    """Smoothing before edges are found, in pixels of the whole picture."""
+
+    drop_faceless: bool = False
+    """Leave out images without a face, instead of giving them a black mask."""
+
+    name: ClassVar[str] = "celeba-transforms"
+    libraries: ClassVar[tuple[str, ...]] = ("numpy", "PIL", "scipy", "skimage", "cv2", "dlib")
+    finds_faces: ClassVar[bool] = True
+
+    _predictor_sha256: str = PrivateAttr("")
+
+    @property
+    def points(self) -> Points:
+        return "needed" if self.detector == "aligned" else "optional"
+
+    def prepare(self) -> Work[Path] | None:
+        need_faces_extra()
+        return fetch_predictor(self.landmarks)
+
+    def models(self) -> dict[str, str]:
+        need_faces_extra()
+        self._predictor_sha256 = load_predictor(self.landmarks)[1]
+        return {"landmarks_sha256": self._predictor_sha256}
+
+    def add_columns(self, writer: Any) -> None:
+        for name, channels in _CHANNELS.items():
+            writer.add_image(name, (channels, self.size, self.size), "bytes")
+        meaning = "whether a face was found: 0 no (and the mask is black), 1 yes"
+        writer.add_factor("face_found", np.uint8, "", meaning)
+        meaning = "x and y of the 68 landmarks in the whole picture of 178 x 218; NaN without a face"
+        writer.add_factor("landmarks", np.float32, "pixel", meaning, (68, 2))
+        meaning = "mean distance of eyes, nose tip and mouth corners from CelebA's own landmarks; NaN where not known"
+        writer.add_factor("landmark_error", np.float32, "pixel", meaning)
+
+    def columns(self, images: Sequence[Image.Image], lists: Lists, indices: NDArray[np.int64], seed: int) -> Rows:
+        finder = FaceFinder(self.detector, self.landmarks, self._predictor_sha256)
+        greys = [image.convert("L") for image in images]
+        five = [None] * len(images) if lists.points is None else list(lists.points)
+        faces = [finder.find(np.asarray(grey), points) for grey, points in zip(greys, five, strict=True)]
+        picture = self.fitted(images)
+        pictures = {
+            "image": picture,
+            "grayscale": self.fitted(greys),
+            "edges": self.fitted([edges(grey, self.sigma) for grey in greys]),
+            "mask": self.fitted([Image.fromarray(draw_mask(face.points)) for face in faces]),
+            "completion": np.stack([completion(one) for one in picture]),
+            "watermark": np.stack([watermark(one) for one in picture]),
+        }
+        missing = np.full((68, 2), np.nan)
+        factors: dict[str, NDArray[Any]] = {
+            "face_found": np.array([face.points is not None for face in faces], np.uint8),
+            "landmarks": np.array([missing if face.points is None else face.points for face in faces], np.float32),
+            "landmark_error": np.array([face.error for face in faces], np.float32),
+        }
+        return Rows(pictures, factors=factors)
+
+    def kept(self, rows: Rows) -> NDArray[np.bool_]:
+        return rows.factors["face_found"] > 0 if self.drop_faceless else super().kept(rows)
