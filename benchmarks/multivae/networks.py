@@ -29,6 +29,7 @@ class Sizes:
     hidden: int = 512
     latent: int = 10
     activation: str = "elu"
+    head_layers: int = 2
 
 
 NETWORKS = {
@@ -54,6 +55,20 @@ NETWORKS = {
         "mlp",
         {"hidden": (512, 512), "activation": "silu"},
     ),
+    "convolutional": Sizes(
+        "convolutions 32-64-128-256 down and up, 4x4, batch norm, Swish: WG's on CelebA",
+        "convolutional",
+        {
+            "channels": (32, 64, 128, 256),
+            "strides": (2, 2, 2, 1),
+            "paddings": (1, 1, 1, 0),
+            "fully_connected": (512,),
+            "decoder_fully_connected": (),
+            "dropout": 0.1,
+            "activation": "silu",
+        },
+        head_layers=0,
+    ),
 }
 
 
@@ -67,23 +82,34 @@ def mlp(sizes: list[int], activation: type[nn.Module] = nn.ELU, last: bool = Fal
     return nn.Sequential(*layers)
 
 
-def image_features(sizes: Sizes, side: int) -> tuple[nn.Module, int]:
-    """Encoder [B, 1, H, W] -> [B, F], and F."""
+def image_features(sizes: Sizes, side: int, colours: int = 1) -> tuple[nn.Module, int]:
+    """Encoder [B, C, H, W] -> [B, F], and F."""
     settings = sizes.image
     activation = ACTIVATIONS[settings["activation"]]
     if sizes.image_network == "mlp":
         hidden = list(settings["hidden"])
-        return nn.Sequential(nn.Flatten(), mlp([side * side, *hidden], activation, last=True)), hidden[-1]
+        return nn.Sequential(nn.Flatten(), mlp([colours * side * side, *hidden], activation, last=True)), hidden[-1]
     if sizes.image_network == "strided":
         channels, patch = settings["channels"], settings["patch"]
         layers = [nn.PixelUnshuffle(patch)]
-        for before, after, stride in zip((patch**2, *channels[:-1]), channels, (1, 2, 2), strict=True):
+        for before, after, stride in zip((colours * patch**2, *channels[:-1]), channels, (1, 2, 2), strict=True):
             layers += [nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), activation()]
         end = side // (patch * 4)
         widths = [channels[-1] * end * end, *settings["fully_connected"]]
         return nn.Sequential(*layers, nn.Flatten(), mlp(widths, activation, last=True)), widths[-1]
+    if sizes.image_network == "convolutional":
+        layers, before = [], colours
+        for number, after in enumerate(settings["channels"]):
+            stride, padding = settings["strides"][number], settings["paddings"][number]
+            layers.append(nn.Conv2d(before, after, 4, stride, padding, bias=False))
+            layers += [nn.BatchNorm2d(after)] if number else []
+            layers.append(activation())
+            before, side = after, (side + 2 * padding - 4) // stride + 1
+        widths = [before * side * side, *settings["fully_connected"]]
+        full = mlp(widths, activation, last=True)
+        return nn.Sequential(*layers, nn.Flatten(), full, nn.Dropout(settings["dropout"])), widths[-1]
     layers = []
-    before = 1
+    before = colours
     for after, kernel, stride in zip(settings["channels"], settings["kernels"], settings["strides"], strict=True):
         layers += [
             nn.Conv2d(before, after, kernel, stride, kernel // 2, bias=False),
@@ -94,13 +120,14 @@ def image_features(sizes: Sizes, side: int) -> tuple[nn.Module, int]:
     return nn.Sequential(*layers, nn.Flatten()), before * side * side
 
 
-def image_pixels(sizes: Sizes, side: int) -> nn.Module:
-    """Decoder [B, D] -> logits [B, 1, H, W]."""
+def image_pixels(sizes: Sizes, side: int, colours: int = 1) -> nn.Module:
+    """Decoder [B, D] -> logits [B, C, H, W]."""
     settings = sizes.image
     activation = ACTIVATIONS[settings["activation"]]
     if sizes.image_network == "mlp":
         hidden = [*reversed(settings["hidden"])]
-        return nn.Sequential(mlp([sizes.latent, *hidden, side * side], activation), nn.Unflatten(1, (1, side, side)))
+        shape = (colours, side, side)
+        return nn.Sequential(mlp([sizes.latent, *hidden, colours * side**2], activation), nn.Unflatten(1, shape))
     if sizes.image_network == "strided":
         patch, widths = settings["patch"], [*reversed(settings["channels"])]
         start = side // (patch * 4)
@@ -117,7 +144,19 @@ def image_pixels(sizes: Sizes, side: int) -> nn.Module:
                 nn.BatchNorm2d(after),
                 activation(),
             ]
-        return nn.Sequential(*layers, nn.Conv2d(widths[-1], patch**2, 3, 1, 1), nn.PixelShuffle(patch))
+        return nn.Sequential(*layers, nn.Conv2d(widths[-1], colours * patch**2, 3, 1, 1), nn.PixelShuffle(patch))
+    if sizes.image_network == "convolutional":
+        for stride, padding in zip(settings["strides"], settings["paddings"], strict=True):
+            side = (side + 2 * padding - 4) // stride + 1
+        start = (settings["channels"][-1], side, side)
+        full = [sizes.latent, *settings["decoder_fully_connected"], start[0] * side * side]
+        layers = [mlp(full, activation, last=True), nn.Unflatten(1, start)]
+        widths = [colours, *settings["channels"]]
+        for number in reversed(range(len(settings["channels"]))):
+            stride, padding = settings["strides"][number], settings["paddings"][number]
+            layers.append(nn.ConvTranspose2d(widths[number + 1], widths[number], 4, stride, padding, bias=False))
+            layers += [nn.BatchNorm2d(widths[number]), activation()] if number else []
+        return nn.Sequential(*layers)
     doublings = 0
     while side // 2**doublings > 4:
         doublings += 1
@@ -135,7 +174,7 @@ def image_pixels(sizes: Sizes, side: int) -> nn.Module:
             nn.BatchNorm2d(after),
             activation(),
         ]
-    return nn.Sequential(*layers, nn.ConvTranspose2d(widths[-1], 1, 5, 2, 2, output_padding=1))
+    return nn.Sequential(*layers, nn.ConvTranspose2d(widths[-1], colours, 5, 2, 2, output_padding=1))
 
 
 def gaussian(raw: Tensor) -> tuple[Tensor, Tensor]:
@@ -145,12 +184,12 @@ def gaussian(raw: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class ImageEncoder(nn.Module):
-    """q(z | x): features, then three fully connected layers."""
+    """q(z | x): features, then fully connected layers."""
 
-    def __init__(self, sizes: Sizes, side: int) -> None:
+    def __init__(self, sizes: Sizes, side: int, colours: int = 1) -> None:
         super().__init__()
-        self.encoder, features = image_features(sizes, side)
-        self.head = mlp([features, sizes.hidden, sizes.hidden, 2 * sizes.latent])
+        self.encoder, features = image_features(sizes, side, colours)
+        self.head = mlp([features, *[sizes.hidden] * sizes.head_layers, 2 * sizes.latent])
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         return gaussian(self.head(self.encoder(x)))
@@ -210,8 +249,8 @@ class JointEncoder(nn.Module):
 class ImageDecoder(nn.Sequential):
     """p(x | z): logits of Bernoulli pixels."""
 
-    def __init__(self, sizes: Sizes, side: int) -> None:
-        super().__init__(image_pixels(sizes, side))
+    def __init__(self, sizes: Sizes, side: int, colours: int = 1) -> None:
+        super().__init__(image_pixels(sizes, side, colours))
 
 
 class AttributeDecoder(nn.Module):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 from networks import NETWORKS
+from views import write_views
 
 from mmgen.artifacts import Dataset
 from mmgen.loading import load
@@ -36,6 +37,7 @@ def settings_of(request: dict[str, Any]) -> dict[str, Any]:
         "model": {
             "latent_size": sizes["latent"],
             "hidden": sizes["hidden"],
+            "head_layers": sizes["head_layers"],
             "image_network": {"name": sizes["image_network"], **sizes["image"]},
             "attribute_network": {
                 "embedding": sizes["embedding"],
@@ -44,14 +46,15 @@ def settings_of(request: dict[str, Any]) -> dict[str, Any]:
                 "activation": sizes["activation"],
             },
         },
-        "objective": {"name": request["objective"]},
-        "data": {"split": SPLIT},
+        "objective": {"name": request["objective"], **request.get("options", {})},
+        "data": {"split": request.get("split", SPLIT)},
         "training": {
             "device": "cpu",
             "steps": request["steps"],
             "batch": request["batch"],
             "precision": request["precision"],
             "validation_examples": 64,  # outside of the time that is measured
+            "log_every": request.get("log_every", 50),
         },
     }
 
@@ -74,6 +77,11 @@ def train(request: dict[str, Any]) -> dict[str, Any]:
         "steps": last - first,
         "parameters": sum(p.numel() for p in model.parameters()),
     }
+
+
+def make_six(request: dict[str, Any]) -> dict[str, Any]:
+    """Writes digits in six views as a dataset and as plain arrays; answers with the views and their channels."""
+    return {"colours": write_views(Path(request["dataset"]), request["train"], request["rows"], request["size"])}
 
 
 def export(request: dict[str, Any]) -> dict[str, Any]:
@@ -161,6 +169,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     tasks = {
         "train": train,
+        "make_six": make_six,
         "export": export,
         "export_weights": export_weights,
         "likelihood": likelihood,

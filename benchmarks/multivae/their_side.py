@@ -122,6 +122,22 @@ def build(objective: str, network: str, values: list[int], side: int) -> nn.Modu
     return MVAE(MVAEConfig(**common, k=0, warmup=0), encoders, decoders)
 
 
+def build_six(network: str, colours: dict[str, int], side: int) -> nn.Module:
+    """MVAE over image modalities, with one random subset per step."""
+    sizes = NETWORKS[network]
+    config = MVAEConfig(
+        n_modalities=len(colours),
+        latent_dim=sizes.latent,
+        input_dims={name: (count, side, side) for name, count in colours.items()},
+        decoders_dist=dict.fromkeys(colours, "bernoulli"),
+        k=1,
+        warmup=0,
+    )
+    encoders = {name: Encoder(ImageEncoder(sizes, side, count), sizes.latent) for name, count in colours.items()}
+    decoders = {name: Decoder(ImageDecoder(sizes, side, count)) for name, count in colours.items()}
+    return MVAE(config, encoders, decoders)
+
+
 def load_data(path: str, rows: int) -> tuple[dict[str, Tensor], list[int]]:
     """Images as float tensors in memory and attributes one-hot: nothing is left to do per example but to index."""
     with np.load(path) as file:
@@ -132,8 +148,14 @@ def load_data(path: str, rows: int) -> tuple[dict[str, Tensor], list[int]]:
 
 def train(request: dict) -> dict:
     """Examples per second between two optimiser steps of BaseTrainer, well after its start."""
-    data, values = load_data(request["data"], request["batch"] * request["steps"])
-    model = build(request["objective"], request["network"], values, data["image"].shape[-1])
+    rows = request["batch"] * request["steps"]
+    if "colours" in request:
+        with np.load(request["data"]) as file:
+            data = {name: torch.from_numpy(file[name][:rows]).float() for name in file.files}
+        model = build_six(request["network"], request["colours"], data["image"].shape[-1])
+    else:
+        data, values = load_data(request["data"], rows)
+        model = build(request["objective"], request["network"], values, data["image"].shape[-1])
     clock = Clock()
     with tempfile.TemporaryDirectory() as folder:
         config = BaseTrainerConfig(
