@@ -30,6 +30,7 @@ _ORDER = (
     "train",
     "fit-aggregate",
     "eval",
+    "baseline",
     "sample",
     "show",
     "plot",

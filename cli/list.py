@@ -20,6 +20,7 @@ _ROOMS = {
     "aggregate family": "mmgen.aggregates",
     "judge network": "mmgen.classifier",
     "metric": "mmgen.metrics",
+    "baseline": "mmgen.baselines",
     "figure": "mmgen.figures.plots",
 }
 
@@ -50,7 +51,7 @@ def list_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines on stdout instead of tables on stderr.")] = False,
 ) -> None:
-    """List every recipe, network, objective, aggregate family, metric, figure and preset."""
+    """List every recipe, network, objective, aggregate family, metric, baseline, figure and preset."""
     from mmgen.errors import UsageError
     from mmgen.registry import unknown_name
 

@@ -27,7 +27,7 @@ def draw_plot(
 
     Args:
         name: One of ``mmgen.figures.plots.names()``.
-        paths: Models, aggregates, judges; their parents and the judge are found by lineage.
+        paths: Models, aggregates, judges, scores; their parents and the judge are found by lineage.
         given: Descriptions in words; by default the figure chooses.
         number: How many examples or descriptions it shows; by default as many as fit well.
         sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
@@ -44,8 +44,9 @@ def draw_plot(
     """
     member: Plot = plots.get(name)
     material = gather(paths)
-    if not material.groups:
+    if not material.groups and not material.scores:
         raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
     sessions = [open_session(group, seed, device) for group in material.groups]
     notices = material.notices + [notice for session in sessions for notice in session.notices]
-    return member(sessions, Wanted(tuple(given), number, tuple(sources), tuple(targets))), notices
+    wanted = Wanted(tuple(given), number, tuple(sources), tuple(targets), tuple(material.scores))
+    return member(sessions, wanted), notices

@@ -18,6 +18,7 @@ from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._likelihoods import described, described_by, main_image, proposal_of
 from mmgen.modalities.text import Text
 from mmgen.seeding import torch_generator
+from mmgen.training.pairing import paired_count
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
@@ -171,9 +172,20 @@ def _score(
         ids=evaluation.ids,
         extra={
             **extra,
+            **_supervision(evaluation),
             "split": evaluation.split,
             "part": evaluation.settings.part,
             "seed": evaluation.settings.seed,
             "values": [round(value, 2) for value in values.tolist()],  # of each point, for paired comparisons
         },
     )
+
+
+def _supervision(evaluation: "Evaluation") -> dict[str, object]:
+    """What the model learnt from: objective, share and number of examples that were paired."""
+    settings = evaluation.loaded.settings
+    known: dict[str, object] = {"method": settings.objective["name"], "share": settings.data.paired}
+    if settings.data.split in evaluation.dataset.schemes:
+        size = len(evaluation.dataset.split(settings.data.split, "train"))
+        known["paired"] = paired_count(size, settings.data.paired)
+    return known

@@ -21,18 +21,22 @@ class Selector(Settings):
     field: str | None = None
     """Which of its numbers, where it is not the value: one of its further ones ("log_weight_variance"), whose standard
     error has the same name with "_stderr" behind it."""
+    extra: dict[str, str | float] = Field(default_factory=dict)
+    """What its further numbers must be, such as the share of pairs."""
 
     def matches(self, file: str, score: Any) -> bool:
         """Whether a score of a file is meant."""
         wanted = self.model_dump(include={"metric", "quantity", "protocol", "posterior"}, exclude_none=True)
-        return self.scores in (None, file) and all(getattr(score, key) == value for key, value in wanted.items())
+        fits = all(getattr(score, key) == value for key, value in wanted.items())
+        fits = fits and all(score.extra.get(key) == value for key, value in self.extra.items())
+        return fits and self.scores in (None, file)
 
     def with_more(self, other: "Selector") -> "Selector":
         """What both say; the other where both say something."""
         said: dict[str, Any] = {}
         for part in (self, other):
             said |= part.model_dump(include=set(Selector.model_fields), exclude_none=True)
-        return Selector(**said)
+        return Selector(**{**said, "extra": {**self.extra, **other.extra}})
 
 
 class Column(Selector):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.descriptions import Descriptions, parse
+from mmgen.metrics._base import Score
 
 if TYPE_CHECKING:
     from mmgen.models._settings import TextDescription
@@ -24,12 +25,14 @@ class Wanted:
         number: How many examples, images or descriptions it shows; None: as many as fit well.
         sources: Image modalities to start from; empty: the figure chooses.
         targets: Image modalities to draw; empty: the figure chooses.
+        scores: Of the score files that were named.
     """
 
     given: tuple[str, ...] = ()
     number: int | None = None
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    scores: tuple[Score, ...] = ()
 
 
 Plot = Callable[[Sequence[Session], Wanted], Picture]

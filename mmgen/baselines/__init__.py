@@ -1,0 +1,19 @@
+"""What else could read labels off images, given few pairs? The methods that weak supervision is measured against.
+
+One file per method. Each is told which training images come with their label, may look at all training images without
+labels, and says the label of every test image; so its accuracy stands beside that of p(y|x) of a joint model that was
+trained with ``mmgen train --paired``, from the same pairs. Networks are those of the joint model (the settings of its
+preset) with the stochastic layer kept or taken out, trained by the same loop; logistic regression and the RBM are
+scikit-learn's.
+
+References:
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
+    Section 5.1 and Fig. 3
+"""
+
+from mmgen.registry import Registry
+
+_registry = Registry(__name__, "baseline")
+names = _registry.names
+get = _registry.get
+describe = _registry.describe

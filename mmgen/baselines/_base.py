@@ -1,0 +1,135 @@
+"""What a baseline is, and what all of them are shown."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mmgen.artifacts import AttributesInfo, Dataset, ImageInfo
+from mmgen.errors import DataError, UsageError
+from mmgen.notation import UNKNOWN
+from mmgen.registry import unknown_name
+from mmgen.training.batches import DatasetRows
+from mmgen.training.model_run import ExperimentSettings
+from mmgen.training.pairing import PairedRows, paired_examples
+from mmgen.training.precision import resolve_device
+
+__all__ = ["Baseline", "Material"]
+
+_CHUNK = 1000
+
+
+@dataclass(frozen=True)
+class Material:
+    """A dataset divided into images to learn from, to choose by and to be measured on.
+
+    Args:
+        dataset: An open dataset file.
+        settings: Networks, training, split and seed of the joint model that the baselines stand beside.
+        attribute: Name of the attribute to be said; "" where there is only one.
+    """
+
+    dataset: Dataset
+    settings: ExperimentSettings
+    attribute: str = ""
+
+    @cached_property
+    def image(self) -> ImageInfo:
+        """The image modality.
+
+        Raises:
+            DataError: There is none.
+        """
+        if not self.dataset.images:
+            raise DataError(f"{self.dataset.path} holds no images to read labels off; choose a dataset that does")
+        return next(iter(self.dataset.images.values()))
+
+    @cached_property
+    def attributes(self) -> AttributesInfo:
+        """The attributes modality.
+
+        Raises:
+            DataError: There is none.
+        """
+        if not self.dataset.attributes:
+            raise DataError(f"{self.dataset.path} holds no attributes that could be labels; choose a dataset that does")
+        return next(iter(self.dataset.attributes.values()))
+
+    @cached_property
+    def column(self) -> int:
+        """Which attribute is said.
+
+        Raises:
+            UsageError: There are several and none was named, or there is none of that name.
+        """
+        names = self.attributes.names
+        if not self.attribute and len(names) > 1:
+            raise UsageError(f"the dataset has the attributes {', '.join(names)}; say which with --attribute")
+        if self.attribute and self.attribute not in names:
+            raise UsageError(unknown_name("attribute", self.attribute, names))
+        return names.index(self.attribute or names[0])
+
+    @cached_property
+    def device(self) -> torch.device:
+        return resolve_device(self.settings.training.device)
+
+    @property
+    def seed(self) -> int:
+        """Seed of the training, which decides which examples are paired."""
+        return self.settings.training.seed
+
+    @cached_property
+    def _rows(self) -> dict[str, DatasetRows]:
+        split = self.settings.data.split
+        return {p: DatasetRows.of_split(self.dataset, split, p, self.device) for p in ("train", "val", "test")}
+
+    def rows(self, part: str) -> DatasetRows:
+        """Examples of a part: train, val, test."""
+        return self._rows[part]
+
+    def pairs(self, share: float) -> PairedRows:
+        """The training examples that ``mmgen train --paired`` keeps whole, alone."""
+        return PairedRows(self.rows("train"), (), share, self.seed)
+
+    def paired(self, share: float) -> NDArray[np.int64]:
+        """Their numbers among the training examples [N_p]; without those whose label is unknown."""
+        chosen = paired_examples(len(self.rows("train")), share, self.seed)
+        return chosen[self.labels("train")[chosen] != UNKNOWN]
+
+    def labels(self, part: str) -> NDArray[np.int64]:
+        """Codes of the attribute [N]."""
+        codes = self.rows(part).attributes[self.attributes.name][:, self.column]
+        return codes.cpu().numpy().astype(np.int64)
+
+    def pixels(self, part: str) -> NDArray[np.float32]:
+        """All images of a part in [0, 1], flat: [N, C H W]."""
+        rows = self.rows(part)
+        chunks = torch.arange(len(rows)).split(_CHUNK)
+        return np.concatenate([rows.batch(chunk).values[self.image.name].flatten(1).cpu().numpy() for chunk in chunks])
+
+
+class Baseline(ABC):
+    """Learns from all training images without labels, then for each share of pairs from those with labels.
+
+    Args:
+        material: What it is shown.
+    """
+
+    def __init__(self, material: Material) -> None:
+        self.material = material
+
+    def learn(self) -> Generator[float, None, None]:
+        """Learn from all training images without any label; yields the fraction done. By default nothing."""
+        yield 1.0
+
+    @abstractmethod
+    def read(self, share: float) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+        """Learn from the pairs of ``share``; yields the fraction done, returns codes [N] of the test images, and facts.
+
+        What has to be chosen (when to stop, how much to regularise) is chosen on the validation part, with its labels.
+        """

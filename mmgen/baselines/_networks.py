@@ -1,0 +1,100 @@
+"""Baselines made of the joint model's own networks, trained by the one loop."""
+
+from collections.abc import Generator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mmgen.baselines._base import Material
+from mmgen.batch import Batch
+from mmgen.errors import Interrupted
+from mmgen.models.build import build_model
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.objectives._base import Bound
+from mmgen.objectives.elbo import Elbo
+from mmgen.seeding import stream_key
+from mmgen.training.batches import Rows
+from mmgen.training.loop import train
+from mmgen.training.precision import autocast
+from mmgen.training.task import Task
+
+__all__ = ["WithoutNoise", "encode", "fit", "model_of_images"]
+
+_CHUNK = 1000
+
+
+class WithoutNoise(Task):
+    """The path from image to z to ``generated`` with the stochastic layer taken out: z is the mean of q(z|x).
+
+    Args:
+        model: Of q(z|x) and p(generated|z); only these are trained.
+        image: Name of the image modality.
+        generated: What is to be said of the image, or the image itself.
+    """
+
+    def __init__(self, model: MultimodalVAE, image: str, generated: str) -> None:
+        super().__init__()
+        self.model = model
+        self.image = image
+        self.generated = generated
+
+    def forward(self, batch: Batch, step: int | None) -> Bound:
+        """log p(generated | z = mean of q(z|x)) in nats [B]."""
+        z = self.model.posterior(batch, (self.image,)).mean
+        value = self.model.log_likelihood(self.generated, z, batch)
+        return Bound(value, {f"log p({self.generated}|image)": value})
+
+
+def model_of_images(material: Material, generated: str) -> MultimodalVAE:
+    """A model of q(z|x) and p(generated|z), with the joint model's networks and freshly drawn weights."""
+    settings = material.settings
+    torch.manual_seed(stream_key(material.seed, "initial weights"))
+    objective = Elbo(modalities=(generated,), given=(material.image.name,))
+    model = settings.model.model_copy(update={"inference": objective.default_inference})
+    return build_model(model, objective, settings.data).to(material.device)
+
+
+def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, dict[str, Any]]:
+    """Train ``task`` and leave in it the weights that are best on the validation part; returns facts about the run.
+
+    The state of the run is kept in a folder of its own that is thrown away: a baseline takes minutes.
+
+    Raises:
+        Interrupted: A signal came; nothing was kept.
+    """
+    kept: dict[str, Tensor] = {}
+    facts: dict[str, Any] = {}
+
+    def save(path: Path, found: dict[str, Any]) -> None:
+        kept.update({name: tensor.detach().clone() for name, tensor in task.state_dict().items()})
+        facts.update(step=found["step"], validation_bound=found["validation_bound"])
+
+    settings = material.settings.training
+    with TemporaryDirectory(prefix="mmgen-baseline-") as folder:
+        out = Path(folder) / "baseline.safetensors"
+        work = train(task, rows, material.rows("val"), settings, out, save, {}, resume="never")
+        try:
+            for progress in work:
+                yield progress.done / max(1, settings.steps)
+        except Interrupted as stop:
+            raise Interrupted(
+                "stopped; nothing of an unfinished baseline is kept: give the same command again", stop.exit_code - 128
+            ) from None
+    task.load_state_dict(kept)
+    task.eval()
+    return facts
+
+
+def encode(model: MultimodalVAE, material: Material, part: str) -> NDArray[np.float32]:
+    """Means of q(z|x) [N, D] of all images of a part."""
+    rows, image = material.rows(part), material.image.name
+    found = []
+    with torch.inference_mode(), autocast(material.device, material.settings.training.precision):
+        for chunk in torch.arange(len(rows)).split(_CHUNK):
+            found.append(model.posterior(rows.batch(chunk).select([image]), (image,)).mean.float().cpu().numpy())
+    return np.concatenate(found)

@@ -1,0 +1,112 @@
+"""From a dataset and shares of pairs to accuracies."""
+
+import json
+import math
+from collections.abc import Generator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import mmgen.baselines
+from mmgen.artifacts import Dataset
+from mmgen.baselines._base import Baseline, Material
+from mmgen.errors import UsageError
+from mmgen.metrics._base import Score, relay
+from mmgen.notation import UNKNOWN
+from mmgen.progress import Progress, Work
+from mmgen.training.model_run import ExperimentSettings
+from mmgen.training.pairing import paired_count
+
+__all__ = ["lines_of", "measure"]
+
+_UNITS = 100
+
+
+def measure(
+    data: Path, method: str, shares: Sequence[float], settings: ExperimentSettings, attribute: str = ""
+) -> Work[list[Score]]:
+    """Accuracy in percent on all test images of a baseline for each share of pairs, ascending.
+
+    Args:
+        data: Dataset file.
+        method: Name of a baseline.
+        shares: Parts of the training examples that come with their label, each above 0 and at most 1.
+        settings: Of the joint model that it stands beside.
+        attribute: Which attribute is said; "" where there is only one.
+
+    Raises:
+        UsageError: There is no such baseline, or a share is none.
+        DataError: A dataset without images or attributes.
+    """
+    member: type[Baseline] = mmgen.baselines.get(method)
+    for share in shares:
+        if not 0 < share <= 1:
+            raise UsageError(f"--paired got {share:g}, expected a share above 0 and at most 1, for example 0.01")
+    ordered = sorted(set(shares))
+
+    def fractions() -> Generator[float, None, list[Score]]:
+        with Dataset.open(data) as dataset:
+            material = Material(dataset, settings, attribute)
+            size = len(material.rows("train"))
+            _ = [material.column, *(paired_count(size, share) for share in ordered)]  # before anything slow
+            baseline = member(material)
+            yield from relay(baseline.learn(), 0.0, 1.0)
+            scores = []
+            for number, share in enumerate(ordered, 1):
+                codes, facts = yield from relay(baseline.read(share), number, 1.0)
+                scores.append(_score(material, method, share, codes, facts))
+            return scores
+
+    def run() -> Generator[Progress, None, list[Score]]:
+        work = fractions()
+        while True:
+            try:
+                yield Progress(int(_UNITS * next(work)))
+            except StopIteration as stop:
+                scores: list[Score] = stop.value
+                return scores
+
+    return Work(f"baseline {method}", _UNITS * (1 + len(ordered)), "unit", run)
+
+
+def _score(material: Material, method: str, share: float, codes: NDArray[np.int64], facts: Mapping[str, Any]) -> Score:
+    """The share of test images of which the right label was said, with its binomial standard error."""
+    truth = material.labels("test")
+    known = truth != UNKNOWN
+    values = (codes == truth)[known]
+    n = len(values)
+    if not n:
+        raise UsageError(f"no test image of {material.dataset.path} has a label, so nothing can be measured")
+    right = float(values.mean())
+    extra = {
+        "method": method,
+        "paired": paired_count(len(material.rows("train")), share),
+        "share": share,
+        "attribute": material.attributes.names[material.column],
+        "correct": int(values.sum()),
+        "split": material.settings.data.split,
+        "part": "test",
+        "seed": material.seed,
+        **facts,
+        "values": [100.0 * value for value in values.tolist()],  # of each image, for paired comparisons
+    }
+    return Score(
+        metric="label-accuracy",
+        quantity="whole description",
+        value=100 * right,
+        stderr=100 * math.sqrt(right * (1 - right) / n),
+        unit="%",
+        better="higher",
+        n=n,
+        posterior=method,
+        protocol="baseline",
+        ids={"dataset": material.dataset.header.content_id},
+        extra=extra,
+    )
+
+
+def lines_of(scores: Sequence[Score]) -> str:
+    """JSON lines, as ``mmgen eval`` writes them."""
+    return "".join(json.dumps(score.to_json(), allow_nan=False) + "\n" for score in scores)

@@ -1,0 +1,15 @@
+"""Logistic regression on raw pixels."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.baselines._logistic import LinearBaseline
+
+__all__ = ["Logistic"]
+
+
+class Logistic(LinearBaseline):
+    """Reads labels off pixels; the images without labels are of no use to it (WG Section 5.1, baseline 2)."""
+
+    def features(self, part: str) -> NDArray[np.float32]:
+        return self.material.pixels(part)

@@ -1,0 +1,27 @@
+"""A variational autoencoder of all images, then logistic regression on the mean of q(z|x)."""
+
+from collections.abc import Generator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.baselines._logistic import LinearBaseline
+from mmgen.baselines._networks import encode, fit, model_of_images
+from mmgen.objectives.elbo import Elbo
+from mmgen.training.task import ModelTask
+
+__all__ = ["Vae"]
+
+
+class Vae(LinearBaseline):
+    """The joint model without its labels (WG Section 5.1, baseline 4)."""
+
+    def prepare(self) -> Generator[float, None, None]:
+        image = self.material.image.name
+        self._model = model_of_images(self.material, image)
+        warmup = int(self.material.settings.objective.get("kl_warmup_steps", 0))
+        objective = Elbo(modalities=(image,), given=(image,), kl_warmup_steps=warmup)
+        yield from fit(ModelTask(self._model, objective), self.material.rows("train"), self.material)
+
+    def features(self, part: str) -> NDArray[np.float32]:
+        return encode(self._model, self.material, part)

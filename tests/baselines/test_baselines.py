@@ -1,0 +1,175 @@
+"""Baselines of weak supervision: right on what can be separated, blind to labels they must not see, errors in words."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mmgen.baselines
+from cli._main import main
+from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.baselines import rbm
+from mmgen.baselines._base import Material
+from mmgen.baselines._logistic import Reader
+from mmgen.baselines._run import measure
+from mmgen.errors import DataError, UsageError
+from mmgen.training.model_run import ExperimentSettings, complete_settings
+from mmgen.training.pairing import paired_examples
+
+SIZE, TRAIN = 400, 240
+TINY: dict[str, Any] = {
+    "model": {
+        "latent_size": 4,
+        "image_network": {"name": "mlp", "hidden": [16]},
+        "attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8},
+        "head_layers": 0,
+    },
+    "objective": {"name": "mvae"},
+    "training": {
+        "steps": 120,
+        "batch": 32,
+        "validate_every": 40,
+        "validation_examples": 80,
+        "learning_rate": 1e-2,
+        "device": "cpu",
+    },
+}
+
+
+def write_bars(path: Path, shuffled: bool = False, two: bool = False) -> None:
+    """Pictures of 6x6 in which one of three bars is bright; its place is the label, or by chance."""
+    generator = np.random.default_rng(0)
+    place = np.arange(SIZE) % 3
+    images = generator.integers(0, 40, (SIZE, 1, 6, 6))
+    for bar in range(3):
+        images[place == bar, 0, :, 2 * bar : 2 * bar + 2] += 200
+    codes = (generator.permutation(place) if shuffled else place)[:, None].astype(np.uint8)
+    words = {"place": ["left", "middle", "right"]}
+    if two:
+        words["colour"] = ["grey"]
+        codes = np.concatenate([codes, np.zeros_like(codes)], 1)
+    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
+        writer.add_image("image", shape=(1, 6, 6), layout="bytes")
+        writer.add_attributes("attributes", words)
+        writer.write(0, images={"image": images.astype(np.uint8)}, attributes={"attributes": codes})
+        rows = np.arange(SIZE)
+        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+
+
+@pytest.fixture(scope="module")
+def bars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "bars.h5"
+    write_bars(path)
+    return path
+
+
+def settings_of(path: Path, **training: Any) -> ExperimentSettings:
+    with Dataset.open(path) as dataset:
+        return complete_settings({**TINY, "training": {**TINY["training"], **training}}, dataset)
+
+
+@pytest.mark.parametrize("method", mmgen.baselines.names())
+def test_every_baseline_reads_what_can_be_separated(method: str, bars: Path) -> None:
+    """24 pairs of three well separated kinds: all 80 test images right, so the binomial error is 0."""
+    (score,) = measure(bars, method, [0.1], settings_of(bars)).run()
+    assert score.value == 100 and score.stderr == 0
+    assert (score.n, score.extra["correct"], score.extra["paired"]) == (80, 80, 24)
+    assert (score.posterior, score.extra["method"]) == (method, method)
+    assert json.loads(json.dumps(score.to_json()))["extra"]["share"] == 0.1
+
+
+def test_accuracy_and_error_where_there_is_nothing_to_learn(tmp_path: Path) -> None:
+    """Labels by chance: 80 images at 1 / 3 are 33 +- 5 %; the error is the binomial one."""
+    path = tmp_path / "chance.h5"
+    write_bars(path, shuffled=True)
+    (score,) = measure(path, "logistic", [1.0], settings_of(path)).run()
+    assert abs(score.value - 33.3) < 20
+    right = score.value / 100
+    assert score.stderr == pytest.approx(100 * math.sqrt(right * (1 - right) / 80))
+    assert sum(score.extra["values"]) / 80 == pytest.approx(score.value)
+
+
+@pytest.mark.parametrize("method", ["logistic", "supervised", "vae"])
+def test_labels_of_what_is_not_paired_change_nothing(method: str, bars: Path, tmp_path: Path) -> None:
+    """All labels but those of the pairs, of validation and of test are turned round."""
+    other, settings = tmp_path / "turned.h5", settings_of(bars, steps=30, validate_every=10)
+    keep = set(paired_examples(TRAIN, 0.05, settings.training.seed).tolist()) | set(range(TRAIN, SIZE))
+    with Dataset.open(bars) as source:
+        codes = source.read_attributes("attributes")
+        turned = np.array([[c if n in keep else (c + 1) % 3] for n, (c,) in enumerate(codes)], np.uint8)
+        with DatasetWriter(other, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
+            writer.add_image("image", shape=(1, 6, 6), layout="bytes")
+            writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
+            writer.write(0, images={"image": source.read_image("image")}, attributes={"attributes": turned})
+            writer.add_splits("iid", **{part: source.split("iid", part) for part in ("train", "val", "test")})
+    one, two = (measure(path, method, [0.05], settings).run()[0] for path in (bars, other))
+    assert one.extra["values"] == two.extra["values"]
+
+
+def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> None:
+    with Dataset.open(bars) as dataset:
+        material = Material(dataset, settings_of(bars, seed=5))
+        chosen = material.paired(0.1)
+        assert chosen.tolist() == paired_examples(TRAIN, 0.1, 5).tolist()
+        whole = material.pairs(0.1)
+        assert len(whole) == 24 and whole.paired == 24
+        pixels = material.pixels("train")
+        assert pixels.shape == (TRAIN, 36)
+        assert np.array_equal(
+            pixels, dataset.read_image("image", np.arange(TRAIN)).reshape(TRAIN, -1) / np.float32(255)
+        )
+        material.rows("train").attributes["attributes"][chosen[0]] = 255
+        assert material.paired(0.1).tolist() == chosen[1:].tolist()
+
+
+def test_a_single_kind_of_label_is_always_said() -> None:
+    reader = Reader(np.eye(3, dtype=np.float32), np.array([2, 2, 2]), 1.0)
+    assert reader(np.zeros((4, 3), np.float32)).tolist() == [2] * 4
+
+
+def test_the_rbm_looks_at_whole_batches_and_repeats_itself(bars: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rbm, "EPOCHS", 1)
+    with Dataset.open(bars) as dataset:
+        made = []
+        for _ in range(2):
+            baseline = rbm.Rbm(Material(dataset, settings_of(bars)))
+            fractions = list(baseline.learn())
+            made.append(baseline.features("test"))
+    assert fractions[-1] == 1 and made[0].shape == (80, rbm.HIDDEN)
+    assert np.array_equal(made[0], made[1])
+
+
+def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
+    settings = settings_of(bars)
+    with pytest.raises(UsageError, match="did you mean 'logistic'"):
+        measure(bars, "logistik", [0.1], settings)
+    with pytest.raises(UsageError, match=r"--paired got 0, expected a share above 0"):
+        measure(bars, "logistic", [0.0], settings)
+    with pytest.raises(DataError, match="of 240 training examples is none"):
+        measure(bars, "logistic", [0.0001], settings).run()
+    two = tmp_path / "two.h5"
+    write_bars(two, two=True)
+    with pytest.raises(UsageError, match=r"place, colour; say which with --attribute"):
+        measure(two, "logistic", [0.1], settings_of(two)).run()
+    (score,) = measure(two, "logistic", [0.1], settings_of(two), "place").run()
+    assert score.value == 100 and score.extra["attribute"] == "place"
+
+
+def test_the_command_writes_what_eval_writes(
+    bars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    arguments = ["baseline", str(bars), "--paired", "0.1", "--paired", "0.05", "-o", "out.jsonl", "--device", "cpu"]
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2 and "there is none for the recipe 'bars'" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as left:
+        main([*arguments, "--preset", "vedantam/telbo-mnist-a-cpu"])
+    assert left.value.code == 0 and capsys.readouterr().out == "out.jsonl\n"
+    lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert [line["extra"]["paired"] for line in lines] == [12, 24]
+    with Dataset.open(bars) as dataset:
+        assert {line["ids"]["dataset"] for line in lines} == {dataset.header.content_id}

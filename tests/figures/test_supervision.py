@@ -1,0 +1,92 @@
+"""The curves of weak supervision: what is read off score files, what is said of them, what is drawn."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from mmgen.errors import UsageError
+from mmgen.figures.plotting import draw_plot
+from mmgen.figures.supervision import Curve, Point, curves_of, draw_curves, finding
+from mmgen.metrics._base import Score
+
+
+def score(
+    method: str, paired: int, value: float, protocol: str = "baseline", quantity: str = "whole description"
+) -> Score:
+    error = math.sqrt(value * (100 - value) / 1000)
+    return Score(
+        "label-accuracy", quantity, value, error, "%", "higher", 1000, method, protocol=protocol,
+        extra={"paired": paired, "method": method, "share": paired / 1000},
+    )  # fmt: skip
+
+
+SCORES = [
+    *(score("supervised", pairs, value) for pairs, value in ((100, 70.0), (10, 40.0), (1000, 95.0))),
+    *(score("mvae", pairs, value, "mean") for pairs, value in ((10, 38.0), (100, 80.0), (1000, 94.0))),
+    *(score("mvae", pairs, 5.0, "samples") for pairs in (10, 100, 1000)),
+    *(score("logistic", pairs, value) for pairs, value in ((10, 50.0), (100, 75.0), (1000, 90.0))),
+    score("mvae", 100, 99.0, "mean", "each attribute"),
+]
+
+
+def test_curves_are_sorted_and_of_one_protocol() -> None:
+    curves = curves_of([*SCORES, score("own", 10, 1.0)])
+    assert [curve.method for curve in curves] == ["mvae", "supervised", "logistic", "own"]
+    assert [(point.pairs, point.value) for point in curves[1].points] == [(10, 40.0), (100, 70.0), (1000, 95.0)]
+    assert [point.value for point in curves[0].points] == [38.0, 80.0, 94.0]
+
+
+def test_the_last_of_equals_counts_and_the_unfinite_does_not() -> None:
+    (curve,) = curves_of([score("vae", 5, 10.0), score("vae", 5, 20.0), score("vae", 6, float("nan"))])
+    assert [(point.pairs, point.value) for point in curve.points] == [(5, 20.0)]
+
+
+def test_the_finding_by_hand() -> None:
+    """80 +- 1.26 against 70 +- 1.45 is 5 standard errors; 94 against 95 and 38 against 40 are below."""
+    said = finding(curves_of(SCORES))
+    assert "at 100 pairs, most of all at 100 pairs: 80.0 % against 70.0 %" in said
+    assert "above every other method at 100 pairs" in said
+    never = [score("supervised", 10, 40.0), score("mvae", 10, 42.0, "mean")]
+    assert finding(curves_of(never)).startswith("MVAE is nowhere above")  # by 2 of 2.2
+    assert finding(curves_of([score("vae", 10, 40.0)])) == ""
+
+
+def test_what_is_drawn_can_be_told_apart() -> None:
+    figure = draw_curves(curves_of(SCORES))
+    (axes,) = figure.axes
+    lines = [container.lines[0] for container in axes.containers]
+    assert len({line.get_color() for line in lines}) == len({line.get_marker() for line in lines}) == 3
+    assert lines[0].get_linewidth() > lines[1].get_linewidth()
+    assert axes.get_xscale() == "log"
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["10", "100", "1,000"]
+    (shaded,) = axes.patches
+    left, right = shaded.get_x(), shaded.get_x() + shaded.get_width()
+    assert left == pytest.approx(math.sqrt(10 * 100)) and right == pytest.approx(math.sqrt(100 * 1000))
+    draw_curves([Curve("mvae", (Point(10, 50.0, 0.0, 5),)), Curve("supervised", (Point(10, 10.0, 0.0, 5),))])
+
+
+def test_the_figure_from_files(tmp_path: Path) -> None:
+    files = []
+    for name in ("mvae", "supervised", "logistic"):
+        path = tmp_path / f"{name}.jsonl"
+        lines = [json.dumps(one.to_json()) for one in SCORES if one.extra["method"] == name]
+        path.write_text("\n".join(lines))
+        files.append(path)
+    picture, notices = draw_plot("weak-supervision", files)
+    assert not notices and "1,000 test images" in picture.caption and "80.0 % against 70.0 %" in picture.caption
+    for ending in (".png", ".pdf", ".svg"):
+        picture.save(tmp_path / f"out{ending}")
+        assert (tmp_path / f"out{ending}").stat().st_size > 5000
+    files[0].write_text(json.dumps(score("mvae", 10, 1.0, "samples").to_json()))
+    with pytest.raises(UsageError, match=r"got none; make some with mmgen train --paired"):
+        draw_plot("weak-supervision", files[:1])
+
+
+@pytest.mark.parametrize("name", ["contours", "word-uncertainty", "reconstructions"])
+def test_figures_of_models_refuse_scores_alone(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text(json.dumps(SCORES[0].to_json()))
+    with pytest.raises(UsageError, match="model"):
+        draw_plot(name, [path])
