@@ -281,7 +281,7 @@ def _likelihood_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[s
         [
             score.quantity,
             score.posterior,
-            f"q(z|{score.extra['proposal']})",
+            score.extra["proposal"],
             score.protocol,
             _with_error(score),
             f"{score.n:,}",

@@ -43,6 +43,7 @@ __all__ = [
     "main_image",
     "proposal_given",
     "proposal_of",
+    "text_components",
     "text_estimate",
     "under_prior",
 ]
@@ -198,7 +199,7 @@ def text_estimate(
     name = described_by(loaded)
     assert name is not None
     queries, back = _distinct(points, name)
-    components = list(dict.fromkeys([prior, *_text_posteriors(loaded)]))
+    components = text_components(loaded, prior)
     draws = [loaded.latent_sampler(component) for component in components]
     densities = [loaded.latent_log_prob(component) for component in components]
     if len(components) == 1:
@@ -217,10 +218,10 @@ def text_estimate(
     return join(parts)[back]
 
 
-def _text_posteriors(loaded: "Loaded") -> list[str]:
-    """Every q(z | y) that there is: the model's own and the fitted one."""
+def text_components(loaded: "Loaded", prior: str) -> list[str]:
+    """Where samples of log p(y) come from: the prior and every q(z | y), the model's own and the fitted one."""
     fitted = [loaded.target] if loaded.target and loaded.given is not None else []
-    return [name for name in ["text", *fitted] if name in loaded.posteriors]
+    return list(dict.fromkeys([prior, *(name for name in ["text", *fitted] if name in loaded.posteriors)]))
 
 
 def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:

@@ -24,6 +24,7 @@ from mmgen.metrics._likelihoods import (
     image_terms,
     main_image,
     proposal_given,
+    text_components,
     text_estimate,
     under_prior,
 )
@@ -114,7 +115,10 @@ def _marginal(
         work = text_estimate(loaded, points[rows], prior, settings.text_samples, settings.seed, settings.precision)
         text = yield from work
         image, joint = found["log p(x)"][rows], found["log p(x,y)"][rows]
-        scores.append(_score(evaluation, prior, "log p(y)", "importance", text.value, text))
+        score = _score(evaluation, prior, "log p(y)", "importance", text.value, text)
+        components = text_components(loaded, prior)
+        score.extra["proposal"] = " and ".join(components if len(components) > 1 else [prior, "q(z|image)"])
+        scores.append(score)
         bound = found["log p(y) through q(z|x)"][rows]
         scores.append(_score(evaluation, prior, "log p(y)", "bound", bound.bound, bound))
         scores += _both(evaluation, prior, "log p(x,y)", joint)
@@ -162,7 +166,7 @@ def _score(
         ids=evaluation.ids,
         extra={
             **extra,
-            "proposal": "+".join(proposal_given(evaluation.loaded, evaluation.settings.proposal)),
+            "proposal": f"q(z|{', '.join(proposal_given(evaluation.loaded, evaluation.settings.proposal))})",
             "split": evaluation.split,
             "part": evaluation.settings.part,
             "seed": evaluation.settings.seed,

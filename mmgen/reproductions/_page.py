@@ -42,7 +42,7 @@ def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
             cells += [_gain(gain, one.table.decimals), _with_error(one.difference(*pair))]
         measured = [cell for cell in one.ours[number] if cell is not None]
         rows.append([row.name, *cells, _counts(measured), _draws(measured)])
-    kept = [place for place in range(len(columns)) if place < len(columns) - 1 or any(row[place] for row in rows)]
+    kept = [place for place in range(len(columns)) if place < len(columns) - 2 or any(row[place] for row in rows)]
     return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
 
@@ -85,7 +85,7 @@ def _with_error(difference: Difference | None) -> str:
 
 
 def _counts(cells: Sequence[Cell]) -> str:
-    return " / ".join(dict.fromkeys(f"{cell.score.n:,}" for cell in cells))
+    return " / ".join(dict.fromkeys(f"{cell.score.n:,}" for cell in cells if cell.score.n > 1))
 
 
 def _draws(cells: Sequence[Cell]) -> str:
@@ -117,7 +117,9 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
         "Differences of likelihoods are taken point by point.",
         "",
     ]
-    lines += [judge_sentence(compared), "", "## How it was made", "", "```sh"]
+    judged = judge_sentence(compared)
+    lines += [judged, ""] if judged else []
+    lines += ["## How it was made", "", "```sh"]
     for stage in scale.stage:
         lines += [f"# {stage.why}", stage.command]
     lines += ["```", "", "| file | content id | made by |", "|---|---|---|"]

@@ -87,7 +87,8 @@ def test_any_posterior_will_do(proposal: str) -> None:
     found = scores(linear_gaussian(0.2, 0.35), samples=20_000, text_samples=5_000, proposal=proposal)
     for quantity, exact in EXACT.items():
         score = found["prior", quantity, "importance"]
-        assert score.extra["proposal"] == {"image": "image", "joint": "image+attributes"}.get(proposal, "attributes")
+        drawn_from = {"image": "q(z|image)", "joint": "q(z|image, attributes)", "description": "q(z|attributes)"}
+        assert score.extra["proposal"] == ("prior and text" if quantity == "log p(y)" else drawn_from[proposal])
         error = 5 * score.extra["monte_carlo_stderr"] + 5 * abs(score.extra["estimated_bias"]) + 0.003
         assert score.value == pytest.approx(float(exact.mean()), abs=error), quantity
         assert error < 0.2
@@ -213,7 +214,7 @@ def test_more_modalities_than_image_and_description() -> None:
         found = scores(model, points, samples=2, text_samples=500, proposal="joint")
         exact = float(exact_log_marginal(points, every).mean())
         score = found["prior", "log p(x1..x3)", "importance"]
-        assert score.extra["proposal"] == "image+attributes+edges"
+        assert score.extra["proposal"] == "q(z|image, attributes, edges)"
         assert score.value == pytest.approx(exact, abs=1e-9)
         image = scores(model, points, samples=2, text_samples=500)["prior", "log p(x)", "importance"]
         assert image.value == pytest.approx(float(exact_log_marginal(points, ("image",)).mean()), abs=1e-9)
@@ -274,6 +275,6 @@ def test_a_conditional_model_says_log_p_of_x_given_y_itself() -> None:
     score = found["prior", "log p(x|y)", "importance"]
     assert score.value == pytest.approx(float(exact_log_marginal(moved, ("image",)).mean()), abs=1e-6)
     assert score.extra["log_weight_variance"] < 1e-12
-    assert score.extra["proposal"] == "image+attributes"
+    assert score.extra["proposal"] == "q(z|image, attributes)"
     with pytest.raises(UsageError, match=r"--proposal got image, .* it has auto, joint"):
         scores(model, points, proposal="image")
