@@ -58,6 +58,7 @@ class CelebaTransforms(CelebaRecipe):
         return "needed" if self.detector == "aligned" else "optional"
 
     def prepare(self) -> Work[Path] | None:
+        self.need_celeba()
         need_faces_extra()
         return fetch_predictor(self.landmarks)
 

@@ -143,6 +143,14 @@ def load_predictor(given: Path | None) -> tuple[Any, str]:
     return predictor, sha256
 
 
+@lru_cache(maxsize=1)
+def _load_detector() -> Any:
+    """dlib's detector of frontal faces; it takes half a second to make."""
+    import dlib
+
+    return dlib.get_frontal_face_detector()
+
+
 def face_box(five: NDArray[Any]) -> tuple[int, int, int, int] | None:
     """The box (left, top, right, bottom) in which the predictor's mean face lies best on five points [5, 2].
 
@@ -184,7 +192,7 @@ class FaceFinder:
                 f"install the same mmgen[faces] on both, or give both the same {_NAME}"
             )
         self._rectangle = dlib.rectangle
-        self._detect = dlib.get_frontal_face_detector() if detector == "dlib" else None
+        self._detect = _load_detector() if detector == "dlib" else None
 
     def find(self, grey: NDArray[np.uint8], five: NDArray[Any] | None) -> Face:
         """The face in a grey picture [H, W]; ``five`` are CelebA's own points [5, 2], which ``aligned`` needs."""

@@ -103,6 +103,20 @@ class CelebaRecipe(Recipe):
         """Hashes of the models that are used, by the name of the setting that records them."""
         return {}
 
+    def need_celeba(self) -> Path:
+        """The user's copy.
+
+        Raises:
+            UsageError: None was named.
+        """
+        if self.celeba is None:
+            raise UsageError(f"{self.name} is made from your own copy of CelebA: {WHERE_TO_GET_IT}")
+        return self.celeba
+
+    def prepare(self) -> Work[Any] | None:
+        self.need_celeba()
+        return None
+
     def fitted(self, images: Sequence[Image.Image]) -> NDArray[np.uint8]:
         """Pictures of 178 x 218 [n], cropped and made small: uint8 [n, C, size, size]."""
         return np.stack([planes(fitted(image, self.crop, self.size)) for image in images])
@@ -130,10 +144,9 @@ class CelebaRecipe(Recipe):
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = _CHUNK, command: str = ""
     ) -> Work[Path]:
-        if self.celeba is None:
-            raise UsageError(f"{self.name} is made from your own copy of CelebA: {WHERE_TO_GET_IT}")
+        folder_or_zip = self.need_celeba()
         models = self.models()
-        source = Source(self.celeba, self.points)
+        source = Source(folder_or_zip, self.points)
         number = self._size(len(source.lists))
         lists = source.lists.some(np.arange(number) * len(source.lists) // number)
         settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number, **models}

@@ -111,16 +111,30 @@ def portrait(seed: int) -> Face | None:
     return Face(Image.fromarray(bright), np.array([name in has for name in ALL_ATTRIBUTES], np.uint8), points)
 
 
-def faces(number: int) -> Iterator[Face]:
-    """The faces of the small CelebA: drawn ones, and now and then a portrait."""
-    for i in range(number):
-        yield (portrait(i) if i % _PORTRAIT_EVERY == _PORTRAIT_EVERY - 1 else None) or drawn_face(i)
+def face(i: int) -> Face:
+    """Face i of the small CelebA: a drawn one, and now and then a portrait."""
+    return (portrait(i) if i % _PORTRAIT_EVERY == _PORTRAIT_EVERY - 1 else None) or drawn_face(i)
 
 
 def jpeg(image: Image.Image) -> bytes:
     buffer = io.BytesIO()
     image.save(buffer, "JPEG", quality=90)
     return buffer.getvalue()
+
+
+@dataclass(frozen=True)
+class _Entry:
+    file: bytes
+    attributes: tuple[int, ...]
+    points: tuple[int, ...]
+
+
+@lru_cache(maxsize=256)  # tests build many small ones
+def _entry(i: int) -> _Entry:
+    one = face(i)
+    return _Entry(
+        jpeg(one.image), tuple(one.attributes.tolist()), tuple(np.rint(one.points).astype(int).ravel().tolist())
+    )
 
 
 def build_celeba(
@@ -143,20 +157,19 @@ def build_celeba(
     Returns:
         What ``--celeba`` takes.
     """
-    people = list(faces(number))
+    people = [_entry(i) for i in range(number)]
+    images = [(f"Img/img_align_celeba/{i + 1:06d}.jpg", person.file) for i, person in enumerate(people)]
+    name, data = images[2]
     if "no-face" in faults:
         ramp = np.linspace(0, 255, HEIGHT, dtype=np.uint8)[:, None, None]
-        empty = Image.fromarray(np.broadcast_to(ramp, (HEIGHT, WIDTH, 3)).copy())
-        people[_NO_FACE] = Face(empty, people[_NO_FACE].attributes, people[_NO_FACE].points)
-    files: list[tuple[str, bytes]] = []
-    images = [(f"Img/img_align_celeba/{i + 1:06d}.jpg", jpeg(face.image)) for i, face in enumerate(people)]
-    name, data = images[2]
+        empty = np.broadcast_to(ramp, (HEIGHT, WIDTH, 3)).copy()
+        images[_NO_FACE] = images[_NO_FACE][0], jpeg(Image.fromarray(empty))
     if "truncated" in faults:
         images[2] = name, data[: len(data) // 2]
     if "not-a-jpeg" in faults:
         images[2] = name, b"This is not a picture."
     if "small" in faults:
-        images[2] = name, jpeg(people[2].image.resize((64, 64)))
+        images[2] = name, jpeg(Image.new("RGB", (64, 64)))
     if "missing-image" in faults:
         del images[2]
     if "extra-image" in faults:
@@ -166,7 +179,7 @@ def build_celeba(
     if "traversal" in faults:
         images.append(("../../outside.txt", b"out"))
         images.append((f"../../Img/img_align_celeba/{number + 1:06d}.jpg", data))
-    files += [(path, text.encode()) for path, text in _lists(people, lists, faults)]
+    files = [(path, text.encode()) for path, text in _lists(people, lists, faults)]
     folder.mkdir(parents=True, exist_ok=True)
     if zipped == "all":
         return _zip(folder / "celeba.zip", files + images, faults)
@@ -180,12 +193,12 @@ def build_celeba(
     return folder
 
 
-def _lists(people: list[Face], kind: str, faults: Collection[Fault]) -> Iterator[tuple[str, str]]:
+def _lists(people: list[_Entry], kind: str, faults: Collection[Fault]) -> Iterator[tuple[str, str]]:
     number = len(people)
     names = [f"{i + 1:06d}.jpg" for i in range(number)]
     parts = [0 if i < 0.8 * number else 1 if i < 0.9 * number else 2 for i in range(number)]
-    attributes = [list(np.where(face.attributes, 1, -1)) for face in people]
-    points = [list(np.rint(face.points).astype(int).ravel()) for face in people]
+    attributes = [[2 * value - 1 for value in person.attributes] for person in people]
+    points = [list(person.points) for person in people]
     if "wrong-value" in faults:
         attributes[2][5] = 7
     if "missing-part" in faults:
