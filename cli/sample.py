@@ -1,4 +1,4 @@
-"""``mmgen sample``: images from a description, or the attributes of images."""
+"""``mmgen sample``: images from a description or from other kinds of pictures, or what images show."""
 
 import json
 from pathlib import Path
@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     import numpy as np
 
     from mmgen.classifier import Classifier
+    from mmgen.figures.translations import Start
     from mmgen.loading import Loaded
 
 __all__ = ["sample_command"]
+
+_EXAMPLES = 8
+"""Test examples to start from unless rows are named."""
 
 
 def sample_command(
@@ -30,7 +34,16 @@ def sample_command(
             '"large red rubber cube left small blue metal sphere". Repeat it for several descriptions.',
         ),
     ] = None,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, help="Images for each description.")] = 16,
+    number: Annotated[
+        int | None,
+        typer.Option(
+            "--number",
+            "-n",
+            min=1,
+            show_default=False,
+            help="Images for each description (16 by default), or for each picture of --from (4).",
+        ),
+    ] = None,
     output: Output = None,
     posterior: Annotated[
         str | None,
@@ -48,13 +61,25 @@ def sample_command(
             "--judge", metavar="FILE", show_default=False, help="Who looks at the images; found beside the model."
         ),
     ] = None,
-    images: Annotated[
-        Path | None,
+    source: Annotated[
+        str | None,
         typer.Option(
             "--from",
-            metavar="FILE",
+            metavar="SOURCE",
             show_default=False,
-            help="The other way round: say what the images in a picture, samples or dataset file show.",
+            help="The other way round: say what images show. SOURCE is a picture, samples or dataset file; or a kind "
+            "of picture, whose test examples are taken: edges, or several together, edges+mask; or edges=FILE. With "
+            "--to it is what other pictures are drawn from.",
+        ),
+    ] = None,
+    targets: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            metavar="NAME",
+            show_default=False,
+            help="The kind of picture to draw, such as mask, where the model has several; repeatable, for pictures "
+            "of the same z. By default the main one.",
         ),
     ] = None,
     rows: Annotated[
@@ -64,7 +89,7 @@ def sample_command(
             metavar="N",
             min=0,
             show_default=False,
-            help="Say what these rows of --from, or of the model's dataset, show; repeatable.",
+            help="Which rows of --from, or of the model's dataset; repeatable. By default 8 of its test part.",
         ),
     ] = None,
     as_json: Annotated[
@@ -73,37 +98,52 @@ def sample_command(
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
-    """Draw images for a description, or say what images show.
+    """Draw images for a description or from other kinds of pictures, or say what images show.
 
     Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
     """
     from mmgen.errors import UsageError
 
     path = read_path(checkpoint, "model or aggregate")
-    reads = images is not None or bool(rows)
-    if reads and (given or output):
-        raise UsageError("--from says what images show, got --given or --output too, which draw images; choose one")
-    if as_json and not reads:
-        raise UsageError("--json got no images to read; it goes with --from or --dataset-row")
+    starts = source is not None or bool(rows)
+    if starts and not targets and (given or output):
+        raise UsageError(
+            "--from says what images show, got --given or --output too, which draw images; choose one, or say with "
+            "--to what to draw from them"
+        )
+    if as_json and (not starts or targets):
+        raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")
 
+    from mmgen.figures.translations import parse_start
     from mmgen.loading import load
 
     loaded = load(path, device)
-    if reads:
-        _read_images(loaded, images, rows or [], seed, as_json)
+    out = output or path.with_name(f"{path.stem}-samples.png")
+    if starts:
+        main = loaded.image.name if loaded.image is not None else ""
+        start = parse_start(loaded, source or main)
+        if not targets:
+            _read_images(loaded, start, rows or [], seed, as_json)
+            return
+        _translate_images(loaded, start, targets, given or [""], number or 4, rows or [], out, mean, seed)
     else:
-        out = output or path.with_name(f"{path.stem}-samples.png")
-        _draw_images(loaded, given or [""], number, out, posterior, mean, judge, seed)
-        result(out)
+        _draw_images(loaded, given or [""], number or 16, out, posterior, mean, judge, seed, targets or [])
+    result(out)
 
 
-def _read_images(loaded: "Loaded", file: Path | None, rows: list[int], seed: int, as_json: bool) -> None:
+def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, as_json: bool) -> None:
     from mmgen.errors import UsageError
-    from mmgen.figures.recognise import attribute_probabilities, images_of_file, reading
+    from mmgen.figures.recognise import attribute_probabilities, reading
+    from mmgen.figures.translations import started
 
     if loaded.image is None or (loaded.attributes is None and loaded.text is None):
         raise UsageError(f"{loaded.path} has no images or nothing to say of them; use a model of images and words")
-    pixels, names = images_of_file(file or loaded.dataset_path(), loaded.image.shape, rows)
+    shown = started(loaded, start, _EXAMPLES, seed, rows)
+    names = list(shown.names)
+    # The main picture may be encoded with unknown words, by models that infer nothing from it alone.
+    pixels: np.ndarray | dict[str, np.ndarray] = {name: shown.pictures[name] for name in start.sources}
+    if start.sources == (loaded.image.name,):
+        pixels = shown.pictures[loaded.image.name]
     if loaded.text is not None and loaded.text.name in loaded.model.decoders:
         _read_texts(loaded, pixels, names, seed, as_json)
         return
@@ -121,7 +161,9 @@ def _read_images(loaded: "Loaded", file: Path | None, rows: list[int], seed: int
     table("What the images show", ("image", *loaded.attributes.names), lines)
 
 
-def _read_texts(loaded: "Loaded", pixels: "np.ndarray", names: list[str], seed: int, as_json: bool) -> None:
+def _read_texts(
+    loaded: "Loaded", pixels: "np.ndarray | dict[str, np.ndarray]", names: list[str], seed: int, as_json: bool
+) -> None:
     from mmgen.figures.recognise import texts_of_images
 
     for name, texts in zip(names, found := texts_of_images(loaded, pixels, seed=seed), strict=True):
@@ -170,6 +212,40 @@ def _posterior_for(loaded: "Loaded", described: bool) -> str:
     return posterior
 
 
+def _check_ending(out: Path) -> None:
+    from mmgen.errors import UsageError
+
+    if out.suffix.lower() not in (".png", ".h5"):
+        raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
+
+
+def _translate_images(
+    loaded: "Loaded",
+    start: "Start",
+    targets: list[str],
+    given: list[str],
+    number: int,
+    rows: list[int],
+    out: Path,
+    mean: bool,
+    seed: int,
+) -> None:
+    from mmgen.errors import UsageError
+    from mmgen.figures.sampling import save_samples, translated_grid
+    from mmgen.figures.translations import drawn_from, started
+
+    _check_ending(out)
+    if len(given) > 1:
+        raise UsageError(f"--given got {len(given)} descriptions, expected one to go with the pictures of --from")
+    shown = started(loaded, start, _EXAMPLES, seed, rows)
+    drawn = drawn_from(loaded, shown, start.sources, targets, number, seed, given[0])
+    if out.suffix.lower() == ".h5":
+        of = {"from": list(start.sources), "pictures": list(shown.names)}
+        save_samples(out, drawn, loaded, command=command_line(), start=of)
+    else:
+        translated_grid(shown, start.sources, drawn, given=given[0], sampled=not mean).save(out)
+
+
 def _draw_images(
     loaded: "Loaded",
     given: list[str],
@@ -179,19 +255,18 @@ def _draw_images(
     mean: bool,
     judge: Path | None,
     seed: int,
+    targets: list[str],
 ) -> None:
-    from mmgen.errors import UsageError
     from mmgen.figures.descriptions import parse
     from mmgen.figures.draws import draw
     from mmgen.figures.hierarchy import share_right
     from mmgen.figures.sampling import sample_grid, save_samples
 
-    if out.suffix.lower() not in (".png", ".h5"):
-        raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
+    _check_ending(out)
     asked = parse(loaded, given)
     source = posterior or _posterior_for(loaded, any(given))
     found, reader = _judge(loaded, judge, out)
-    drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=reader)
+    drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=reader, targets=targets)
     verdict = share_right(drawn)
     if found and verdict:
         say(f"the judge {found} finds {verdict}")

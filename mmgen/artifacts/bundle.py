@@ -50,7 +50,12 @@ def write_bundle(
 
 
 def read_bundle(
-    path: Path, kind: str, arrays: Mapping[str, tuple[str, int]], texts: Iterable[str], optional: Iterable[str] = ()
+    path: Path,
+    kind: str,
+    arrays: Mapping[str, tuple[str, int]],
+    texts: Iterable[str],
+    optional: Iterable[str] = (),
+    families: Mapping[str, tuple[str, int]] | None = None,
 ) -> tuple[Header, dict[str, np.ndarray], dict[str, str]]:
     """Read it all into memory and compare it with the content id.
 
@@ -59,20 +64,24 @@ def read_bundle(
         kind: Its kind.
         arrays: Type and number of axes of every array.
         texts: Names of the texts.
-        optional: Which of the arrays may be absent.
+        optional: Which of the arrays and texts may be absent.
+        families: Type and number of axes of all arrays whose name begins with a prefix and a dot, of which there may be
+            any number: "images" for ``images.edges``.
 
     Raises:
         ArtifactError: It is no readable file of that kind.
     """
     file, header = open_hdf5(path, kind)
     with file:
-        present = member_names(file, path)
-        here = [name for name in arrays if name not in set(optional) or name in present]
+        present, absent = member_names(file, path), set(optional)
+        expected = {name: form for name, form in arrays.items() if name not in absent or name in present}
+        for prefix, form in (families or {}).items():
+            expected |= {name: form for name in present if name.startswith(f"{prefix}.")}
         values = {
-            name: array(file, name, path, dtype=arrays[name][0], shape=(None,) * arrays[name][1]).read()
-            for name in here
+            name: array(file, name, path, dtype=dtype, shape=(None,) * axes).read()
+            for name, (dtype, axes) in expected.items()
         }
-        found = {name: read_text(file, name, path) for name in texts}
+        found = {name: read_text(file, name, path) for name in texts if name not in absent or name in file.attrs}
     content = ContentHash(kind, {"settings": header.settings, "texts": found}, header.seed, header.parents)
     for name, data in values.items():
         content.add_array(name, data)

@@ -13,7 +13,16 @@ from mmgen.artifacts.header import parse_json, printable
 from mmgen.errors import ArtifactError
 from mmgen.notation import UNKNOWN
 
-__all__ = ["AttributesInfo", "FactorInfo", "ImageInfo", "TextInfo", "attributes_info", "image_info", "text_info"]
+__all__ = [
+    "AttributesInfo",
+    "FactorInfo",
+    "ImageInfo",
+    "TextInfo",
+    "attributes_info",
+    "image_info",
+    "text_info",
+    "text_vocabulary",
+]
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
 _MAX_ATTRIBUTES = 4096
@@ -171,12 +180,16 @@ def image_info(name: str, data: Any, path: Path) -> ImageInfo:
 
 def text_info(name: str, data: Any, path: Path) -> TextInfo:
     """Vocabulary and form of a text modality out of a file, checked."""
-    element = f"{path}: {data.name}"
-    words = parse_json(read_text(data, "vocabulary", path), f"{element}@vocabulary")
-    slots = parse_json(read_text(data, "slots", path), f"{element}@slots")
+    length = data.shape[1] if len(data.shape or ()) == 2 else 0
+    words, slots = read_text(data, "vocabulary", path), read_text(data, "slots", path)
+    return text_vocabulary(name, words, slots, length, f"{path}: {data.name}")
+
+
+def text_vocabulary(name: str, vocabulary: str, spelt: str, length: int, element: str) -> TextInfo:
+    """Words and form of a text out of JSON of a file, checked."""
+    words, slots = parse_json(vocabulary, f"{element}@vocabulary"), parse_json(spelt, f"{element}@slots")
     if not distinct_texts(words, 1, MAX_WORDS):
         raise ArtifactError(f"{element} has no vocabulary of 1 to {MAX_WORDS} distinct words; make the file again")
-    length = data.shape[1] if len(data.shape or ()) == 2 else 0
     if not (slots == [] or (distinct_texts(slots, 1, _MAX_ATTRIBUTES) and len(slots) == length)):
         raise ArtifactError(f"{element} does not name one attribute for each of its {length} words; make it again")
     return TextInfo(name, tuple(words), length, tuple(slots))

@@ -1,7 +1,8 @@
-"""Samples: images drawn from a model for given descriptions, with the z they were decoded from."""
+"""Samples: images drawn from a model, other images and texts of the same z, what was asked for, and z itself."""
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,14 @@ import numpy as np
 
 from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.header import Header, Parent
-from mmgen.artifacts.modality_info import AttributesInfo, attributes_info, names_json
+from mmgen.artifacts.modality_info import (
+    NAME,
+    AttributesInfo,
+    TextInfo,
+    attributes_info,
+    names_json,
+    text_vocabulary,
+)
 from mmgen.errors import ArtifactError
 
 __all__ = ["Samples", "read_samples", "write_samples"]
@@ -27,6 +35,12 @@ class Samples:
         attributes_judged: uint8 [n, A], what the judge saw; None without a judge.
         z: float32 [n, D].
         info: Names of the attributes and their values; None if they were not recorded.
+        image: Modality of ``images``; "" if it was not recorded.
+        further: Images of other modalities decoded from the same z, by name: the mean as ``images``, a draw as
+            ``images_sampled``.
+        text: uint16 [n, T], texts drawn from the same z; None if there are none.
+        text_asked: uint16 [n, T], the texts asked for; None if none were.
+        text_info: Vocabulary of both.
     """
 
     header: Header
@@ -36,13 +50,20 @@ class Samples:
     attributes_judged: np.ndarray | None
     z: np.ndarray
     info: AttributesInfo | None
+    image: str = ""
+    further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    text: np.ndarray | None = None
+    text_asked: np.ndarray | None = None
+    text_info: TextInfo | None = None
 
 
 _ARRAYS = {
     "images": ("float32", 4), "images_sampled": ("uint8", 4), "attributes": ("uint8", 2),
-    "attributes_judged": ("uint8", 2), "z": ("float32", 2),
+    "attributes_judged": ("uint8", 2), "z": ("float32", 2), "text": ("uint16", 2), "text_asked": ("uint16", 2),
 }  # fmt: skip
-_OPTIONAL = ("images_sampled", "attributes_judged")
+_FAMILIES = {"images": ("float32", 4), "images_sampled": ("uint8", 4)}
+_TEXTS = ("image", "text_name", "vocabulary", "slots")
+_OPTIONAL = ("images_sampled", "attributes_judged", "text", "text_asked", *_TEXTS)
 
 
 def write_samples(
@@ -56,6 +77,11 @@ def write_samples(
     images_sampled: np.ndarray | None = None,
     attributes_judged: np.ndarray | None = None,
     info: AttributesInfo | None = None,
+    image: str = "",
+    further: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
+    text: np.ndarray | None = None,
+    text_asked: np.ndarray | None = None,
+    text_info: TextInfo | None = None,
     parents: Iterable[Parent] = (),
     facts: Mapping[str, Any] | None = None,
     command: str = "",
@@ -70,13 +96,17 @@ def write_samples(
     """
     given = {
         "images": images, "images_sampled": images_sampled, "attributes": attributes,
-        "attributes_judged": attributes_judged, "z": z,
+        "attributes_judged": attributes_judged, "z": z, "text": text, "text_asked": text_asked,
     }  # fmt: skip
+    for name, (means, sampled) in (further or {}).items():
+        if not NAME.match(name):
+            raise ValueError(f"'{name}' is no name of a modality")
+        given |= {f"images.{name}": means, f"images_sampled.{name}": sampled}
     arrays = {}
     for name, values in given.items():
         if values is None:
             continue
-        dtype, axes = _ARRAYS[name]
+        dtype, axes = _ARRAYS.get(name) or _FAMILIES[name.partition(".")[0]]
         values = np.asarray(values)
         if values.ndim != axes or not np.can_cast(values.dtype, dtype, "same_kind") or len(values) != len(images):
             raise ValueError(
@@ -85,6 +115,11 @@ def write_samples(
         arrays[name] = values.astype(dtype, copy=False)
     names, vocabularies = names_json(info) if info is not None else ("", "")
     texts = {"name": info.name if info is not None else "", "names": names, "values": vocabularies}
+    if image:
+        texts["image"] = image
+    if text_info is not None and (text is not None or text_asked is not None):
+        texts["text_name"] = text_info.name
+        texts |= {"vocabulary": json.dumps(text_info.vocabulary), "slots": json.dumps(text_info.slots)}
     return write_bundle(
         path, "samples", arrays, texts, settings=settings, seed=seed, parents=parents, facts=facts, command=command
     )
@@ -96,18 +131,64 @@ def read_samples(path: Path) -> Samples:
     Raises:
         ArtifactError: It is no readable samples file.
     """
-    header, arrays, texts = read_bundle(path, "samples", _ARRAYS, ("name", "names", "values"), _OPTIONAL)
+    names = ("name", "names", "values", *_TEXTS)
+    header, arrays, texts = read_bundle(path, "samples", _ARRAYS, names, _OPTIONAL, _FAMILIES)
     info = attributes_info(texts["name"], texts["names"], texts["values"], str(path)) if texts["names"] else None
-    judged, sampled = arrays.get("attributes_judged"), arrays.get("images_sampled")
-    samples = Samples(header, arrays["images"], sampled, arrays["attributes"], judged, arrays["z"], info)
-    fits = (
-        len({len(array) for array in arrays.values()}) == 1
-        and (sampled is None or sampled.shape == samples.images.shape)
-        and (judged is None or judged.shape == samples.attributes.shape)
-        and (info is None or samples.attributes.shape[1] == len(info.names))
+    text, asked = arrays.get("text"), arrays.get("text_asked")
+    words = next((array for array in (text, asked) if array is not None), None)
+    text_info = None
+    if words is not None and {"text_name", "vocabulary", "slots"} <= texts.keys():
+        text_info = text_vocabulary(
+            texts["text_name"], texts["vocabulary"], texts["slots"], words.shape[1], f"{path}: text"
+        )
+    samples = Samples(
+        header,
+        arrays["images"],
+        arrays.get("images_sampled"),
+        arrays["attributes"],
+        arrays.get("attributes_judged"),
+        arrays["z"],
+        info,
+        texts.get("image", ""),
+        _further(arrays),
+        text,
+        asked,
+        text_info,
     )
-    if not fits or (
-        info is not None and not all(info.valid(codes) for codes in (samples.attributes, judged) if codes is not None)
-    ):
+    if not _fit(samples, arrays):
         raise ArtifactError(f"{path}: its arrays do not fit together; make it again with mmgen sample")
     return samples
+
+
+def _further(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Means and draws of the further image modalities; those that lack one of the two are left out."""
+    names = [name.removeprefix("images.") for name in arrays if name.startswith("images.")]
+    return {
+        name: (arrays[f"images.{name}"], arrays[f"images_sampled.{name}"])
+        for name in names
+        if f"images_sampled.{name}" in arrays
+    }
+
+
+def _fit(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
+    """Whether all arrays are of the same samples, and hold codes that stand for something."""
+    sampled, judged, info, words = (
+        samples.images_sampled,
+        samples.attributes_judged,
+        samples.info,
+        samples.text_info,
+    )
+    codes = [each for each in (samples.attributes, judged) if each is not None]
+    texts = [each for each in (samples.text, samples.text_asked) if each is not None]
+    return (
+        len({len(array) for array in arrays.values()}) == 1
+        and (sampled is None or sampled.shape == samples.images.shape)
+        and 2 * len(samples.further) == sum("." in name for name in arrays)
+        and all(NAME.match(name) for name in samples.further)
+        and all(means.shape == draws.shape for means, draws in samples.further.values())
+        and (judged is None or judged.shape == samples.attributes.shape)
+        and (info is None or samples.attributes.shape[1] == len(info.names))
+        and (info is None or all(info.valid(each) for each in codes))
+        and len({each.shape for each in texts}) <= 1
+        and (words is None or all(words.valid(each) for each in texts))
+    )

@@ -225,7 +225,12 @@ def block_table(
 
 
 def strips(
-    pictures: Mapping[str, Column], labels: Sequence[str] = (), *, title: str = "", tile: int = TILE
+    pictures: Mapping[str, Column],
+    labels: Sequence[str] = (),
+    *,
+    title: str = "",
+    tile: int = TILE,
+    together: bool = False,
 ) -> list[Block]:
     """Each example's modalities side by side, in as many blocks beside each other as make a page of even sides.
 
@@ -234,11 +239,14 @@ def strips(
         labels: Words to the left of each example; none by default.
         title: Above the first block.
         tile: The width at which they will be drawn.
+        together: Keep all examples in one block.
 
     Returns:
         Blocks for :func:`block_table`; examples run down the first, then down the next.
     """
     count = len(next(iter(pictures.values())).images)
+    if together:
+        return [_strip(pictures, labels, title, slice(0, count))]
     one = _Placed(_strip(pictures, labels, title, slice(0, count)), tile)
     fit = max(1, min((WIDEST + _BETWEEN) // (one.width + _BETWEEN), math.ceil(count / 4)))
     each = math.ceil(count / fit)

@@ -5,7 +5,7 @@ References:
     Section 1: p(y|x) = integral of p(y|z) q(z|x) dz
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from mmgen.errors import ArtifactError, UsageError
 from mmgen.queries import Vocabulary, format_caption
 
 if TYPE_CHECKING:
+    from mmgen.gaussian import DiagonalGaussian
     from mmgen.loading import Loaded
 
 __all__ = ["attribute_probabilities", "images_of_dataset", "images_of_file", "reading", "texts_of_images"]
@@ -24,8 +25,13 @@ _CHUNK = 64
 _FILE_SUFFIXES = (".h5", ".hdf5")
 
 
-def images_of_dataset(path: Path, rows: Sequence[int]) -> tuple[np.ndarray, list[str]]:
+def images_of_dataset(path: Path, rows: Sequence[int], modality: str = "") -> tuple[np.ndarray, list[str]]:
     """Images float32 [n, C, H, W] in [0, 1] of rows of a dataset, and what to call them.
+
+    Args:
+        path: The dataset.
+        rows: Which rows.
+        modality: Which images, where it has several; the modality "image", else the first, where it has no such.
 
     Raises:
         UsageError: A row that the dataset does not have, or a dataset without images.
@@ -33,18 +39,21 @@ def images_of_dataset(path: Path, rows: Sequence[int]) -> tuple[np.ndarray, list
     with Dataset.open(path) as data:
         if not data.images:
             raise UsageError(f"{path} holds no images; choose a dataset that does")
-        info = next(iter(data.images.values()))
+        info = data.images.get(modality) or data.images.get("image") or next(iter(data.images.values()))
         images = data.read_image(info.name, np.asarray(rows, np.int64)).astype(np.float32) / info.scale
     return images, [f"{path.name} row {row}" for row in rows]
 
 
-def images_of_file(path: Path, shape: Sequence[int], rows: Sequence[int] = ()) -> tuple[np.ndarray, list[str]]:
+def images_of_file(
+    path: Path, shape: Sequence[int], rows: Sequence[int] = (), modality: str = ""
+) -> tuple[np.ndarray, list[str]]:
     """Images to look at, from a picture, a samples file or rows of a dataset file.
 
     Args:
         path: .png, .jpg and the like, or .h5.
         shape: (C, H, W) that the model expects.
         rows: Rows of a dataset or of samples; without any all samples, or the first 16 of a dataset.
+        modality: Which images of a file that has several.
 
     Returns:
         float32 [n, C, H, W] in [0, 1], and what to call each.
@@ -55,9 +64,9 @@ def images_of_file(path: Path, shape: Sequence[int], rows: Sequence[int] = ()) -
     """
     if path.suffix.lower() in _FILE_SUFFIXES:
         if require_kind(path, "samples", "dataset").kind == "dataset":
-            images, names = images_of_dataset(path, list(rows) or list(range(16)))
+            images, names = images_of_dataset(path, list(rows) or list(range(16)), modality)
         else:
-            images, names = _images_of_samples(path, rows)
+            images, names = _images_of_samples(path, rows, modality)
     else:
         images, names = _picture(path, int(shape[0]))[None], [path.name]
     if tuple(images.shape[1:]) != tuple(shape):
@@ -66,13 +75,13 @@ def images_of_file(path: Path, shape: Sequence[int], rows: Sequence[int] = ()) -
     return images, names
 
 
-def _images_of_samples(path: Path, rows: Sequence[int]) -> tuple[np.ndarray, list[str]]:
+def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[np.ndarray, list[str]]:
     from mmgen.artifacts.samples import read_samples
 
     samples = read_samples(path)
     # A sampled image is what the decoder's distribution means by an image; the mean is a blur between several.
-    sampled = samples.images_sampled
-    images = samples.images if sampled is None else sampled.astype(np.float32) / 255
+    means, sampled = samples.further.get(modality, (samples.images, samples.images_sampled))
+    images = means if sampled is None else sampled.astype(np.float32) / 255
     chosen = list(rows) or list(range(len(images)))
     if min(chosen) < 0 or max(chosen) >= len(images):
         raise UsageError(f"{path} has samples 0 to {len(images) - 1}, got {max(chosen)}; choose one that it has")
@@ -92,12 +101,14 @@ def _picture(path: Path, channels: int) -> np.ndarray:
     return pixels.transpose(2, 0, 1) if channels == 3 else pixels[None]
 
 
-def attribute_probabilities(loaded: "Loaded", images: np.ndarray, draws: int = 100, seed: int = 0) -> np.ndarray:
+def attribute_probabilities(
+    loaded: "Loaded", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
+) -> np.ndarray:
     """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z|x).
 
     Args:
         loaded: A model with a decoder of attributes.
-        images: float32 [B, C, H, W] in [0, 1].
+        images: float32 [B, C, H, W] in [0, 1], or several kinds of pictures of the same examples by modality.
         draws: Draws of z for each image.
         seed: Seed of the draws.
 
@@ -120,19 +131,30 @@ def attribute_probabilities(loaded: "Loaded", images: np.ndarray, draws: int = 1
     generator = torch_generator(seed, "recognise", device=str(loaded.device))
     parts = []
     with torch.inference_mode():
-        for start in range(0, len(images), _CHUNK):
-            posterior = loaded.encode(images[start : start + _CHUNK])
+        for posterior in _posteriors(loaded, images):
             z = posterior.sample(generator, (draws,))
             parts.append(loaded.model.mean(info.name, z).float().mean(0).cpu().numpy())
     return np.concatenate(parts)
 
 
-def texts_of_images(loaded: "Loaded", images: np.ndarray, draws: int = 3, seed: int = 0) -> list[list[str]]:
+def _posteriors(loaded: "Loaded", images: np.ndarray | Mapping[str, np.ndarray]) -> "Iterator[DiagonalGaussian]":
+    """q(z|x) of images, a bounded number at a time; of several kinds of pictures, q(z | all of them)."""
+    if isinstance(images, Mapping):
+        for start in range(0, len(next(iter(images.values()))), _CHUNK):
+            yield loaded.encode({name: each[start : start + _CHUNK] for name, each in images.items()})
+        return
+    for start in range(0, len(images), _CHUNK):
+        yield loaded.encode(images[start : start + _CHUNK])
+
+
+def texts_of_images(
+    loaded: "Loaded", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
+) -> list[list[str]]:
     """What a model says of images: the likeliest words at the mean of q(z|x), then draws of z and words.
 
     Args:
         loaded: A model that generates text and infers z from images.
-        images: float32 [B, C, H, W] in [0, 1].
+        images: float32 [B, C, H, W] in [0, 1], or several kinds of pictures of the same examples by modality.
         draws: Texts drawn for each image.
         seed: Seed of the draws.
 
@@ -149,7 +171,7 @@ def texts_of_images(loaded: "Loaded", images: np.ndarray, draws: int = 3, seed: 
     text, image = loaded.text, loaded.image
     if text is None or image is None or text.name not in loaded.model.decoders:
         raise UsageError(f"{loaded.path} generates no text, so it cannot put images into words; use a model of both")
-    if not loaded.model.answers((image.name,)):
+    if not isinstance(images, Mapping) and not loaded.model.answers((image.name,)):
         raise UsageError(
             f"{loaded.path} infers z from images and texts together, so it cannot put images alone into words; "
             "use a model of q(z|x), such as one trained with --set 'objective.given=[\"image\"]'"
@@ -157,8 +179,7 @@ def texts_of_images(loaded: "Loaded", images: np.ndarray, draws: int = 3, seed: 
     generator = torch_generator(seed, "captions of images", device=str(loaded.device))
     found: list[list[str]] = []
     with torch.inference_mode():
-        for start in range(0, len(images), _CHUNK):
-            posterior = loaded.encode(images[start : start + _CHUNK])
+        for posterior in _posteriors(loaded, images):
             likeliest = loaded.model.sample(text.name, posterior.mean, greedy=True)
             drawn = loaded.model.sample(text.name, posterior.sample(generator, (draws,)), generator)
             tokens = torch.cat([likeliest[None], drawn]).transpose(0, 1).cpu().numpy()

@@ -1,12 +1,12 @@
 """Draws as a picture or a samples file: what ``mmgen sample`` writes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmgen.artifacts import AttributesInfo, Header, reference
+from mmgen.artifacts import AttributesInfo, Header, TextInfo, reference
 from mmgen.artifacts.samples import write_samples
 from mmgen.figures.comparison import FRAMES, POSTERIORS
 from mmgen.figures.draws import Draws, differences
@@ -14,13 +14,16 @@ from mmgen.figures.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.hierarchy import share_right
 from mmgen.figures.texts import spoken_tiles
 from mmgen.figures.tiles import TileRow, tile_table
+from mmgen.figures.translations import Paired
+from mmgen.figures.views import translation_page, views_page
 from mmgen.queries import TextVocabulary, Vocabulary, format_caption, format_query
 
 if TYPE_CHECKING:
     from mmgen.loading import Loaded
 
-__all__ = ["sample_grid", "save_samples"]
+__all__ = ["sample_grid", "save_samples", "translated_grid"]
 
+_WHAT = ("means of p(image|z)", "draws from p(image|z)")
 _ACROSS = 6
 """Images with texts in a row at most; fewer where all rows are full then."""
 
@@ -77,13 +80,17 @@ def sample_grid(
         accuracy: The judge's own, in percent.
     """
     images = drawn.sampled if sampled else drawn.means
-    what = "draws from p(image|z)" if sampled else "means of p(image|z)"
+    what = _WHAT[sampled]
     if text is not None and drawn.asked_words is not None:
         words = [format_caption(row, text) for row in drawn.asked_words]
     else:
         words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
     name = POSTERIORS.get(drawn.posterior, drawn.posterior)
     note = _note(drawn, what, accuracy)
+    if drawn.further:
+        note = f"From {name}. {note} Pictures beside each other are of the same z."
+        title = words[0] if len(words) == 1 else ""
+        return views_page(drawn, words, _texts(drawn, text), sampled=sampled, title=title, note=note)
     if text is not None and drawn.words is not None:
         return _spoken_grid(drawn, words, text, info, sampled, f"From {name}. {note}")
     if len(words) > 1:
@@ -95,7 +102,50 @@ def sample_grid(
     return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")
 
 
-def save_samples(path: Path, drawn: Draws, loaded: "Loaded", *, judge: Path | None = None, command: str = "") -> Header:
+def _texts(drawn: Draws, text: TextVocabulary | None) -> list[list[str]]:
+    """The texts drawn for each description, as sentences; [] without any."""
+    if drawn.words is None or text is None:
+        return []
+    return [[format_caption(tokens, text) for tokens in each] for each in drawn.words]
+
+
+def translated_grid(
+    shown: Paired,
+    sources: Sequence[str],
+    drawn: Draws,
+    *,
+    given: str = "",
+    sampled: bool = False,
+) -> Grid:
+    """What was drawn from other pictures, beside what was given and what is true.
+
+    Args:
+        shown: The examples.
+        sources: Modalities that were given.
+        drawn: The draws.
+        given: The description that was given with them.
+        sampled: Show draws from p(picture | z) instead of its means.
+    """
+    count = drawn.means.shape[1]
+    draws = "one draw" if count == 1 else f"{count} draws"
+    truth = " Truth: the example's own picture." if set(drawn.pictures()) & set(shown.pictures) else ""
+    note = (
+        f"On grey: what is given{f', together with {given}' if given else ''}. Drawn: {_WHAT[sampled]} at {draws} of z "
+        f"from {drawn.posterior}.{truth} Seed {drawn.seed}."
+    )
+    title = f"{' + '.join(sources)} to {', '.join(drawn.pictures())}"
+    return translation_page(shown, sources, drawn, sampled=sampled, title=title, note=note)
+
+
+def save_samples(
+    path: Path,
+    drawn: Draws,
+    loaded: "Loaded",
+    *,
+    judge: Path | None = None,
+    command: str = "",
+    start: Mapping[str, Any] | None = None,
+) -> Header:
     """Write draws as a samples artifact: all images of the first description, then of the next.
 
     Args:
@@ -104,6 +154,7 @@ def save_samples(path: Path, drawn: Draws, loaded: "Loaded", *, judge: Path | No
         loaded: What drew them; becomes a parent.
         judge: What judged them; becomes a parent.
         command: The command to record.
+        start: Settings that say what pictures they were drawn from.
 
     Raises:
         ArtifactError: The file system refuses.
@@ -113,26 +164,37 @@ def save_samples(path: Path, drawn: Draws, loaded: "Loaded", *, judge: Path | No
     def rows(array: np.ndarray) -> np.ndarray:
         return array.reshape(descriptions * each, *array.shape[2:])
 
+    def levels(sampled: np.ndarray) -> np.ndarray:
+        return np.rint(np.clip(rows(sampled), 0, 1) * 255).astype(np.uint8)
+
     described = loaded.attributes
     info = AttributesInfo(described.name, described.names, described.values) if described is not None else None
     settings: dict[str, Any] = {
         "posterior": drawn.posterior,
         "number": each,
         "given": drawn.descriptions.words(loaded),
+        **(start or {}),
     }
+    text = loaded.text
+    asked_words = None if drawn.asked_words is None else np.repeat(drawn.asked_words, each, axis=0)
     parents = [reference(loaded.path, loaded.header.kind, path)]
     if judge is not None and drawn.judged is not None:
         parents.append(reference(judge, "judge", path))
     return write_samples(
         path,
         images=rows(drawn.means),
-        images_sampled=np.rint(np.clip(rows(drawn.sampled), 0, 1) * 255).astype(np.uint8),
+        images_sampled=levels(drawn.sampled),
         attributes=np.repeat(drawn.asked, each, axis=0),
         attributes_judged=None if drawn.judged is None else rows(drawn.judged),
         z=rows(drawn.z),
         settings=settings,
         seed=drawn.seed,
         info=info,
+        image=drawn.image,
+        further={name: (rows(means), levels(sampled)) for name, (means, sampled) in drawn.further.items()},
+        text=None if drawn.words is None else rows(drawn.words).astype(np.uint16),
+        text_asked=asked_words,
+        text_info=TextInfo(text.name, text.vocabulary, text.length, text.slots) if text is not None else None,
         parents=parents,
         command=command,
     )

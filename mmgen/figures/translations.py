@@ -9,13 +9,28 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
+from mmgen.figures.descriptions import parse
+from mmgen.figures.draws import Draws, decode, wanted_images
 from mmgen.registry import unknown_name
 from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.loading import Loaded
 
-__all__ = ["Paired", "Translation", "paired", "read_pictures", "rows_to_show", "translated", "usual", "wanted"]
+__all__ = [
+    "Paired",
+    "Start",
+    "Translation",
+    "drawn_from",
+    "paired",
+    "parse_start",
+    "read_pictures",
+    "rows_to_show",
+    "started",
+    "translated",
+    "usual",
+    "wanted",
+]
 
 Route = tuple[tuple[str, ...], tuple[str, ...]]
 """Modalities to start from together, and modalities to draw."""
@@ -31,13 +46,28 @@ class Paired:
     Attributes:
         rows: Where they are in the dataset, int [n].
         pictures: float32 [n, C, H, W] in [0, 1] by modality.
+        names: What to call each.
     """
 
     rows: np.ndarray
     pictures: Mapping[str, np.ndarray]
+    names: Sequence[str]
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a person starts from.
+
+    Attributes:
+        sources: Image modalities, by name.
+        file: Where their pictures are; None for the test part of the model's dataset.
+    """
+
+    sources: tuple[str, ...]
+    file: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +113,47 @@ def paired(loaded: "Loaded", dataset: Path, count: int, seed: int, rows: Sequenc
         chosen = np.asarray(rows, np.int64) if rows else rows_to_show(data, loaded.settings.data.split, count, seed)
         if not len(chosen):
             raise UsageError(f"{dataset} has no test examples to show; choose rows with --dataset-row")
-        return Paired(chosen, read_pictures(data, chosen, list(loaded.images)))
+        return Paired(
+            chosen, read_pictures(data, chosen, list(loaded.images)), [f"{dataset.name} row {row}" for row in chosen]
+        )
+
+
+def parse_start(loaded: "Loaded", text: str) -> Start:
+    """What ``--from`` names: modalities ("edges", "edges+mask"), a file of the main one, or of another ("edges=x.png").
+
+    A file that is called like a modality is meant by ``./edges``.
+
+    Raises:
+        UsageError: The model has no images.
+    """
+    if loaded.image is None:
+        raise UsageError(f"{loaded.path} is a model without images, so it starts from none")
+    names = tuple(text.split("+"))
+    if all(name in loaded.images for name in names):
+        return Start(names)
+    name, equals, file = text.partition("=")
+    if equals and name in loaded.images:
+        return Start((name,), Path(file))
+    if not Path(text).exists() and not Path(text).suffix and len(loaded.images) > 1:  # a word, and no file
+        unknown = next(name for name in names if name not in loaded.images)
+        raise UsageError(unknown_name("image modality", unknown, list(loaded.images)))
+    return Start((loaded.image.name,), Path(text))
+
+
+def started(loaded: "Loaded", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
+    """The pictures that a person starts from: of test examples, with all that belongs to them, or of a file.
+
+    Raises:
+        UsageError: The file has images of another size, or rows that are asked for are not there.
+        ArtifactError: It cannot be read.
+    """
+    from mmgen.figures.recognise import images_of_file
+
+    if start.file is None:
+        return paired(loaded, loaded.dataset_path(), count, seed, rows)
+    name = start.sources[0]
+    images, names = images_of_file(start.file, loaded.images[name].shape, rows, name)
+    return Paired(np.arange(len(images)), {name: images}, names)
 
 
 def usual(loaded: "Loaded") -> list[Route]:
@@ -123,12 +193,83 @@ def translated(loaded: "Loaded", shown: Paired, sources: Sequence[str], targets:
     Raises:
         UsageError: The model does not draw a target or infers no z from the sources.
     """
-    from mmgen.translation import check_target, decode, infer
+    from mmgen.translation import check_target, infer
+    from mmgen.translation import decode as means_of
 
     for target in targets:
         check_target(loaded, target)
+    z = infer(loaded, _given(shown, sources)).mean
+    return Translation(tuple(sources), {target: means_of(loaded, target, z).cpu().numpy() for target in targets})
+
+
+def _given(shown: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
     for name in sources:
         if name not in shown.pictures:
             raise UsageError(unknown_name("image modality", name, list(shown.pictures)))
-    z = infer(loaded, {name: shown.pictures[name] for name in sources}).mean
-    return Translation(tuple(sources), {target: decode(loaded, target, z).cpu().numpy() for target in targets})
+    return {name: shown.pictures[name] for name in sources}
+
+
+def drawn_from(
+    loaded: "Loaded",
+    shown: Paired,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    count: int,
+    seed: int = 0,
+    given: str = "",
+) -> Draws:
+    """Draws of z from q(z | sources), or q(z | sources, description), with what is decoded from each.
+
+    Args:
+        loaded: The model.
+        shown: Examples, which take the place of the descriptions in what comes back.
+        sources: Modalities to start from.
+        targets: Image modalities to draw.
+        count: Draws for each example, n.
+        seed: Seed.
+        given: A description that holds for all examples.
+
+    Raises:
+        UsageError: The model does not draw a target, infers no z from the sources or does not know the words.
+    """
+    import torch
+
+    from mmgen.gaussian import DiagonalGaussian
+    from mmgen.seeding import torch_generator
+    from mmgen.translation import infer
+
+    names = wanted_images(loaded, targets)
+    asked = parse(loaded, [given])
+    device = str(loaded.device)
+    condition = asked.batch(loaded, 0) if loaded.attributes is not None else None
+    latent, words = [], []
+    pictures: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in names}
+    with torch.inference_mode():
+        posterior = infer(loaded, _given(shown, sources), given)
+        for number, row in enumerate(shown.rows):
+            one = DiagonalGaussian(posterior.mean[number], posterior.log_sd[number])
+            z = one.sample(torch_generator(seed, "latents", *sources, int(row), device=device), (count,))
+            latent.append(z.float().cpu().numpy())
+            for name in names:
+                pixels = torch_generator(seed, "pixels", name, int(row), device=device)
+                pictures[name].append(decode(loaded, name, z, condition, pixels))
+            if loaded.text is not None and loaded.text.name in loaded.model.decoders:
+                speech = torch_generator(seed, "words", int(row), device=device)
+                words.append(loaded.model.sample(loaded.text.name, z, speech).cpu().numpy())
+    drawn = {
+        name: (np.stack([mean for mean, _ in found]), np.stack([sample for _, sample in found]))
+        for name, found in pictures.items()
+    }
+    means, sampled = drawn.pop(names[0])
+    return Draws(
+        posterior=f"q(z | {', '.join((*sources, *([given] if given else [])))})",
+        seed=seed,
+        asked=np.repeat(asked.codes, len(shown), axis=0),
+        means=means,
+        sampled=sampled,
+        z=np.stack(latent),
+        asked_words=None if asked.tokens is None else np.repeat(asked.tokens, len(shown), axis=0),
+        words=np.stack(words) if words else None,
+        image=names[0],
+        further=drawn,
+    )
