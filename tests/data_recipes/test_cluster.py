@@ -14,6 +14,7 @@ import pytest
 
 import data_recipes
 from mmgen.artifacts import Dataset
+from tests.data_recipes._faces import build_celeba
 
 pytest.importorskip("distributed")
 
@@ -91,6 +92,15 @@ def test_other_recipes_know_clusters_too_and_a_lost_worker_does_not_matter(clust
     for _ in work:
         pass
     assert work_of_cluster.result == tmp_path / "far.h5"
+    recipe.make(tmp_path / "near.h5", workers=1).run()
+    assert content(tmp_path / "far.h5") == content(tmp_path / "near.h5")
+
+
+def test_a_cluster_needs_no_copy_of_celeba(cluster, tmp_path):
+    """Files are read where the file is written; workers get their bytes."""
+    celeba = build_celeba(tmp_path / "c", 20, zipped="all")
+    recipe = data_recipes.get("celeba-words")(celeba=celeba)
+    recipe.make(tmp_path / "far.h5", workers=cluster.address, chunk=3).run()
     recipe.make(tmp_path / "near.h5", workers=1).run()
     assert content(tmp_path / "far.h5") == content(tmp_path / "near.h5")
 
