@@ -171,13 +171,27 @@ def format_query(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> str:
     return " ".join(pairs) or ANYTHING
 
 
+_YES_NO = {"yes", "no"}
+
+
 def format_values(codes: Sequence[int] | np.ndarray, info: Vocabulary, separator: str = ", ") -> str:
     """The values alone, as VE's figures print them: "3, big, *, top-left" with a star for what is not specified.
+
+    Where every attribute is answered with yes or no, the names of those with yes: "Smiling, Young"; if some are not
+    specified, "not Young" for those with no as well.
 
     Raises:
         UsageError: A code is outside its attribute's vocabulary.
     """
     plain = _check(codes, info)
+    if all(set(words) == _YES_NO for words in info.values):
+        whole = UNKNOWN not in plain
+        said = [
+            name if words[code] == "yes" else f"not {name}"
+            for name, words, code in zip(info.names, info.values, plain, strict=True)
+            if code != UNKNOWN and not (whole and words[code] == "no")
+        ]
+        return separator.join(said) or (f"none of {len(plain)}" if whole else ANYTHING)
     return separator.join(
         "*" if code == UNKNOWN else words[code] for words, code in zip(info.values, plain, strict=True)
     )

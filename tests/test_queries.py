@@ -194,3 +194,17 @@ def test_a_misplaced_word_says_nothing_about_its_slot() -> None:
 def test_batch_of_captions_holds_them_whole() -> None:
     batch = batch_of_captions(parse_caption("Male", FREE))
     assert batch.values["text"].tolist() == [[0, 4, 4]] and batch.present["text"].tolist() == [True]
+
+
+@pytest.mark.parametrize(
+    ("codes", "short"),
+    [
+        ([1, 0, 1], "Bangs, Smiling"),
+        ([0, 0, 0], "none of 3"),
+        ([1, UNKNOWN, 0], "Bangs, not Smiling"),
+        ([UNKNOWN] * 3, "anything"),
+    ],
+)
+def test_answers_of_yes_and_no_are_short(codes: list[int], short: str) -> None:
+    faces = Words(("Bangs", "Male", "Smiling"), (("no", "yes"),) * 3)
+    assert format_values(np.array(codes, np.uint8), faces) == short

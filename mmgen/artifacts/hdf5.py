@@ -320,7 +320,9 @@ class ArrayWriter:
         row_bytes = max(1, int(np.prod(shape[1:])) * self.dtype.itemsize)
         rows = max(1, min(chunk_bytes // row_bytes, max(1, shape[0])))
         self.data = parent.create_dataset(
-            name, shape, self.dtype, chunks=(rows, *shape[1:]), maxshape=shape if shape[0] else (None, *shape[1:]),
+            name, shape, self.dtype,
+            # HDF5 knows no chunks without elements, and none larger than an array that cannot grow.
+            chunks=(rows, *(max(1, n) for n in shape[1:])), maxshape=tuple(n or None for n in shape),
             compression="gzip", compression_opts=compression, shuffle=self.dtype.itemsize > 1, fletcher32=True,
         )  # fmt: skip
         self._buffer = np.empty((rows, *shape[1:]), self.dtype)

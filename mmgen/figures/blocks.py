@@ -20,9 +20,9 @@ __all__ = ["GIVEN", "WIDEST", "Block", "Column", "Group", "block_table", "strips
 
 GIVEN = "#e4e7eb"
 """Behind pictures that were given."""
-WIDEST = 2140
-"""Pixels across a page, twice what a report shows."""
-_LABEL = 160
+WIDEST = 2200
+"""Pixels across a page, about twice what a report shows."""
+_LABEL = 140
 _APART = 2 * GAP
 _BETWEEN = 5 * GAP
 
@@ -90,6 +90,8 @@ class _Placed:
         left += 2 * GAP if left else 0
         self.lefts: list[int] = []
         self.spans: list[tuple[int, int]] = []  # of the groups
+        # Of pictures that merely belong together none needs to stand apart.
+        apart = _APART if any(len(group.columns) > 1 or group.columns[0].given for group in block.groups) else GAP
         numbered = iter(self.pixels)
         for group in block.groups:
             start = left
@@ -97,8 +99,8 @@ class _Placed:
                 self.lefts.append(left)
                 left += next(numbered).shape[2] + 2 * FRAME
             self.spans.append((start, left))
-            left += _APART
-        self.width = left - _APART
+            left += apart
+        self.width = left - apart
         inside = self.width - self.spans[0][0]
         self.title = _fitting(block.title, 23, inside, bold=True)
         self.heads = [_fitting(group.head, 20, b - a) for group, (a, b) in zip(block.groups, self.spans, strict=True)]

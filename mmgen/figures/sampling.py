@@ -23,9 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = ["sample_grid", "save_samples", "translated_grid"]
 
-_WHAT = ("means of p(image|z)", "draws from p(image|z)")
 _ACROSS = 6
 """Images with texts in a row at most; fewer where all rows are full then."""
+
+
+def _what(drawn: Draws, sampled: bool) -> str:
+    """What is shown, in words."""
+    return f"{'draws from' if sampled else 'means of'} p({'picture' if drawn.further else drawn.image or 'image'}|z)"
 
 
 def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None) -> str:
@@ -80,7 +84,7 @@ def sample_grid(
         accuracy: The judge's own, in percent.
     """
     images = drawn.sampled if sampled else drawn.means
-    what = _WHAT[sampled]
+    what = _what(drawn, sampled)
     if text is not None and drawn.asked_words is not None:
         words = [format_caption(row, text) for row in drawn.asked_words]
     else:
@@ -129,11 +133,12 @@ def translated_grid(
     count = drawn.means.shape[1]
     draws = "one draw" if count == 1 else f"{count} draws"
     truth = " Truth: the example's own picture." if set(drawn.pictures()) & set(shown.pictures) else ""
+    together = f", together with {given}" if given else ""
     note = (
-        f"On grey: what is given{f', together with {given}' if given else ''}. Drawn: {_WHAT[sampled]} at {draws} of z "
-        f"from {drawn.posterior}.{truth} Seed {drawn.seed}."
+        f"On grey: what is given{together}. Drawn: {_what(drawn, sampled)} at {draws} of z from {drawn.posterior}."
+        f"{truth} Seed {drawn.seed}."
     )
-    title = f"{' + '.join(sources)} to {', '.join(drawn.pictures())}"
+    title = f"From {' + '.join(sources)} to {', '.join(drawn.pictures())}"
     return translation_page(shown, sources, drawn, sampled=sampled, title=title, note=note)
 
 

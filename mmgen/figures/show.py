@@ -1,5 +1,6 @@
 """What a file is, in words and as a sheet of its images."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,9 @@ from mmgen.figures.descriptions import Descriptions, complete, nothing
 from mmgen.figures.draws import differences, draw, judge_images, judged_wrong
 from mmgen.figures.grids import Grid, image_grid
 from mmgen.figures.lineage import lineage
+from mmgen.figures.translations import read_pictures
+from mmgen.figures.views import strip_page
+from mmgen.notation import UNKNOWN
 from mmgen.queries import format_caption, format_values
 from mmgen.seeding import numpy_generator
 
@@ -85,10 +89,9 @@ def contents(path: Path) -> dict[str, Any]:
     return {"tensors": len(sizes), "numbers": sum(sizes.values())}
 
 
-def _dataset_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
-    """float32 [n, C, H, W] in [0, 1] of the first image modality."""
-    info = next(iter(data.images.values()))
-    return data.read_image(info.name, rows).astype(np.float32) / info.scale
+def _main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
+    """float32 [n, C, H, W] in [0, 1] of the main image modality."""
+    return next(iter(read_pictures(data, rows).values()))
 
 
 def _some_rows(data: Dataset, part: str | None, count: int, seed: int) -> np.ndarray:
@@ -109,13 +112,25 @@ def _dataset_sheet(path: Path, count: int, seed: int) -> Grid:
         elif data.attributes:
             info = next(iter(data.attributes.values()))
             captions = [format_values(codes, info) for codes in data.read_attributes(info.name, rows)]
-        return image_grid(
-            _dataset_images(data, rows),
-            captions=captions,
-            tile=SENTENCE_TILE if data.texts else TILE,
-            title=path.name,
-            note=f"{len(rows)} of {data.size:,} examples, drawn at random with seed {seed}.",
-        )
+        note = f"{len(rows)} of {data.size:,} examples, drawn at random with seed {seed}."
+        tile = SENTENCE_TILE if data.texts else TILE
+        return _sheet(read_pictures(data, rows), captions, title=path.name, note=note, tile=tile)
+
+
+def _sheet(
+    pictures: Mapping[str, np.ndarray],
+    captions: Sequence[str] | None,
+    *,
+    wrong: np.ndarray | None = None,
+    title: str,
+    note: str,
+    tile: int = TILE,
+) -> Grid:
+    """Examples with their words: under a single picture, else to the left of all kinds of pictures of the example."""
+    if len(pictures) > 1:
+        return strip_page(pictures, captions or (), wrong=wrong, title=title, note=note)
+    images = next(iter(pictures.values()))
+    return image_grid(images, captions=captions, wrong=wrong, title=title, note=note, tile=tile)
 
 
 def _samples_sheet(path: Path, count: int) -> Grid:
@@ -125,15 +140,18 @@ def _samples_sheet(path: Path, count: int) -> Grid:
     shown = slice(0, count)
     asked, judged = samples.attributes[shown], samples.attributes_judged
     wrong = None if judged is None else judged_wrong(asked, judged[shown])
-    captions = None if samples.info is None else [format_values(codes, samples.info) for codes in asked]
-    return image_grid(
-        samples.images[shown],
-        captions=captions,
-        wrong=wrong,
-        title=path.name,
-        note=f"{len(asked)} of {len(samples.images):,} samples, seed {samples.header.seed}. "
-        + judge_note(None if judged is None else {}),
-    )
+    captions, said, tile = None, "", TILE
+    texts, words = samples.text if samples.text is not None else samples.text_asked, samples.text_info
+    if texts is not None and words is not None:
+        captions, tile = [format_caption(tokens, words) for tokens in texts[shown]], SENTENCE_TILE
+        said = "Words: drawn with the picture. " if samples.text is not None else "Words: what was asked for. "
+    elif samples.info is not None and (asked != UNKNOWN).any():
+        captions = [format_values(codes, samples.info) for codes in asked]
+    pictures = {samples.image: samples.images[shown]}
+    pictures |= {name: means[shown] for name, (means, _) in samples.further.items()}
+    note = f"{len(asked)} of {len(samples.images):,} samples, seed {samples.header.seed}. {said}"
+    note += judge_note(None if judged is None else {})
+    return _sheet(pictures, captions, wrong=wrong, title=path.name, note=note, tile=tile)
 
 
 def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
@@ -143,7 +161,7 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
     judge = load_classifier(path)
     with Dataset.open(find_parent(path, "dataset")) as data:
         rows = _some_rows(data, "test", count, seed)
-        images = _dataset_images(data, rows)
+        images = _main_images(data, rows)
         info = next(iter(data.attributes.values()))
         codes = data.read_attributes(info.name, rows)
     seen = judge_images(judge, images, codes)
@@ -171,29 +189,32 @@ def best_posterior(posteriors: list[str]) -> str:
 
 def _model_sheet(path: Path, count: int, seed: int) -> Grid:
     from mmgen.loading import load
+    from mmgen.translation import drawn_images
 
     loaded = load(path)
     posterior = best_posterior(list(loaded.posteriors))
     with Dataset.open(loaded.dataset_path()) as data:
         described = _described(loaded, data, posterior, count, seed)
+    targets = drawn_images(loaded)
+    captions = None
     if described is None:  # nothing is given: each image comes with the text of the same z, if there is any
-        drawn = draw(loaded, nothing(loaded), count, posterior=posterior, seed=seed)
-        captions = None
+        drawn = draw(loaded, nothing(loaded), count, posterior=posterior, seed=seed, targets=targets)
         if drawn.words is not None and loaded.text is not None:
             captions = [format_caption(tokens, loaded.text) for tokens in drawn.words[0]]
-        images, what = drawn.means[0], f"{count} images"
+        pictures = {name: images[0] for name, images in drawn.pictures().items()}
+        what = f"{count} images"
         what += ", under each the text drawn with it" if captions else ""
     else:
-        drawn = draw(loaded, described, 1, posterior=posterior, seed=seed)
-        images, captions = drawn.means[:, 0], described.values(loaded)
+        drawn = draw(loaded, described, 1, posterior=posterior, seed=seed, targets=targets)
+        captions = described.values(loaded)
+        pictures = {name: images[:, 0] for name, images in drawn.pictures().items()}
         what = f"One image for each of {len(described)} descriptions"
-    return image_grid(
-        images,
-        captions=captions,
-        tile=SENTENCE_TILE if loaded.text is not None and captions else TILE,
-        title=f"{path.name}: {POSTERIORS.get(posterior, posterior)}",
-        note=f"{what}, seed {seed}. " + judge_note(None),
-    )
+    if len(pictures) > 1:
+        what = f"{len(next(iter(pictures.values())))} draws of z, each with all kinds of pictures"
+        what += ", and the text drawn with them" if captions and described is None else ""
+    title = f"{path.name}: {POSTERIORS.get(posterior, posterior)}"
+    tile = SENTENCE_TILE if loaded.text is not None and captions else TILE
+    return _sheet(pictures, captions, title=title, note=f"{what}, seed {seed}. {judge_note(None)}", tile=tile)
 
 
 def _described(loaded: "Loaded", data: Dataset, posterior: str, count: int, seed: int) -> Descriptions | None:

@@ -88,5 +88,6 @@ def translation_page(
         truth = [Column(shown.pictures[name], "truth")] if name in shown.pictures else []
         draws = [Column(images[:, i], "" if i else "drawn") for i in range(images.shape[1])]
         labels = [] if number else shown.names
-        blocks.append(Block(f"From {' + '.join(sources)} to {name}", [*given, Group(name, [*truth, *draws])], labels))
+        head = f"To {name}" if drawn.further else ""
+        blocks.append(Block(head, [*given, Group(name, [*truth, *draws])], labels))
     return block_table(blocks, title=title, note=note)

@@ -188,3 +188,43 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "scores.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     torch.set_num_threads(threads)
     return folder
+
+
+VIEWS = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
+
+
+def _write_views(path: Path) -> None:
+    """100 squares in colour, their outlines, and their masks at half the size; whether they are large, whether red."""
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 2, (100, 2)).astype(np.uint8)
+    pictures = {name: np.zeros((100, *shape), np.uint8) for name, shape in VIEWS.items()}
+    for row, (large, red) in enumerate(codes):
+        inside = np.zeros((16, 16), bool)
+        left, top = 2 * generator.integers(0, 3, 2)
+        inside[top : top + 6 + 4 * large, left : left + 6 + 4 * large] = True
+        pictures["image"][row, 0 if red else 2] = np.where(inside, 230, 30)
+        inner = inside & np.roll(inside, 1, 0) & np.roll(inside, -1, 0) & np.roll(inside, 1, 1) & np.roll(inside, -1, 1)
+        pictures["edges"][row, 0] = 255 * (inside & ~inner)
+        pictures["mask"][row, 0] = 255 * inside[::2, ::2]
+    with DatasetWriter(path, size=100, settings={"recipe": "views"}, seed=0, command="mmgen make-data views") as writer:
+        for name, shape in VIEWS.items():
+            writer.add_image(name, shape=shape, layout="bytes")
+        writer.add_attributes("attributes", {"Large": ["no", "yes"], "Red": ["no", "yes"]})
+        writer.write(0, images=pictures, attributes={"attributes": codes})
+        writer.add_splits("iid", train=np.arange(60), val=np.arange(60, 70), test=np.arange(70, 100))
+
+
+@pytest.fixture(scope="session")
+def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with data.h5 and models: all (mvae of everything), single (its images alone), one (main image only)."""
+    folder = tmp_path_factory.mktemp("views")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    _write_views(folder / "data.h5")
+    everything = [*VIEWS, "attributes"]
+    for name, modalities in (("all", everything), ("single", list(VIEWS)), ("one", ["image", "attributes"])):
+        objective = {"name": "mvae", "modalities": modalities, "weights": {}, "subsets": int(len(modalities) > 2)}
+        networks = {"attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8}}
+        train_tiny(folder / "data.h5", folder / f"{name}.safetensors", objective, 3, **networks)
+    torch.set_num_threads(threads)
+    return folder

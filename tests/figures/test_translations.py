@@ -1,13 +1,12 @@
 """Models and datasets of several image modalities: what is drawn from what, and where it lies on the page."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
 from mmgen.figures._material import gather
 from mmgen.figures._page import to_bytes
@@ -20,44 +19,6 @@ from mmgen.figures.translations import paired, usual, wanted
 from mmgen.loading import Loaded, load
 
 SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
-GROUPS = [("image", True), ("image", False), ("edges", False), ("mask", False)]
-
-
-def write_views(path: Path) -> None:
-    """100 squares in colour, their outlines, and their masks at half the size; whether they are large, whether red."""
-    generator = np.random.default_rng(0)
-    codes = generator.integers(0, 2, (100, 2)).astype(np.uint8)
-    pictures = {name: np.zeros((100, *shape), np.uint8) for name, shape in SHAPES.items()}
-    for row, (large, red) in enumerate(codes):
-        inside = np.zeros((16, 16), bool)
-        left, top = 2 * generator.integers(0, 3, 2)
-        inside[top : top + 6 + 4 * large, left : left + 6 + 4 * large] = True
-        pictures["image"][row, 0 if red else 2] = np.where(inside, 230, 30)
-        inner = inside & np.roll(inside, 1, 0) & np.roll(inside, -1, 0) & np.roll(inside, 1, 1) & np.roll(inside, -1, 1)
-        pictures["edges"][row, 0] = 255 * (inside & ~inner)
-        pictures["mask"][row, 0] = 255 * inside[::2, ::2]
-    with DatasetWriter(path, size=100, settings={"recipe": "views"}, seed=0, command="mmgen make-data views") as writer:
-        for name, shape in SHAPES.items():
-            writer.add_image(name, shape=shape, layout="bytes")
-        writer.add_attributes("attributes", {"Large": ["no", "yes"], "Red": ["no", "yes"]})
-        writer.write(0, images=pictures, attributes={"attributes": codes})
-        writer.add_splits("iid", train=np.arange(60), val=np.arange(60, 70), test=np.arange(70, 100))
-
-
-@pytest.fixture(scope="module")
-def views(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> Path:
-    """A folder with data.h5 and models: all (mvae of everything), single (its images alone), one (main image only)."""
-    folder = tmp_path_factory.mktemp("views")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    write_views(folder / "data.h5")
-    everything = [*SHAPES, "attributes"]
-    for name, modalities in (("all", everything), ("single", list(SHAPES)), ("one", ["image", "attributes"])):
-        objective = {"name": "mvae", "modalities": modalities, "weights": {}, "subsets": int(len(modalities) > 2)}
-        networks = {"attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8}}
-        stubs.train_tiny(folder / "data.h5", folder / f"{name}.safetensors", objective, 3, **networks)
-    torch.set_num_threads(threads)
-    return folder
 
 
 @pytest.fixture(scope="module")

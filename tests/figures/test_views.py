@@ -1,0 +1,296 @@
+"""Several kinds of pictures and texts in samples, contact sheets and on the command line."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from mmgen.artifacts import Dataset, DatasetWriter, TextInfo, write_samples
+from mmgen.artifacts.samples import read_samples
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.figures._page import FRAME, Grid, to_bytes
+from mmgen.figures._style import WRONG, rgb
+from mmgen.figures.descriptions import parse
+from mmgen.figures.draws import draw
+from mmgen.figures.sampling import sample_grid, save_samples, translated_grid
+from mmgen.figures.show import contact_sheet
+from mmgen.figures.translations import drawn_from, paired, parse_start, started
+from mmgen.figures.views import strip_page
+from mmgen.loading import Loaded, load
+
+NAMES = ("image", "edges", "mask")
+
+
+@pytest.fixture(scope="module")
+def model(views: Path) -> Loaded:
+    return load(views / "all.safetensors")
+
+
+def _shown(grid: Grid, box: tuple[int, int, int, int]) -> np.ndarray:
+    left, top, right, bottom = box
+    return np.asarray(grid.image)[top:bottom, left:right]
+
+
+def _is(grid: Grid, number: int, image: np.ndarray) -> bool:
+    """Whether a box shows an image, to one level of rounding."""
+    factor = round(112 / image.shape[-1])
+    expected = to_bytes(image).repeat(factor, 0).repeat(factor, 1)
+    shown = _shown(grid, grid.boxes[number])
+    return shown.shape == expected.shape and bool(np.abs(shown.astype(int) - expected).max() <= 1)
+
+
+def _mmgen(*arguments: object) -> int:
+    from cli._main import main
+
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return int(left.value.code or 0)
+
+
+# Draws of several kinds of pictures.
+
+
+def test_pictures_of_the_same_z_lie_beside_each_other(model: Loaded) -> None:
+    asked = parse(model, ["Red=yes", "Red=no"])
+    drawn = draw(model, asked, 3, posterior="text", targets=["image", "mask"], seed=5)
+    assert list(drawn.pictures()) == ["image", "mask"]
+    with torch.no_grad():
+        masks = model.model.mean("mask", torch.from_numpy(drawn.z)).numpy()
+    np.testing.assert_allclose(drawn.pictures()["mask"], masks, atol=1e-6)
+    alone = draw(model, asked, 3, posterior="text", seed=5)
+    assert np.array_equal(alone.means, drawn.means) and np.array_equal(alone.sampled, drawn.sampled)
+    grid = sample_grid(drawn, model.attributes)
+    expected = [image for row in range(2) for name in ("image", "mask") for image in drawn.pictures()[name][row]]
+    assert len(grid.boxes) == len(expected) and all(_is(grid, i, image) for i, image in enumerate(expected))
+    tops = [box[1] + box[3] for box in grid.boxes]  # twice the middles
+    assert tops[0:3] == tops[3:6]
+
+
+def test_only_the_main_picture_is_judged(model: Loaded, views: Path) -> None:
+    info = model.attributes
+    assert info is not None
+
+    class Nay:
+        names, values, told = info.names, info.values, ()
+        device = torch.device("cpu")
+
+        def predict(self, images: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+            assert images.shape[1:] == (3, 16, 16)
+            return 1 - told
+
+    asked = parse(model, ["Red=yes Large=no"])
+    drawn = draw(model, asked, 2, posterior="text", targets=["image", "edges"], judge=Nay())
+    grid = sample_grid(drawn, model.attributes)
+    pixels = np.asarray(grid.image)
+    frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in grid.boxes]
+    assert frames == [True, True, False, False]
+    assert draw(model, asked, 2, posterior="text", targets=["edges"], judge=Nay()).judged is None
+    with pytest.raises(UsageError, match="unknown image modality 'masc': did you mean 'mask'"):
+        draw(model, asked, 1, posterior="text", targets=["masc"])
+
+
+def test_each_example_has_its_own_draws(model: Loaded, views: Path) -> None:
+    shown = paired(model, views / "data.h5", 4, seed=0)
+    drawn = drawn_from(model, shown, ["edges"], ["image", "mask"], 5, seed=1)
+    assert drawn.means.shape == (4, 5, 3, 16, 16) and drawn.further["mask"][0].shape == (4, 5, 1, 8, 8)
+    fewer = paired(model, views / "data.h5", 4, seed=0, rows=[int(shown.rows[2])])
+    again = drawn_from(model, fewer, ["edges"], ["image"], 5, seed=1)
+    np.testing.assert_allclose(again.z[0], drawn.z[2], atol=1e-5)  # whatever else is drawn
+    posterior = model.encode({"edges": shown.pictures["edges"]})
+    many = drawn_from(model, shown, ["edges"], ["mask"], 4000)
+    np.testing.assert_allclose(many.z.mean(1), posterior.mean, atol=0.1)
+    np.testing.assert_allclose(many.z.std(1), posterior.sd, rtol=0.1)
+    grid = translated_grid(shown, ["edges"], drawn)
+    expected = [*shown.pictures["edges"], *shown.pictures["image"], *drawn.means.swapaxes(0, 1).reshape(-1, 3, 16, 16)]
+    assert len(grid.boxes) == 4 * (1 + 1 + 5) * 2
+    assert all(_is(grid, i, image) for i, image in enumerate(expected))
+
+
+# Samples files.
+
+
+def test_samples_keep_every_kind_of_picture(model: Loaded, views: Path, tmp_path: Path) -> None:
+    shown = paired(model, views / "data.h5", 3, seed=0)
+    drawn = drawn_from(model, shown, ["mask"], ["edges", "image"], 2)
+    save_samples(tmp_path / "s.h5", drawn, model, start={"from": ["mask"], "pictures": shown.names})
+    back = read_samples(tmp_path / "s.h5")
+    assert back.image == "edges" and list(back.further) == ["image"]
+    assert np.array_equal(back.images, drawn.means.reshape(6, 1, 16, 16))
+    assert np.array_equal(back.further["image"][0], drawn.further["image"][0].reshape(6, 3, 16, 16))
+    assert back.further["image"][1].dtype == np.uint8
+    assert back.header.settings["from"] == ["mask"] and back.header.settings["pictures"] == shown.names
+    sheet = contact_sheet(tmp_path / "s.h5", count=4)
+    assert len(sheet.boxes) == 8
+    assert all(_is(sheet, i, back.images[i]) and _is(sheet, 4 + i, back.further["image"][0][i]) for i in range(4))
+
+
+def test_damaged_samples_of_several_kinds_are_refused(tmp_path: Path) -> None:
+    common = {"attributes": np.zeros((2, 0), np.uint8), "z": np.zeros((2, 1), np.float32), "settings": {}, "seed": 0}
+    images = np.zeros((2, 1, 4, 4), np.float32)
+    further = {"mask": (images, np.zeros((2, 1, 4, 4), np.uint8))}
+    write_samples(tmp_path / "s.h5", images=images, further=further, image="image", **common)
+    with h5py.File(tmp_path / "s.h5", "a") as file:
+        del file["images_sampled.mask"]
+    with pytest.raises(ArtifactError, match="damaged"):
+        read_samples(tmp_path / "s.h5")
+    with pytest.raises(ValueError, match="no name of a modality"):
+        write_samples(tmp_path / "t.h5", images=images, further={"a b": further["mask"]}, **common)
+    odd = {"mask": (images, np.zeros((2, 1, 2, 2), np.uint8))}
+    write_samples(tmp_path / "u.h5", images=images, further=odd, **common)
+    with pytest.raises(ArtifactError, match="do not fit together"):
+        read_samples(tmp_path / "u.h5")
+    info = TextInfo("text", ("a", "b"), 2)
+    wrong = np.array([[2, 0], [0, 1]], np.uint16)  # a word after the end
+    write_samples(tmp_path / "v.h5", images=images, text=wrong, text_info=info, **common)
+    with pytest.raises(ArtifactError, match="do not fit together"):
+        read_samples(tmp_path / "v.h5")
+
+
+WORDS = ("zero", "one", "two")
+
+
+@pytest.fixture(scope="module")
+def spoken(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> Path:
+    """A folder with data.h5 of images and free text without attributes, and model.safetensors of both."""
+    folder = tmp_path_factory.mktemp("spoken")
+    generator = np.random.default_rng(0)
+    tokens = np.full((60, 3), 3, np.uint16)
+    for row in tokens:
+        row[: generator.integers(1, 4)] = generator.integers(0, 3)
+    images = np.repeat(60 * tokens[:, :1, None, None], 256, axis=1).reshape(60, 1, 16, 16).astype(np.uint8)
+    with DatasetWriter(folder / "data.h5", size=60, settings={"recipe": "words"}, seed=0) as writer:
+        writer.add_image("image", shape=(1, 16, 16), layout="bytes")
+        writer.add_text("text", list(WORDS), 3)
+        writer.write(0, images={"image": images}, texts={"text": tokens})
+        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
+    objective = {"name": "mvae", "modalities": ["image", "text"], "weights": {}}
+    networks = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}
+    stubs.train_tiny(folder / "data.h5", folder / "model.safetensors", objective, **networks)
+    return folder
+
+
+def test_samples_keep_the_texts_that_were_drawn_and_asked_for(spoken: Path, tmp_path: Path) -> None:
+    model = load(spoken / "model.safetensors")
+    drawn = draw(model, parse(model, ["one one", "two"]), 4, posterior="text")
+    save_samples(tmp_path / "s.h5", drawn, model)
+    back = read_samples(tmp_path / "s.h5")
+    assert back.text_info == TextInfo("text", WORDS, 3) and back.info is None
+    assert drawn.words is not None and np.array_equal(back.text, drawn.words.reshape(8, 3))
+    assert back.text_asked.tolist() == [[1, 1, 3]] * 4 + [[2, 3, 3]] * 4
+    assert len(contact_sheet(tmp_path / "s.h5", count=5).boxes) == 5
+
+
+def test_sheets_of_free_text_have_the_words_under_the_pictures(spoken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mmgen.figures import show
+
+    seen = []
+    monkeypatch.setattr(show, "image_grid", lambda images, **rest: seen.append((images, rest)))
+    contact_sheet(spoken / "data.h5", count=7, seed=3)
+    with Dataset.open(spoken / "data.h5") as data:
+        tokens = data.read_text("text")
+        images = data.read_image("image").astype(np.float32) / 255
+    for image, caption in zip(seen[0][0], seen[0][1]["captions"], strict=True):
+        rows = np.flatnonzero((images == image).all((1, 2, 3)))
+        assert caption in [" ".join(WORDS[code] for code in tokens[row] if code < 3) for row in rows]
+    contact_sheet(spoken / "model.safetensors", count=3)
+    assert all(set(caption.split()) <= set(WORDS) for caption in seen[1][1]["captions"])
+
+
+# Contact sheets.
+
+
+def test_a_sheet_of_a_dataset_shows_all_its_pictures_of_an_example(views: Path) -> None:
+    sheet = contact_sheet(views / "data.h5", count=4, seed=1)
+    assert len(sheet.boxes) == 12
+    with Dataset.open(views / "data.h5") as data:
+        images = {name: data.read_image(name) for name in NAMES}
+    row = next(row for row in range(100) if _is(sheet, 0, images["image"][row]))
+    assert _is(sheet, 4, images["edges"][row]) and _is(sheet, 8, images["mask"][row])
+    assert sheet.boxes[0][1] == sheet.boxes[4][1]
+
+
+def test_a_sheet_of_a_model_shows_all_its_pictures_of_a_draw(views: Path) -> None:
+    sheet = contact_sheet(views / "all.safetensors", count=3)
+    assert len(sheet.boxes) == 3 * 3 and len(contact_sheet(views / "single.safetensors", count=3).boxes) == 3 * 3
+    assert len(contact_sheet(views / "one.safetensors", count=3).boxes) == 3
+
+
+def test_labels_stand_beside_their_strip() -> None:
+    images = np.full((2, 1, 8, 8), 128, np.uint8)
+    bare, named = (strip_page({"a": images, "b": images}, labels) for labels in ([], ["x", "y"]))
+    shift = named.boxes[0][0] - bare.boxes[0][0]
+    assert shift > 0 and [box[0] - shift for box in named.boxes] == [box[0] for box in bare.boxes]
+    beside = np.asarray(named.image)[named.boxes[0][1] : named.boxes[0][3], 24 : 24 + shift - 14]
+    assert (beside < 128).any()
+
+
+# The command line.
+
+
+def test_starting_points(model: Loaded, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert parse_start(model, "edges").sources == ("edges",) and parse_start(model, "edges").file is None
+    assert parse_start(model, "edges+mask").sources == ("edges", "mask")
+    start = parse_start(model, "mask=sketch.png")
+    assert (start.sources, start.file) == (("mask",), Path("sketch.png"))
+    assert parse_start(model, "x/photo.png").sources == ("image",)
+    (tmp_path / "edges").touch()
+    assert parse_start(model, "edges").file is None and parse_start(model, "./edges").file == Path("edges")
+    with pytest.raises(UsageError, match="unknown image modality 'mas': did you mean 'mask'"):
+        parse_start(model, "edges+mas")
+    Image.fromarray(np.full((8, 8), 255, np.uint8)).save(tmp_path / "sketch.png")
+    shown = started(model, start, 8, 0)
+    assert list(shown.pictures) == ["mask"] and shown.pictures["mask"].shape == (1, 1, 8, 8)
+    shown = started(model, parse_start(model, f"mask={views / 'data.h5'}"), 8, 0, [3, 4])
+    with Dataset.open(views / "data.h5") as data:
+        assert np.array_equal(shown.pictures["mask"] * 255, data.read_image("mask", np.array([3, 4])))
+
+
+def test_sample_draws_one_kind_of_picture_from_another(
+    views: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model, out = views / "all.safetensors", tmp_path / "s.h5"
+    options = ["--device", "cpu", "--seed", 3]
+    assert (
+        _mmgen("sample", model, "--from", "edges", "--to", "image", "--to", "mask", "-n", 2, "-o", out, *options) == 0
+    )
+    assert capfd.readouterr().out == f"{out}\n"
+    back, loaded = read_samples(out), load(model)
+    shown = paired(loaded, views / "data.h5", 8, seed=3)
+    drawn = drawn_from(loaded, shown, ["edges"], ["image", "mask"], 2, seed=3)
+    assert np.array_equal(back.images, drawn.means.reshape(16, 3, 16, 16))
+    assert np.array_equal(back.further["mask"][0], drawn.further["mask"][0].reshape(16, 1, 8, 8))
+    picture = tmp_path / "s.png"
+    assert _mmgen("sample", model, "--from", f"mask={out}", "--to", "image", "-n", 1, "-o", picture, *options) == 0
+    assert _mmgen("sample", model, "--to", "mask", "--given", "Red=yes", "-n", 3, "-o", picture, *options) == 0
+    assert (
+        _mmgen("sample", model, "--from", "edges", "--given", "Red=yes", "--to", "image", "-o", picture, *options) == 0
+    )
+    capfd.readouterr()
+    assert _mmgen("sample", model, "--from", "edges+mask", "--dataset-row", 5, "--json", *options) == 0
+    read = json.loads(capfd.readouterr().out)
+    assert read["image"] == "data.h5 row 5" and set(read["attributes"]) == {"Large", "Red"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--from", "edges", "--to", "masc"], "unknown image modality 'masc': did you mean 'mask'?"),
+        (["--from", "egdes", "--to", "mask"], "unknown image modality 'egdes': did you mean 'edges'?"),
+        (["--from", "edges", "--given", "Red=yes"], "choose one, or say with --to what to draw from them"),
+        (["--from", "edges", "--to", "mask", "--json"], "it goes with --from or --dataset-row, without --to"),
+        (["--from", "edges", "--to", "mask", "--given", "Red=yes", "--given", "Red=no"], "got 2 descriptions"),
+        (["--from", "edges", "--to", "mask", "-o", "x.gif"], "expected a name ending in .png"),
+    ],
+)
+def test_wrong_usage_is_one_sentence(
+    views: Path, arguments: list[str], message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert _mmgen("sample", views / "all.safetensors", *arguments, "--device", "cpu") == 2
+    out, err = capfd.readouterr()
+    assert out == "" and message in err and len(err.strip().splitlines()) == 1
