@@ -25,7 +25,7 @@ def reproduce_command(
         typer.Argument(
             metavar="TABLE",
             show_default=False,
-            help="cremer-table1, cremer-table2, wu-table2, or the path of a list of your own.",
+            help="cremer-table1, cremer-table2, wu-table2, wu-figure3, or the path of a list of your own.",
         ),
     ],
     scale: Annotated[
@@ -101,11 +101,15 @@ def _present(plan: "Plan", scale: "Scale", folder: Path, name: str, ran: bool) -
     page = folder / name
     write_text_atomic(page, markdown(plan, scale, compared, folder))
     result(page)
+    drawn = [file for file in there if file.endswith(".png")]
+    for file in drawn:
+        result(folder / file)
     pictures = page.with_suffix(".html")
     if ran or not pictures.exists():
         summaries = [Summary(*shown) for shown in tables_of(plan, compared)]
         summaries[-1:] = [replace(last, note=f"{scale.about} {note}".strip()) for last in summaries[-1:]]
         shown = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in there]
+        shown = [path for path in shown if path.name not in drawn]  # the report draws its own
         work = make_report(
             shown, pictures, title=plan.title, device="auto", command=command_line(), summaries=summaries
         )

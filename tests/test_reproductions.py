@@ -354,3 +354,52 @@ def test_only_scores_of_files_that_fit_are_shown(two_models: Plan, tmp_path: Pat
     assert fitting(scale, tmp_path) == ["data.h5", "a.safetensors"]
     write_data(tmp_path / "other.h5", level=7)
     assert fitting(with_data(scale, tmp_path / "other.h5"), tmp_path) == []
+
+
+WEAK = [name for name in reproductions.names() if name.startswith("wu-figure3/")]
+
+
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+@pytest.mark.parametrize("name", WEAK)
+def test_methods_of_figure_3_see_the_same_pairs(name: str, scale: str) -> None:
+    """One split and seed, the same shares for models and baselines, the same networks, all of them in the figure."""
+    plan = read_plan(name)
+    shares = [f"{row.extra['share']:g}" for row in plan.table[0].row]
+    assert len(shares) == 6
+    methods = [str(column.extra["method"]) for column in plan.table[0].column]
+    *stages, figure = plan.at(scale).stage[1:]
+    asked: dict[str, list[str]] = {}
+    networks = set()
+    for stage in stages:
+        words = stage.arguments
+        if words[0] == "eval":
+            continue
+        assert words[words.index("--split") + 1] == "official" and words[words.index("--seed") + 1] == "0"
+        method = words[words.index("--method") + 1] if words[0] == "baseline" else stage.makes.split("-")[0]
+        asked.setdefault(method, []).extend(words[i + 1] for i, word in enumerate(words) if word == "--paired")
+        networks.add(words[words.index("--preset") + 1].removesuffix("-jmvae"))
+    assert asked.keys() == set(methods) - ({"jmvae"} if scale == "cpu" else set())
+    assert all(given == shares for given in asked.values())
+    assert len(networks) == 1 and networks <= set(preset_names())
+    assert [stage.makes for stage in stages if stage.makes.endswith(".jsonl")] == figure.arguments[2:-2]
+
+
+def test_a_cell_is_found_by_its_method_and_share() -> None:
+    table = read_plan("wu-figure3/mnist").table[0]
+    found = [
+        Score("label-accuracy", "whole description", value, 1.0, "%", "higher", 10, "x", protocol=protocol, extra=extra)
+        for value, protocol, extra in (
+            (1.0, "mean", {"method": "mvae", "share": 0.01}),
+            (2.0, "samples", {"method": "mvae", "share": 0.01}),
+            (3.0, "baseline", {"method": "logistic", "share": 0.01}),
+            (4.0, "baseline", {"method": "logistic", "share": 1.0}),
+        )
+    ]
+    ours = compare(table, {"a.jsonl": found}).ours
+    values = {
+        (row.extra["share"], column.extra["method"]): cell.value
+        for row, cells in zip(table.row, ours, strict=True)
+        for column, cell in zip(table.column, cells, strict=True)
+        if cell is not None
+    }
+    assert values == {(0.01, "mvae"): 1.0, (0.01, "logistic"): 3.0, (1.0, "logistic"): 4.0}

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import write_text_atomic
+from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures._context import about, context
 from mmgen.figures._maps import maps
@@ -23,6 +24,8 @@ from mmgen.figures._pictures import (
     without_words,
 )
 from mmgen.figures.plots._base import Wanted
+from mmgen.figures.supervision import curves_of
+from mmgen.metrics._base import Score
 from mmgen.progress import Progress, Work
 
 __all__ = ["Summary", "make_report", "render"]
@@ -93,6 +96,17 @@ _STAGES: dict[str, Callable[[Session], list[Picture]]] = {
 }
 
 
+def _curves(scores: Sequence[Score]) -> list[Picture]:
+    """Accuracies over numbers of pairs, where scores are of several such numbers."""
+    try:
+        curves = curves_of(scores)
+    except UsageError:
+        return []
+    if len({point.pairs for curve in curves for point in curve.points}) < 2:
+        return []
+    return [plots.get("weak-supervision")([], Wanted(scores=tuple(scores)))]
+
+
 def render(values: Mapping[str, Any]) -> str:
     """The page for what :func:`mmgen.figures._context.context` returns; every value is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -128,6 +142,9 @@ def make_report(
         ArtifactError: A file cannot be read, or is nothing that a report shows.
     """
     material = gather(paths)
+    curves = _curves(material.scores)
+    if curves:  # they show what baselines reached; a table of models has no row for them
+        material.scores = [score for score in material.scores if score.protocol != "baseline"]
     names = [material.names[group.header.content_id] for group in material.groups]
     heading = title or (f"Report on {' and '.join(names)}" if 0 < len(names) < 4 else "Report")
     total = len(material.groups) * len(_STAGES) + 1
@@ -149,7 +166,7 @@ def make_report(
                 yield Progress(done)
             runs.append(run)
         values = context(material, runs, heading, command, seed)
-        values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries)}
+        values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render(values))
         yield Progress(total)
         return out

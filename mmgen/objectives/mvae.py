@@ -51,6 +51,10 @@ class Mvae(Objective):
     """k, random subsets per step (WG: 1 with more than two modalities)."""
     split_attributes: bool = False
     """Whether every single attribute counts as a modality (WG's MVAE19)."""
+    predicts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Further modalities that the posterior of one modality alone has to explain, where the example has them: with
+    {image = ["attributes"]} that of a labelled image bounds log p(image, label) instead of log p(image). Not in WG,
+    where only the joint term ties modalities together; it makes the little that is paired count for more."""
     mean_of_modalities: bool = False
     """Divide every sum of log-likelihoods by the number of modalities N (WG's experiments on transformed images)."""
     beta: Annotated[float, Field(ge=0)] = 1.0
@@ -65,6 +69,10 @@ class Mvae(Objective):
         strange = sorted(self.weights.keys() - {*self.modalities, "attributes"})
         if strange:
             raise ValueError(f"weights name {strange[0]}, which is none of the modalities {', '.join(self.modalities)}")
+        named = {name for alone, others in self.predicts.items() for name in (alone, *others)}
+        if named - set(self.modalities):
+            first = sorted(named - set(self.modalities))[0]
+            raise ValueError(f"predicts names {first}, which is none of the modalities {', '.join(self.modalities)}")
         return self
 
     @property
@@ -90,7 +98,7 @@ class Mvae(Objective):
         likelihood = torch.zeros_like(kl)  # weighted, [S, B]
         found: list[Tensor] = []
         for number, unit in enumerate(units):
-            asked = [row for row, subset in enumerate(chosen) if subset[number]]
+            asked = [row for row, subset in enumerate(chosen) if self._explains(units, subset, number)]
             term = _log_likelihood(model, unit, z[asked], batch, kept[asked] & present[number])
             likelihood = likelihood.index_add(0, _rows(asked, z), self.weights.get(unit[0], 1.0) * term)
             found.append(torch.zeros_like(kl).index_copy(0, _rows(asked, z), term.detach()))
@@ -98,6 +106,12 @@ class Mvae(Objective):
             likelihood = likelihood / len(units)
         value = ((likelihood - scale * kl) * kept).sum(0)
         return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
+
+    def _explains(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
+        """Whether the posterior given a subset has to explain a unit: those that it is given, and what one predicts."""
+        if subset[number] or sum(subset) > 1:
+            return subset[number]
+        return units[number][0] in self.predicts.get(units[subset.index(True)][0], ())
 
     def _chosen(self, count: int) -> list[Subset]:
         """The subsets of one step: all units, each alone, k random ones."""

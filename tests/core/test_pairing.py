@@ -15,7 +15,7 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.batch import Batch
-from mmgen.errors import DataError, Interrupted
+from mmgen.errors import DataError, Interrupted, SettingsError
 from mmgen.objectives._base import Objective
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
@@ -236,6 +236,31 @@ def test_an_absent_modality_gets_no_gradient(dataset_path: Path, alone: str) -> 
     encoders = {name: s for name, s in sizes.items() if name.startswith("inference.")}
     touched = [name for name, s in encoders.items() if s > 0]
     assert touched and len(touched) < len(encoders)
+
+
+def test_a_prediction_is_one_more_likelihood_of_whole_examples(dataset_path: Path) -> None:
+    """With predicts, E log p(label | z), z ~ q(z|image), joins the bound of a pair, of nothing else."""
+    from mmgen.models.build import build_model
+
+    plain = settings_of(dataset_path)
+    more = settings_of(dataset_path, objective={"name": "mvae", "predicts": {"image": ["attributes"]}})
+    torch.manual_seed(0)
+    model = build_model(plain.model, plain.build_objective(), plain.data).eval()
+    with Dataset.open(dataset_path) as dataset:
+        source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
+        batch = training_rows(source, plain.build_objective(), plain.data, 0).batch(torch.tensor([0, 1, 10, 100]))
+    values = []
+    for settings in (plain, more):
+        torch.manual_seed(1)
+        values.append(settings.build_objective()(model, batch, None).value)
+    torch.manual_seed(1)
+    units = [("image", None), ("attributes", None)]
+    q = model.subset_posteriors(batch, units, [(True, True), (True, False), (False, True)])
+    expected = 50 * model.log_likelihood("attributes", q.sample()[1], batch)
+    assert torch.allclose(values[1][:2] - values[0][:2], expected[:2], rtol=1e-5)
+    assert torch.equal(values[1][2:], values[0][2:])
+    with pytest.raises(SettingsError, match="predicts names sound, which is none of the modalities image, attributes"):
+        settings_of(dataset_path, objective={"name": "mvae", "predicts": {"image": ["sound"]}})
 
 
 def run(dataset_path: Path, out: Path, stop_at: int | None = None, **values: Any) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from mmgen.errors import UsageError
 from mmgen.figures.plotting import draw_plot
+from mmgen.figures.report import make_report
 from mmgen.figures.supervision import Curve, Point, curves_of, draw_curves, finding
 from mmgen.metrics._base import Score
 
@@ -90,3 +91,14 @@ def test_figures_of_models_refuse_scores_alone(name: str, tmp_path: Path) -> Non
     path.write_text(json.dumps(SCORES[0].to_json()))
     with pytest.raises(UsageError, match="model"):
         draw_plot(name, [path])
+
+
+def test_a_report_shows_curves_of_several_numbers_of_pairs(tmp_path: Path) -> None:
+    path, out = tmp_path / "scores.jsonl", tmp_path / "report.html"
+    path.write_text("\n".join(json.dumps(one.to_json()) for one in SCORES))
+    make_report([path], out).run()
+    page = out.read_text()
+    assert 'id="weak-supervision"' in page and "80.0 % against 70.0 %" in page
+    path.write_text(json.dumps(SCORES[0].to_json()))
+    make_report([path], out).run()
+    assert 'id="weak-supervision"' not in out.read_text()
