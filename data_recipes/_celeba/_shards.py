@@ -108,15 +108,21 @@ class ShardFolder:
             return None
 
     def store(self, file: Path, data: bytes) -> None:
-        """Write a shard, whole or not at all.
+        """Write a shard. It is not synced: should it not survive a power cut, its checksum tells.
 
         Raises:
             ArtifactError: The disk is full.
         """
-        from mmgen.artifacts import atomic_path
-
-        with atomic_path(file) as temporary:
+        temporary = file.with_suffix(".part")
+        try:
             temporary.write_bytes(data)
+            temporary.replace(file)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise ArtifactError(
+                f"cannot write {file}: {why}; mend that (a whole CelebA needs up to 12 GB here) and run the same "
+                "command again, which goes on from what is finished"
+            ) from None
 
     def remove(self) -> None:
         """Once the output is complete."""
