@@ -9,8 +9,12 @@ import torch
 from scipy import integrate, stats
 
 import mmgen.likelihoods
+import mmgen.objectives
+from mmgen.batch import Batch
 from mmgen.likelihoods.laplace import Laplace
 from mmgen.likelihoods.quantised_normal import QuantisedNormal
+from mmgen.models._settings import DataSettings, ModelSettings
+from mmgen.models.build import build_model
 
 LEVELS = torch.arange(256).reshape(256, 1, 1, 1) / 255
 
@@ -143,3 +147,30 @@ def test_every_dense_likelihood_is_made_without_settings() -> None:
     """That is how a model makes them."""
     for name in ("laplace", "quantised-normal"):
         assert mmgen.likelihoods.get(name)().parameters_per_value in (1, 2)
+
+
+@pytest.mark.parametrize("name", ["laplace", "quantised-normal"])
+def test_a_model_learns_under_it(name: str) -> None:
+    """Decoders have as many channels as it needs, in bf16 as in fp32; a few steps raise the bound."""
+    settings = ModelSettings(
+        latent_size=4, hidden=16, image_likelihood=name, image_network={"channels": (8, 8), "fully_connected": (16,)}
+    )
+    data = DataSettings(image={"shape": (3, 16, 16), "layout": "bytes"})
+    objective = mmgen.objectives.get("elbo")(modalities=("image",))
+    torch.manual_seed(0)
+    model = build_model(settings, objective, data)
+    pixels = (torch.arange(256).reshape(1, 1, 16, 16) * torch.tensor([1.0, 0.5, 0.0]).reshape(1, 3, 1, 1)).round() / 255
+    batch = Batch({"image": pixels.expand(8, -1, -1, -1)}, {"image": torch.ones(8, dtype=torch.bool)})
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    values = []
+    for step in range(40):
+        optimizer.zero_grad()
+        with torch.autocast("cpu", torch.bfloat16, enabled=step % 2 == 0):
+            value = objective(model, batch).value.mean()
+        (-value).backward()
+        optimizer.step()
+        values.append(value.item())
+    assert all(map(math.isfinite, values)) and values[-1] > values[0] + 200
+    with torch.no_grad():
+        z = torch.zeros(2, 4)
+        assert model.mean("image", z).shape == model.sample("image", z).shape == (2, 3, 16, 16)
