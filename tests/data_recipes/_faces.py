@@ -205,7 +205,8 @@ def _lists(people: list[_Entry], kind: str, faults: Collection[Fault]) -> Iterat
         parts = [0 if part == 2 else part for part in parts]
     if "duplicate-name" in faults:
         names[3] = names[2]
-    others = ["000" + name[3:] if "other-names" not in faults else "9" + name[1:] for name in names]
+    # Where the list of parts differs from the others on purpose, it names images that they do not.
+    others = ["9" + name[1:] for name in names] if "other-names" in faults else names
     columns = list(ALL_ATTRIBUTES) if "wrong-list" not in faults else list(reversed(ALL_ATTRIBUTES))
     tables = [
         ("Anno", "list_attr_celeba", names, columns, attributes),
