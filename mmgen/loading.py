@@ -146,9 +146,9 @@ class Loaded:
         """
         self._check(posterior)
         if posterior in ("prior", "text"):
-            given = () if posterior == "prior" else self._description
 
             def draw(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+                given = () if posterior == "prior" else self._said(condition)
                 return self.model.posterior(condition, given).sample(generator, (n,))
 
             return draw
@@ -165,8 +165,10 @@ class Loaded:
         """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
         self._check(posterior)
         if posterior in ("prior", "text"):
-            given = () if posterior == "prior" else self._description
-            return lambda z, condition: self.model.posterior(condition, given).log_prob(z)
+            prior = posterior == "prior"
+            return lambda z, condition: self.model.posterior(
+                condition, () if prior else self._said(condition)
+            ).log_prob(z)
         return self._aggregate.log_prob
 
     @property
@@ -179,6 +181,15 @@ class Loaded:
     def _description(self) -> tuple[str, ...]:
         assert self._own is not None
         return self._own
+
+    def _said(self, condition: Batch) -> tuple[str, ...]:
+        """What the model's own posterior is given of a description: what it says, once."""
+        parts = [part for part in (self.attributes, self.text) if part is not None and part.name in condition.values]
+        said = [p.name for p in parts if self.model.answers((p.name,)) and bool(condition.present[p.name].any())]
+        # Text that spells attributes says what they say; free text says something else.
+        if len(said) > 1 and ((self.text and self.text.slots) or not self.model.answers(tuple(said))):
+            said = said[:1]
+        return tuple(said) or self._description
 
     @property
     def _aggregate(self) -> Aggregate:
@@ -336,7 +347,8 @@ class Loaded:
             raise UsageError(
                 f"{self.model_path} has no q(z | description) of its own; fit one with mmgen fit-aggregate"
             )
-        return self.model.posterior(self.describe(given), self._own)
+        description = self.describe(given)
+        return self.model.posterior(description, self._said(description))
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> "Score":
         """Importance-weighted estimate of log p(image) in nats, with its standard error.

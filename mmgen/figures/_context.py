@@ -62,9 +62,10 @@ def _data(material: Material) -> list[str]:
     lines = []
     for path, header in material.headers.values():
         if header.kind == "dataset":
-            settings = {k: v for k, v in flat(header.settings).items() if k != "recipe" and "sha256" not in k}
-            made = ", ".join(f"{key} {value}" for key, value in settings.items())
-            lines.append(f"Data: {path.name}, recipe {header.settings.get('recipe', '?')} ({made}).")
+            chosen = {k: v for k, v in flat(header.settings).items() if k != "recipe" and "sha256" not in k}
+            made = ", ".join(f"{key} {value}" for key, value in chosen.items())
+            settings = f" ({made})" if made else ""
+            lines.append(f"Data: {path.name}, recipe {header.settings.get('recipe', '?')}{settings}.")
     return lines
 
 

@@ -181,6 +181,12 @@ def _add_groups(material: Material, judges: Sequence[Path]) -> None:
         group.judge = _judge_of(group, material, judges)
 
 
+def _judged(group: Group) -> bool:
+    """Whether a judge could say anything of a model's images: it reads attributes."""
+    data = group.header.settings.get("data")
+    return not isinstance(data, dict) or data.get("attributes") is not None
+
+
 def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path | None:
     """A judge named for the report if it saw the same dataset, else one found beside the files."""
     datasets = {parent.content_id for parent in group.header.parents if parent.role == "dataset"}
@@ -193,10 +199,11 @@ def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path 
     except ArtifactError:
         found = None
     if found is None:
-        material.notices.append(
-            f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
-            f"mmgen train-classifier {group.dataset or 'DATASET'}."
-        )
+        if _judged(group):
+            material.notices.append(
+                f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
+                f"mmgen train-classifier {group.dataset or 'DATASET'}."
+            )
     elif not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):
         material.nodes.append(lineage(found))
     return found

@@ -171,19 +171,24 @@ def _concepts(session: Session, count: int = 24) -> Descriptions:
     model = session.model
     info, text = model.attributes, model.text
     spelled = info is not None and text is not None and set(text.slots) == set(info.names)
-    tokens = None
     if session.group.dataset is not None:
         with Dataset.open(session.group.dataset) as data:
             rows = data.split(model.settings.data.split, "test")
             if text is not None and not spelled:
-                captions = np.unique(data.read_text(text.name, rows), axis=0)
-                tokens = captions[numpy_generator(session.seed, "captions").permutation(len(captions))[:count]]
-                return complete(model, tokens=tokens)
+                captions, places = np.unique(data.read_text(text.name, rows), axis=0, return_index=True)
+                chosen = numpy_generator(session.seed, "captions").permutation(len(captions))[:count]
+                # Free text says nothing of attributes: those of an example with that text go with it.
+                free = info is not None and not text.slots
+                codes = data.read_attributes(info.name, rows[places[chosen]]) if free and info is not None else None
+                return complete(model, codes, captions[chosen])
             if info is None:
                 return session.concepts
-            return complete(model, choose_concepts(data.read_attributes(info.name, rows), count, session.seed))
+            concepts = choose_concepts(data.read_attributes(info.name, rows), count, session.seed)
+            return complete(model, np.sort(concepts, axis=0) if len(info.names) == 1 else concepts)
     if info is None:
         return session.concepts
+    if len(info.values) == 1:
+        return complete(model, np.arange(min(len(info.values[0]), count), dtype=np.uint8)[:, None])
     sizes = [len(words) for words in info.values]
     generator = numpy_generator(session.seed, "vocabulary")
     most = min(_MOST_COMBINATIONS, int(np.prod(sizes, dtype=np.float64)), 4096)
@@ -209,13 +214,20 @@ def _blocks(draws: Sequence[tuple[str, Draws]]) -> str:
     return "; ".join(f"{name} ({verdict})" if verdict else name for name, verdict in verdicts)
 
 
+def _single(session: Session) -> bool:
+    """Whether a description is the value of a single attribute, such as a digit."""
+    asked = session.concepts
+    return len(asked) > 0 and asked.tokens is None and asked.codes.shape[1] == 1
+
+
 def same_words(session: Session) -> list[Picture]:
     """The same descriptions drawn by every posterior."""
     if not len(session.concepts) or not session.sources:
         return []
     count = _across(session.sources)
-    draws = _draw(session, session.concepts[:6], count, session.sources)
-    grid = comparison(draws, session.concepts[:6].values(session.model))
+    asked = session.concepts[: 12 if _single(session) else 6]
+    draws = _draw(session, asked, count, session.sources)
+    grid = comparison(draws, asked.values(session.model))
     caption = f"Each row one description, {count} images from each of: {_blocks(draws)}. {session.note}"
     return [Picture("The same words, drawn from each posterior", caption, grid)]
 
@@ -223,7 +235,7 @@ def same_words(session: Session) -> list[Picture]:
 def varied_words(session: Session) -> list[Picture]:
     """One image for each of many descriptions, with the judge's reading where it differs (VE Fig. 3 and 10)."""
     info, asked = session.model.attributes, session.concepts
-    if not len(asked):
+    if not len(asked) or (_single(session) and len(asked) <= 12):  # all of them are among the same words
         return []
     pictures = []
     for name, drawn in _draw(session, asked, 1, session.sources):

@@ -70,9 +70,16 @@ class Descriptions:
 
     def values(self, loaded: "Loaded") -> list[str]:
         """Each description as short as figures have it: a caption, or the values of the attributes alone."""
-        if self.tokens is not None or loaded.attributes is None:
+        info, text = loaded.attributes, loaded.text
+        if info is None:
             return self.words(loaded)
-        return [format_values(row, loaded.attributes) for row in self.codes]
+        if self.tokens is None:
+            return [format_values(row, info) for row in self.codes]
+        captions = self.words(loaded)
+        if text is None or text.slots or (self.codes == UNKNOWN).all():
+            return captions
+        said = [format_values(row, info) for row in self.codes]  # free text does not say them
+        return [f"{caption} ({values})" for caption, values in zip(captions, said, strict=True)]
 
 
 def complete(loaded: "Loaded", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:

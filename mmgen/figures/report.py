@@ -23,6 +23,7 @@ from mmgen.figures._pictures import (
     varied_words,
     without_words,
 )
+from mmgen.figures._reconstructions import reconstructed
 from mmgen.figures.plots._base import Wanted
 from mmgen.figures.supervision import curves_of
 from mmgen.metrics._base import Score
@@ -89,6 +90,7 @@ _STAGES: dict[str, Callable[[Session], list[Picture]]] = {
     "same_words": same_words,
     "varied_words": varied_words,
     "without_words": without_words,
+    "reconstructed": reconstructed,
     "abstraction": abstraction,
     "texts": _texts,
     "transformations": _transformations,

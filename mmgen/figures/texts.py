@@ -205,7 +205,7 @@ def spoken_tiles(drawn: Draws, row: int, text: TextVocabulary, info: Vocabulary 
         if drawn.judged is not None and drawn.wrong is not None and info is not None:
             wrong = bool(drawn.wrong[row, i])
             remark = differences(drawn.asked[row], drawn.judged[row, i], info)
-        tiles.append(Tile(image, said, marked, wrong, remark))
+        tiles.append(Tile(image, said or ["–"], marked, wrong, remark))
     return tiles
 
 

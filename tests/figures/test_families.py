@@ -1,0 +1,140 @@
+"""Reports and sheets of the models of several papers: one label, free text, both, or no words at all."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from mmgen.artifacts import DatasetWriter
+from mmgen.figures._material import gather
+from mmgen.figures._pictures import Session, abstraction, open_session, same_words, varied_words
+from mmgen.figures._reconstructions import reconstructed
+from mmgen.figures.report import make_report
+from mmgen.figures.show import contact_sheet
+from mmgen.loading import load
+
+DIGITS = [str(n) for n in range(10)]
+WORDS = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}
+LABELS = {"attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8}}
+
+
+def _dataset(path: Path, label: bool, text: bool) -> None:
+    """120 images of 16 x 16 of a bar at one of ten heights; its number as a label, or up to three numbers as text."""
+    generator = np.random.default_rng(0)
+    codes = np.arange(120) % 10
+    images = generator.integers(0, 20, (120, 1, 16, 16)).astype(np.uint8)
+    images[np.arange(120), 0, codes] = 230
+    tokens = np.full((120, 3), 10, np.uint16)
+    for row, code in zip(tokens, codes, strict=True):
+        row[: generator.integers(1, 4)] = code
+    with DatasetWriter(path, size=120, settings={"recipe": "bars"}, seed=0, command="mmgen make-data bars") as writer:
+        writer.add_image("image", shape=(1, 16, 16), layout="bytes")
+        attributes, texts = {}, {}
+        if label:
+            writer.add_attributes("attributes", {"digit": DIGITS})
+            attributes = {"attributes": codes[:, None].astype(np.uint8)}
+        if text:
+            writer.add_text("text", DIGITS, 3)
+            texts = {"text": tokens}
+        writer.write(0, images={"image": images}, attributes=attributes, texts=texts)
+        writer.add_splits("iid", train=np.arange(80), val=np.arange(80, 100), test=np.arange(100, 120))
+
+
+CASES = {
+    "label": ("label", {"name": "mvae"}, LABELS),
+    "cvae": ("label", {"name": "cvae"}, LABELS),
+    "plain": ("label", {"name": "elbo", "modalities": ["image"]}, {}),
+    "text": ("text", {"name": "mvae", "modalities": ["image", "text"], "weights": {}}, WORDS),
+    "jmvae": ("text", {"name": "jmvae", "description": "text"}, WORDS),
+    "both": ("both", {"name": "mvae", "modalities": ["image", "text", "attributes"], "weights": {}}, WORDS | LABELS),
+    "bare": ("bare", {"name": "elbo", "modalities": ["image"]}, {}),
+}
+
+
+@pytest.fixture(scope="module")
+def family(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> Path:
+    folder = tmp_path_factory.mktemp("family")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    for name in ("label", "text", "both", "bare"):
+        _dataset(folder / f"{name}.h5", name in ("label", "both"), name in ("text", "both"))
+    for name, (data, objective, networks) in CASES.items():
+        stubs.train_tiny(folder / f"{data}.h5", folder / f"{name}.safetensors", objective, 3, **networks)
+    torch.set_num_threads(threads)
+    return folder
+
+
+def _session(family: Path, name: str) -> Session:
+    return open_session(gather([family / f"{name}.safetensors"]).groups[0], seed=0)
+
+
+@pytest.mark.parametrize("name", ["plain", "jmvae", "both"])
+def test_every_family_has_a_report_and_a_sheet(family: Path, name: str, tmp_path: Path) -> None:
+    path = family / f"{name}.safetensors"
+    page = make_report([path], tmp_path / "r.html").run().read_text()
+    data = CASES[name][0]
+    asked = "No judge was found for the images" in page
+    assert asked == (data in ("label", "both"))  # a judge reads attributes, so the others need none
+    assert "recipe bars.</p>" in page  # settings that are not there leave no brackets
+    assert ("<strong>Reconstructions" in page) and len(contact_sheet(path, count=6).boxes) == 6
+
+
+def test_a_label_has_a_row_for_each_of_its_values(family: Path) -> None:
+    for name in ("label", "cvae"):
+        session = _session(family, name)
+        assert session.concepts.codes[:, 0].tolist() == list(range(10))
+        pictures = same_words(session)
+        assert len(pictures[0].drawn.boxes) == 10 * 10
+        assert varied_words(session) == []  # it would show the same ten digits once more
+
+
+def test_models_without_words_show_test_images_decoded(family: Path) -> None:
+    from mmgen.figures.translations import rows_to_show
+
+    for name in ("plain", "bare", "cvae"):
+        session = _session(family, name)
+        grid = reconstructed(session)[0].drawn
+        assert len(grid.boxes) == 24
+        loaded = session.model
+        from mmgen.artifacts import Dataset
+
+        with Dataset.open(session.group.dataset) as data:
+            rows = rows_to_show(data, "iid", 12, 0)
+            images = data.read_image("image", rows)
+            codes = data.read_attributes("attributes", rows) if data.attributes else None
+        pixels = np.asarray(grid.image)
+        left, top, right, bottom = grid.boxes[3]
+        assert np.array_equal(pixels[top:bottom:7, left:right:7, 0], images[3, 0])
+        scaled = images.astype(np.float32) / 255
+        z = (loaded.encode(scaled, codes) if name == "cvae" else loaded.encode(scaled)).mean
+        condition = loaded.describe_codes(codes) if name == "cvae" else None
+        with torch.no_grad():
+            mean = loaded.model.mean("image", z, condition)[3, 0].numpy()
+        left, top, right, bottom = grid.boxes[12 + 3]
+        assert np.abs(pixels[top:bottom:7, left:right:7, 0].astype(int) - np.rint(255 * mean)).max() <= 1
+    assert reconstructed(_session(family, "text")) == []  # these have a figure with their words
+
+
+def test_free_text_and_attributes_are_different_evidence(family: Path) -> None:
+    """What is known of both multiplies; text alone is not overheard because nothing is said of attributes."""
+    session = _session(family, "both")
+    loaded = session.model
+    concept = session.concepts[:1]
+    assert concept.tokens is not None and concept.codes[0, 0] == concept.tokens[0, 0]  # of the same example
+    batch = concept.batch(loaded, 0)
+    label, text = (loaded.model.posterior(batch, (name,)) for name in ("attributes", "text"))
+    joint = loaded.model.posterior(batch, ("attributes", "text"))
+    torch.testing.assert_close(joint.precision, label.precision + text.precision - 1)
+    z = loaded.latent_sampler("text")(batch, 1, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(z, joint.sample(torch.Generator().manual_seed(0), (1,)))
+    assert concept.values(loaded)[0].endswith(f"({concept.codes[0, 0]})")
+    caption = DIGITS[concept.codes[0, 0]]
+    torch.testing.assert_close(
+        loaded.posterior(caption).mean, loaded.model.posterior(loaded.describe(caption), ("text",)).mean
+    )
+    torch.testing.assert_close(loaded.posterior(f"digit={caption}").mean, label.mean)
+    levels = abstraction(session)[0]
+    assert "anything" not in levels.caption and f"digit={caption}" in levels.caption
+    assert load(family / "text.safetensors").posterior("3 3").mean.shape == (1, 3)
