@@ -242,7 +242,12 @@ class Loaded:
 
     @torch.inference_mode()
     def sample(
-        self, given: str | Mapping[str, str] = "", n: int = 16, posterior: str | None = None, seed: int = 0
+        self,
+        given: str | Mapping[str, str] = "",
+        n: int = 16,
+        posterior: str | None = None,
+        seed: int = 0,
+        target: str | None = None,
     ) -> Tensor:
         """Images drawn from a description.
 
@@ -251,6 +256,7 @@ class Loaded:
             n: Number of images.
             posterior: One of :attr:`posteriors`; the last of them by default.
             seed: Of the draws.
+            target: Image modality to draw; the main one by default. With the same seed they are of the same z.
 
         Returns:
             E[image | z] [n, C, H, W] in [0, 1], one z per image.
@@ -260,7 +266,7 @@ class Loaded:
         z = self.latent_sampler(posterior or self.default_posterior)(condition, n, generator)
         with autocast(self.device):
             assert self.image is not None
-            return self.model.mean(self.image.name, z, condition).squeeze(1)
+            return self.model.mean(target or self.image.name, z, condition).squeeze(1)
 
     @torch.inference_mode()
     def encode(

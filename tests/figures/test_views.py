@@ -1,6 +1,7 @@
 """Several kinds of pictures and texts in samples, contact sheets and on the command line."""
 
 import json
+import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -294,3 +295,17 @@ def test_wrong_usage_is_one_sentence(
     assert _mmgen("sample", views / "all.safetensors", *arguments, "--device", "cpu") == 2
     out, err = capfd.readouterr()
     assert out == "" and message in err and len(err.strip().splitlines()) == 1
+
+
+def test_the_documented_example_runs(views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "figures.md").read_text(encoding="utf-8")
+    section = page.split("## Pictures from pictures")[1].split("\n## ")[0]
+    shutil.copy(views / "all.safetensors", tmp_path / "transforms.safetensors")
+    shutil.copy(views / "data.h5", tmp_path / "transforms.h5")
+    monkeypatch.chdir(tmp_path)
+    found: dict[str, torch.Tensor] = {}
+    exec(section.split("```python\n")[1].split("```")[0], found)
+    assert found["photographs"].shape == (8, 3, 16, 16) and found["several"].shape == (4, 8, 3, 16, 16)
+    assert found["posterior"].mean.shape == (8, 3) and found["drawn"].shape == (16, 1, 8, 8)
+    model = load(views / "all.safetensors")
+    torch.testing.assert_close(found["drawn"], model.sample(n=16, target="mask"))
