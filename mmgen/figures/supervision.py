@@ -11,7 +11,7 @@ from mmgen.errors import UsageError
 from mmgen.figures._style import FAINT, INK, MUTED, category_colours, new_figure, tidy
 from mmgen.metrics._base import Score
 
-__all__ = ["Curve", "Point", "curves_of", "draw_curves", "finding"]
+__all__ = ["Curve", "Point", "curves_of", "departures", "draw_curves", "finding", "learnt_from"]
 
 _NAMES = {
     "mvae": "MVAE",
@@ -22,6 +22,7 @@ _NAMES = {
     "rbm": "RBM + logistic regression",
     "logistic": "logistic regression on pixels",
 }
+_PAIRS_ALONE = ("jmvae", "supervised", "logistic")
 _MARKERS = "osD^vP*XphH"
 
 
@@ -130,6 +131,29 @@ def finding(curves: Sequence[Curve]) -> str:
     if first:
         said.append(f"It is above every other method at {_listed([f'{pairs:,}' for pairs in first])} pairs.")
     return " ".join(said)
+
+
+def learnt_from(curves: Sequence[Curve]) -> str:
+    """Which methods have seen the images without labels, in a sentence."""
+    alone = [curve.label.removesuffix(", pairs alone") for curve in curves if curve.method in _PAIRS_ALONE]
+    if not alone:
+        return "All methods learn from the same pairs, and from the other images without labels."
+    if len(alone) == len(curves):
+        return "All methods learn from the same pairs alone."
+    return f"All methods learn from the same pairs; all but {_listed(alone)} also from the other images without labels."
+
+
+def departures(scores: Sequence[Score]) -> str:
+    """How a model's training differed from the paper's, in a sentence; "" where it did not."""
+    said = {}
+    for score in scores:
+        drawn, predicts = score.extra.get("paired_drawn"), score.extra.get("predicts")
+        if isinstance(drawn, int | float):
+            said["drawn"] = f"at least {100 * drawn:g} % of the examples drawn are paired"
+        if isinstance(predicts, dict):
+            each = [f"q(z|{name}) explains {_listed(list(map(str, others)))}" for name, others in predicts.items()]
+            said["predicts"] = f"{_listed(each)} of paired examples too"
+    return f"Unlike in the paper, {_listed(list(said.values()))}." if said else ""
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -182,9 +182,13 @@ def _score(
 
 
 def _supervision(evaluation: "Evaluation") -> dict[str, object]:
-    """What the model learnt from: objective, share and number of examples that were paired."""
+    """What the model learnt from: objective, share and number of examples that were paired, departures from WG."""
     settings = evaluation.loaded.settings
     known: dict[str, object] = {"method": settings.objective["name"], "share": settings.data.paired}
+    if settings.data.paired < 1 and settings.data.paired_drawn is not None:
+        known["paired_drawn"] = settings.data.paired_drawn
+    if settings.objective.get("predicts"):
+        known["predicts"] = settings.objective["predicts"]
     if settings.data.split in evaluation.dataset.schemes:
         size = len(evaluation.dataset.split(settings.data.split, "train"))
         known["paired"] = paired_count(size, settings.data.paired)

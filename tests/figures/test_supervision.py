@@ -9,7 +9,7 @@ import pytest
 from mmgen.errors import UsageError
 from mmgen.figures.plotting import draw_plot
 from mmgen.figures.report import make_report
-from mmgen.figures.supervision import Curve, Point, curves_of, draw_curves, finding
+from mmgen.figures.supervision import Curve, Point, curves_of, departures, draw_curves, finding, learnt_from
 from mmgen.metrics._base import Score
 
 
@@ -52,6 +52,19 @@ def test_the_finding_by_hand() -> None:
     never = [score("supervised", 10, 40.0), score("mvae", 10, 42.0, "mean")]
     assert finding(curves_of(never)).startswith("MVAE is nowhere above")  # by 2 of 2.2
     assert finding(curves_of([score("vae", 10, 40.0)])) == ""
+
+
+def test_what_methods_learnt_from_and_how() -> None:
+    curves = curves_of(SCORES)
+    assert "all but supervised network and logistic regression on pixels also" in learnt_from(curves)
+    assert learnt_from(curves[:1]).endswith("without labels.") and learnt_from(curves[1:]).endswith("pairs alone.")
+    assert departures(SCORES) == ""
+    departed = score("mvae", 10, 1.0, "mean")
+    departed.extra.update(paired_drawn=0.2, predicts={"image": ["attributes"]})
+    assert departures([*SCORES, departed]) == (
+        "Unlike in the paper, at least 20 % of the examples drawn are paired and q(z|image) explains attributes of "
+        "paired examples too."
+    )
 
 
 def test_what_is_drawn_can_be_told_apart() -> None:

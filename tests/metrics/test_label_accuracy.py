@@ -59,7 +59,10 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
             text=known if isinstance(modality, Text) else None,
             device=torch.device("cpu"),
             encoder_given=("image",),
-            settings=SimpleNamespace(objective={"name": "mvae"}, data=SimpleNamespace(split="official", paired=0.05)),
+            settings=SimpleNamespace(
+                objective={"name": "mvae", "predicts": {}},
+                data=SimpleNamespace(split="official", paired=0.05, paired_drawn=0.2),
+            ),
         ),
         dataset=SimpleNamespace(schemes=["official"], split=lambda scheme, part: range(1000)),
         info=SimpleNamespace(names=getattr(modality, "names", ())),
@@ -98,7 +101,8 @@ def test_attributes_by_hand() -> None:
         assert each.value == 75.0  # 1, 1, 0, 1
         assert whole.extra["by_attribute"] == {"side": 75.0, "size": pytest.approx(200 / 3)}
         assert whole.extra["values"] == [100.0, 100.0, 0.0, 100.0]
-        assert [whole.extra[key] for key in ("method", "share", "paired")] == ["mvae", 0.05, 50]
+        assert [whole.extra[key] for key in ("method", "share", "paired", "paired_drawn")] == ["mvae", 0.05, 50, 0.2]
+        assert "predicts" not in whole.extra
 
 
 def test_samples_average_probabilities_and_the_mean_does_not() -> None:

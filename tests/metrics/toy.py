@@ -104,7 +104,9 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         model_path=path,
         header=SimpleNamespace(kind="model", content_id="m"),
         model=Painter(),
-        settings=SimpleNamespace(objective={"name": "toy"}, data=SimpleNamespace(split=split, paired=1.0)),
+        settings=SimpleNamespace(
+            objective={"name": "toy"}, data=SimpleNamespace(split=split, paired=1.0, paired_drawn=None)
+        ),
         image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
         attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
         text=None,

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.plots._base import Wanted
-from mmgen.figures.supervision import curves_of, draw_curves, finding
+from mmgen.figures.supervision import curves_of, departures, draw_curves, finding, learnt_from
 
 __all__ = ["weak_supervision"]
 
@@ -23,7 +23,9 @@ def weak_supervision(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     counts = sorted({point.n for curve in curves for point in curve.points})
     caption = (
         f"Each point is measured on {' or '.join(f'{count:,}' for count in counts)} test images; bars are one binomial "
-        f"standard error. All methods learn from the same pairs; all but logistic regression and the supervised "
-        f"network also from images without a label. {finding(curves)}"
+        "standard error."
     )
-    return Picture("Labels read off images, by number of paired examples", caption.strip(), draw_curves(curves))
+    said = [caption, learnt_from(curves), departures(wanted.scores), finding(curves)]
+    return Picture(
+        "Labels read off images, by number of paired examples", " ".join(filter(None, said)), draw_curves(curves)
+    )
