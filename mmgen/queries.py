@@ -177,8 +177,8 @@ _YES_NO = {"yes", "no"}
 def format_values(codes: Sequence[int] | np.ndarray, info: Vocabulary, separator: str = ", ") -> str:
     """The values alone, as VE's figures print them: "3, big, *, top-left" with a star for what is not specified.
 
-    Where every attribute is answered with yes or no, the names of those with yes: "Smiling, Young"; if some are not
-    specified, "not Young" for those with no as well.
+    Where every attribute is answered with yes or no, the names of those with yes: "Smiling, Wavy Hair"; if some are not
+    specified, "not Smiling" for those with no as well.
 
     Raises:
         UsageError: A code is outside its attribute's vocabulary.
@@ -187,7 +187,7 @@ def format_values(codes: Sequence[int] | np.ndarray, info: Vocabulary, separator
     if all(set(words) == _YES_NO for words in info.values):
         whole = UNKNOWN not in plain
         said = [
-            name if words[code] == "yes" else f"not {name}"
+            f"{'' if words[code] == 'yes' else 'not '}{name.replace('_', ' ')}"
             for name, words, code in zip(info.names, info.values, plain, strict=True)
             if code != UNKNOWN and not (whole and words[code] == "no")
         ]

@@ -199,12 +199,12 @@ def test_batch_of_captions_holds_them_whole() -> None:
 @pytest.mark.parametrize(
     ("codes", "short"),
     [
-        ([1, 0, 1], "Bangs, Smiling"),
+        ([1, 0, 1], "Bangs, Wavy Hair"),
         ([0, 0, 0], "none of 3"),
-        ([1, UNKNOWN, 0], "Bangs, not Smiling"),
+        ([1, UNKNOWN, 0], "Bangs, not Wavy Hair"),
         ([UNKNOWN] * 3, "anything"),
     ],
 )
 def test_answers_of_yes_and_no_are_short(codes: list[int], short: str) -> None:
-    faces = Words(("Bangs", "Male", "Smiling"), (("no", "yes"),) * 3)
+    faces = Words(("Bangs", "Male", "Wavy_Hair"), (("no", "yes"),) * 3)
     assert format_values(np.array(codes, np.uint8), faces) == short
