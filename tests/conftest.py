@@ -3,6 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# No test is timed: a busy machine is no fault of the code.
+settings.register_profile("mmgen", deadline=None)
+settings.load_profile("mmgen")
 
 
 @pytest.fixture(scope="session")

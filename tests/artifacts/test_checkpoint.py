@@ -66,7 +66,7 @@ def test_shared_memory_and_gradients_are_no_trouble(tmp_path):
     st.text(),
     st.integers(0, 2**63 - 1),
 )
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_any_header_comes_back(tmp_path_factory, seeds, values, facts, command, seed):
     path = tmp_path_factory.mktemp("any") / "m.safetensors"
     tensors = {

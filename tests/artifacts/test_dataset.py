@@ -62,7 +62,7 @@ def chunked(tmp_path_factory, dataset_at):
     ),
     chunk_bytes=st.sampled_from([1, 5, 100, 1000]),
 )
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_rows_are_numpy_indexing_whatever_the_chunks(chunked, rows, chunk_bytes):
     data, paths = chunked
     with Dataset.open(paths[chunk_bytes]) as dataset:
@@ -80,7 +80,7 @@ def small_datasets(draw):
 
 
 @given(small_datasets(), st.integers(1, 5000), st.integers(1, 9), st.integers(1, 20))
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 def test_any_dataset_comes_back(tmp_path_factory, case, chunk_bytes, compression, step):
     n, shape, layout, sizes, seed = case
     random = np.random.default_rng(seed)

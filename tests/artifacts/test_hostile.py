@@ -19,7 +19,7 @@ ALL = ["dataset", "latents", "samples", "model"]
 
 @pytest.mark.parametrize("kind", ALL)
 @given(data=st.data())
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 def test_truncation_is_always_noticed(tmp_path_factory, originals, read_all, kind, data):
     path = tmp_path_factory.mktemp("cut") / "file"
     path.write_bytes(originals[kind][: data.draw(st.integers(0, len(originals[kind]) - 1))])
@@ -42,7 +42,7 @@ edits = st.lists(
 
 @pytest.mark.parametrize("kind", ALL)
 @given(changes=edits)
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_corruption_is_noticed_or_harmless(tmp_path_factory, originals, read_all, kind, changes):
     content = originals[kind]
     for where, how, piece in changes:
@@ -61,7 +61,7 @@ def test_corruption_is_noticed_or_harmless(tmp_path_factory, originals, read_all
 
 
 @given(st.binary(max_size=200), st.sampled_from([b"", b"\x89HDF\r\n\x1a\n", struct.pack("<Q", 20) + b"{"]))
-@settings(deadline=None, max_examples=100)
+@settings(max_examples=100)
 def test_noise_is_no_artifact(tmp_path_factory, noise, start):
     path = tmp_path_factory.mktemp("noise") / "file"
     path.write_bytes(start + noise)

@@ -51,7 +51,7 @@ def test_an_image_arrives_unchanged_in_its_box() -> None:
         assert np.array_equal(inside, image.repeat(factor, 0).repeat(factor, 1))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(st.integers(1, 12), st.integers(1, 6), st.sampled_from([8, 28, 64, 200]))
 def test_boxes_lie_in_rows_and_columns_and_never_touch(count: int, columns: int, size: int) -> None:
     grid = image_grid(np.zeros((count, 1, size, size), np.uint8), columns=columns)
