@@ -77,6 +77,8 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
                         ],
                     )
                 )
+            elif fault["type"] == "value_error":  # a room's own words, which say what it got
+                faults.append(f"setting '{key}': {fault['ctx']['error']}")
             else:
                 faults.append(f"setting '{key}': {fault['msg'].lower()}, got {fault.get('input')!r}")
         raise SettingsError("; ".join(faults)) from None

@@ -94,7 +94,8 @@ class ExpertInference(Inference):
             return self._alone(one)
         # Only what is there is encoded: nothing of a blank image reaches batch norm, and none is paid for.
         rows = known.nonzero().squeeze(1)
-        precision, mean = self._alone(network(batch.select([name])[rows]))
+        read = rows.repeat(2) if len(rows) == 1 else rows  # batch norm has no statistics of one
+        precision, mean = (vote[:, : len(rows)] for vote in self._alone(network(batch.select([name])[read])))
         blank = precision.new_zeros(1, batch.size, precision.shape[-1])
         return blank.index_copy(1, rows, precision), blank.index_copy(1, rows, mean)
 

@@ -128,6 +128,11 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
             f"inference '{inference_name}' has no posterior for every subset of modalities, which the objective needs; "
             f"use one of {', '.join(able)}"
         )
+    if objective.splits_attributes and not any(isinstance(available[name], Attributes) for name in objective.generates):
+        raise SettingsError(
+            f"objective.split_attributes got true, but none of the modalities {', '.join(objective.generates)} are "
+            "attributes; leave it out, or name the attributes in objective.modalities"
+        )
     if objective.splits_attributes and settings.attribute_network.experts != "each":
         raise SettingsError(
             "objective.split_attributes needs a network for each attribute, but model.attribute_network.experts is "

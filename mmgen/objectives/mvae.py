@@ -7,7 +7,7 @@ References:
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field, model_validator
@@ -45,8 +45,8 @@ class Mvae(Objective):
 
     modalities: tuple[str, ...] = ("image", "attributes")
     """The modalities, by their names in the dataset."""
-    weights: dict[str, Annotated[float, Field(ge=0)]] = Field(default_factory=lambda: {"attributes": 50.0})
-    """lambda of each modality's likelihood, 1 where not named (WG: 50 for labels)."""
+    weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
+    """lambda of each modality's likelihood; where not named 50 for attributes (WG) and 1 for everything else."""
     subsets: Annotated[int, Field(ge=0)] = 0
     """k, random subsets per step (WG: 1 with more than two modalities)."""
     split_attributes: bool = False
@@ -62,17 +62,35 @@ class Mvae(Objective):
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the divergences are switched on."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, values: Any) -> Any:
+        """Files made before there could be several modalities have one setting for each weight."""
+        if not isinstance(values, dict) or not {"image_weight", "attributes_weight"} & values.keys():
+            return values
+        kept = {key: value for key, value in values.items() if key not in ("image_weight", "attributes_weight")}
+        old = {name: values[f"{name}_weight"] for name in ("image", "attributes") if f"{name}_weight" in values}
+        return {**kept, "weights": {**old, **kept.get("weights", {})}}
+
     @model_validator(mode="after")
     def _consistent(self) -> "Mvae":
+        names = ", ".join(self.modalities) or "none"
         if not self.modalities or len(set(self.modalities)) < len(self.modalities):
-            raise ValueError("modalities must name at least one modality, and none twice")
-        strange = sorted(self.weights.keys() - {*self.modalities, "attributes"})
-        if strange:
-            raise ValueError(f"weights name {strange[0]}, which is none of the modalities {', '.join(self.modalities)}")
-        named = {name for alone, others in self.predicts.items() for name in (alone, *others)}
-        if named - set(self.modalities):
-            first = sorted(named - set(self.modalities))[0]
-            raise ValueError(f"predicts names {first}, which is none of the modalities {', '.join(self.modalities)}")
+            raise ValueError(f"modalities got {names}, expected at least one and none twice")
+        for setting, named in (
+            ("weights", self.weights.keys()),
+            ("predicts", {name for alone, others in self.predicts.items() for name in (alone, *others)}),
+        ):
+            strange = sorted(set(named) - set(self.modalities))
+            if strange:
+                raise ValueError(f"{setting} got {strange[0]}, expected some of the modalities {names}")
+        own = sorted(alone for alone, others in self.predicts.items() if alone in others)
+        if own:
+            raise ValueError(
+                f"predicts got {own[0]} for {own[0]}, expected other modalities: its own is always explained"
+            )
+        if self.subsets and len(self.modalities) < 3 and not self.split_attributes:
+            raise ValueError(f"subsets got {self.subsets}, expected 0: {names} have no subsets but themselves and both")
         return self
 
     @property
@@ -100,12 +118,16 @@ class Mvae(Objective):
         for number, unit in enumerate(units):
             asked = [row for row, subset in enumerate(chosen) if self._explains(units, subset, number)]
             term = _log_likelihood(model, unit, z[asked], batch, kept[asked] & present[number])
-            likelihood = likelihood.index_add(0, _rows(asked, z), self.weights.get(unit[0], 1.0) * term)
+            likelihood = likelihood.index_add(0, _rows(asked, z), self.weight(unit[0]) * term)
             found.append(torch.zeros_like(kl).index_copy(0, _rows(asked, z), term.detach()))
         if self.mean_of_modalities:
             likelihood = likelihood / len(units)
         value = ((likelihood - scale * kl) * kept).sum(0)
         return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
+
+    def weight(self, name: str) -> float:
+        """lambda of a modality."""
+        return self.weights.get(name, 50.0 if name == "attributes" else 1.0)
 
     def _explains(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
         """Whether the posterior given a subset has to explain a unit: those that it is given, and what one predicts."""
@@ -192,8 +214,11 @@ def _log_likelihood(model: MultimodalVAE, unit: Unit, z: Tensor, batch: Batch, w
     if bool(wanted.all()):
         return _of_unit(model, unit, z, batch)
     # Decoders run on what counts alone: in weakly supervised training that is a fraction.
-    rows, examples = wanted.nonzero(as_tuple=True)
+    rows, examples = (index if len(index) != 1 else index.repeat(2) for index in wanted.nonzero(as_tuple=True))
+    # A single row is decoded twice: batch norm has no statistics of one.
     term = _of_unit(model, unit, z[rows, examples], batch.select([unit[0]])[examples])
+    if int(wanted.sum()) == 1:
+        rows, examples, term = rows[:1], examples[:1], term[:1]
     return torch.zeros_like(z[..., 0]).index_put((rows, examples), term)
 
 

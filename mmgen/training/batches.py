@@ -3,7 +3,7 @@
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 
 import numpy as np
@@ -102,15 +102,24 @@ class DatasetRows(Rows):
         rows: Which rows, int64.
         device: Where batches are wanted.
         resident: Whether to hold all rows in memory; None decides by size.
+        images: Image modalities that are wanted, all by default; others are neither held nor unpacked.
     """
 
-    def __init__(self, dataset: Dataset, rows: np.ndarray, device: torch.device, resident: bool | None = None) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        rows: np.ndarray,
+        device: torch.device,
+        resident: bool | None = None,
+        images: Collection[str] | None = None,
+    ) -> None:
         self.dataset = dataset
         self.rows = np.sort(rows)
         self.device = device
+        self.images = {name: info for name, info in dataset.images.items() if images is None or name in images}
         stored = sum(
             math.ceil(math.prod(image.shape) / 8) if image.layout == "bits" else math.prod(image.shape)
-            for image in dataset.images.values()
+            for image in self.images.values()
         )
         self.resident = _fits(len(rows) * stored, device) if resident is None else resident
         if not self.resident:
@@ -128,14 +137,16 @@ class DatasetRows(Rows):
         }
         self._images: dict[str, Tensor] = {}
         if self.resident:
-            for name in dataset.images:
+            for name in self.images:
                 stored_rows = self._gather(partial(dataset.read_packed, name))
                 self._images[name] = torch.from_numpy(stored_rows).to(device)
 
     @classmethod
-    def of_split(cls, dataset: Dataset, scheme: str, part: str, device: torch.device) -> "DatasetRows":
+    def of_split(
+        cls, dataset: Dataset, scheme: str, part: str, device: torch.device, images: Collection[str] | None = None
+    ) -> "DatasetRows":
         """The rows of one part (train, val, test) of a split scheme."""
-        return cls(dataset, dataset.split(scheme, part), device)
+        return cls(dataset, dataset.split(scheme, part), device, images=images)
 
     def _gather(self, read: Callable[[slice], np.ndarray]) -> np.ndarray:
         """Rows in order, read in slices: one pass over the compressed chunks."""
@@ -152,7 +163,7 @@ class DatasetRows(Rows):
 
     def batch(self, indices: Tensor) -> Batch:
         images = {}
-        for name, info in self.dataset.images.items():
+        for name, info in self.images.items():
             if self.resident:
                 stored = self._images[name].index_select(0, indices.to(self.device))
             else:

@@ -103,8 +103,10 @@ def train_model(
         task = ModelTask(
             build_model(settings.model, settings.build_objective(), settings.data), settings.build_objective()
         )
-        rows = DatasetRows.of_split(dataset, settings.data.split, "train", fabric.device)
-        validation = DatasetRows.of_split(dataset, settings.data.split, "val", fabric.device)
+        used = {*task.objective.generates, *(name for given in task.objective.queries for name in given)}
+        rows, validation = (
+            DatasetRows.of_split(dataset, settings.data.split, part, fabric.device, used) for part in ("train", "val")
+        )
         described = settings.model_dump(mode="json") | {"dataset": dataset.header.content_id}
 
     def save(path: Path, facts: dict[str, Any]) -> None:

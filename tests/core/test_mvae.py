@@ -8,7 +8,9 @@ import torch
 from torch import nn
 
 import mmgen.inference
+import mmgen.objectives
 from mmgen.batch import Batch
+from mmgen.config import build_member
 from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Parts
@@ -294,12 +296,58 @@ def test_weights_and_the_mean_of_modalities_scale_likelihoods(sigma_points: int)
     torch.testing.assert_close(mean.value, (plain.value + divergence) / 4 - divergence)
 
 
+def test_labels_weigh_50_unless_one_says_otherwise() -> None:
+    assert Mvae().weight("attributes") == Mvae(weights={"image": 2.0}).weight("attributes") == 50.0
+    assert Mvae(weights={"attributes": 1.0}).weight("attributes") == Mvae().weight("image") == 1.0
+
+
+def test_weights_of_older_files_are_understood() -> None:
+    old = {"name": "mvae", "image_weight": 2.0, "attributes_weight": 10.0, "beta": 1.0}
+    objective = build_member(mmgen.objectives, old, "objective")
+    assert objective == Mvae(weights={"image": 2.0, "attributes": 10.0})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"modalities": []}, "setting 'objective': modalities got none, expected at least one and none twice"),
+        ({"modalities": ["image", "image"]}, "none twice"),
+        ({"weights": {"edges": 2.0}}, "weights got edges, expected some of the modalities image, attributes"),
+        ({"predicts": {"image": ["edges"]}}, "predicts got edges"),
+        ({"predicts": {"image": ["image"]}}, "predicts got image for image"),
+        ({"subsets": 3}, "subsets got 3, expected 0"),
+    ],
+)
+def test_settings_without_a_meaning_are_refused(settings: dict, words: str) -> None:
+    with pytest.raises(SettingsError, match=words):
+        build_member(mmgen.objectives, {"name": "mvae", **settings}, "objective")
+
+
+@pytest.mark.parametrize("missing", ["image", "attributes"])
+def test_a_single_row_passes_batch_norm(missing: str) -> None:
+    """Only one example has the modality: its networks see one row, and its gradients are those of one."""
+    torch.manual_seed(0)
+    shared = {"experts": "together", "batch_norm": True, "hidden": 8, "decoder_hidden": 8}
+    strided = {"name": "strided", "channels": (4, 8), "fully_connected": (8,)}
+    settings = ModelSettings(**{**SMALL_MODEL.model_dump(), "attribute_network": shared, "image_network": strided})
+    model = build_model(settings, Mvae(), SMALL_DATA)
+    batch = small_batch()
+    present = dict(batch.present)
+    present[missing] = torch.zeros_like(present[missing])
+    present[missing][2] = True
+    value = Mvae()(model, Batch(batch.values, present)).value
+    assert value.isfinite().all()
+    value.mean().backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
 @pytest.mark.parametrize(
     ("model", "objective", "words"),
     [
         ({"inference": "joint"}, {}, "no posterior for every subset"),
         ({"attribute_network": {"experts": "together"}}, {"split_attributes": True}, "set it to 'each'"),
         ({}, {"modalities": ("image", "edges")}, "needs the modality edges"),
+        ({}, {"modalities": ("image",), "split_attributes": True}, "are attributes; leave it out"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(model: dict, objective: dict, words: str) -> None:

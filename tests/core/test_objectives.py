@@ -24,7 +24,7 @@ UNWEIGHTED = {
     "jmvae": {"attributes_weight": 1.0},
     "bivcca": {"attributes_weight": 1.0},
     "telbo": {"attributes_weight": 1.0, "private_attributes_weight": 1.0},
-    "mvae": {"weights": {}},
+    "mvae": {"weights": {"attributes": 1.0}},
     "cvae": {},
 }
 SMALL_DATA = DataSettings(

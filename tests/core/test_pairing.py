@@ -259,7 +259,7 @@ def test_a_prediction_is_one_more_likelihood_of_whole_examples(dataset_path: Pat
     expected = 50 * model.log_likelihood("attributes", q.sample()[1], batch)
     assert torch.allclose(values[1][:2] - values[0][:2], expected[:2], rtol=1e-5)
     assert torch.equal(values[1][2:], values[0][2:])
-    with pytest.raises(SettingsError, match="predicts names sound, which is none of the modalities image, attributes"):
+    with pytest.raises(SettingsError, match="predicts got sound, expected some of the modalities image, attributes"):
         settings_of(dataset_path, objective={"name": "mvae", "predicts": {"image": ["sound"]}})
 
 
