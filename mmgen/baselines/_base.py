@@ -16,7 +16,7 @@ from mmgen.notation import UNKNOWN
 from mmgen.registry import unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.pairing import PairedRows, paired_examples
+from mmgen.training.pairing import PairedRows, paired_count, paired_examples
 from mmgen.training.precision import resolve_device
 
 __all__ = ["Baseline", "Material"]
@@ -40,25 +40,27 @@ class Material:
 
     @cached_property
     def image(self) -> ImageInfo:
-        """The image modality.
+        """The image modality; of several the main one, as of the joint model.
 
         Raises:
             DataError: There is none.
         """
-        if not self.dataset.images:
+        main = self.settings.data.image
+        if main is None or main.name not in self.dataset.images:
             raise DataError(f"{self.dataset.path} holds no images to read labels off; choose a dataset that does")
-        return next(iter(self.dataset.images.values()))
+        return self.dataset.images[main.name]
 
     @cached_property
     def attributes(self) -> AttributesInfo:
-        """The attributes modality.
+        """The attributes modality of the joint model.
 
         Raises:
             DataError: There is none.
         """
-        if not self.dataset.attributes:
+        described = self.settings.data.attributes
+        if described is None or described.name not in self.dataset.attributes:
             raise DataError(f"{self.dataset.path} holds no attributes that could be labels; choose a dataset that does")
-        return next(iter(self.dataset.attributes.values()))
+        return self.dataset.attributes[described.name]
 
     @cached_property
     def column(self) -> int:
@@ -100,6 +102,28 @@ class Material:
         """Their numbers among the training examples [N_p]; without those whose label is unknown."""
         chosen = paired_examples(len(self.rows("train")), share, self.seed)
         return chosen[self.labels("train")[chosen] != UNKNOWN]
+
+    def check(self, share: float) -> None:
+        """Whether there are images with labels to learn from and to be measured on.
+
+        Raises:
+            DataError: The paired images, or those of test, are all without a known label; or a share is none of them.
+            UsageError: See :attr:`column`.
+        """
+        path, name, train = self.dataset.path, self.attributes.names[self.column], self.labels("train")
+        count = paired_count(len(train), share)
+        if not len(self.paired(share)):
+            known = int((train != UNKNOWN).sum())
+            choose = "a larger --paired" if known else "a dataset or --split with some"
+            raise DataError(
+                f"{path} gives '{name}' for none of the {count:,} paired training images (for {known:,} of all "
+                f"{len(train):,}), expected one at least; choose {choose}"
+            )
+        if not (self.labels("test") != UNKNOWN).any():
+            raise DataError(
+                f"{path} gives '{name}' for none of the test images, expected labels to compare with; choose a dataset "
+                "or --split with some"
+            )
 
     def labels(self, part: str) -> NDArray[np.int64]:
         """Codes of the attribute [N]."""

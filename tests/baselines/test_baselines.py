@@ -142,6 +142,85 @@ def test_the_rbm_looks_at_whole_batches_and_repeats_itself(bars: Path, monkeypat
     assert np.array_equal(made[0], made[1])
 
 
+def test_the_main_picture_is_that_of_the_joint_model(tmp_path: Path) -> None:
+    """In the file "completion" stands before "image", which is the main picture of the joint model."""
+    path, generator = tmp_path / "views.h5", np.random.default_rng(0)
+    codes = (np.arange(SIZE) % 3)[:, None].astype(np.uint8)
+    images = {"completion": generator.integers(0, 256, (SIZE, 1, 6, 6)), "image": np.zeros((SIZE, 1, 6, 6))}
+    for bar in range(3):
+        images["image"][codes[:, 0] == bar, 0, :, 2 * bar : 2 * bar + 2] = 200
+    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
+        for name in images:
+            writer.add_image(name, shape=(1, 6, 6), layout="bytes")
+        writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
+        writer.write(0, images={n: x.astype(np.uint8) for n, x in images.items()}, attributes={"attributes": codes})
+        rows = np.arange(SIZE)
+        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+    settings = settings_of(path)
+    with Dataset.open(path) as dataset:
+        assert next(iter(dataset.images)) == "completion"
+        assert Material(dataset, settings).image.name == "image"
+    (score,) = measure(path, "logistic", [0.1], settings).run()
+    assert score.value == 100
+
+
+def write_unknown(path: Path, unknown: slice) -> None:
+    """Pictures of noise; labels of some examples are not known."""
+    codes = (np.arange(SIZE) % 3)[:, None].astype(np.uint8)
+    codes[unknown] = 255
+    images = np.random.default_rng(0).integers(0, 256, (SIZE, 1, 6, 6)).astype(np.uint8)
+    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
+        writer.add_image("image", shape=(1, 6, 6), layout="bytes")
+        writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
+        writer.write(0, images={"image": images}, attributes={"attributes": codes})
+        rows = np.arange(SIZE)
+        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+
+
+@pytest.mark.parametrize("method", mmgen.baselines.names())
+@pytest.mark.parametrize(
+    ("unknown", "said"),
+    [
+        (slice(None), r"'place' for none of the 24 paired training images \(for 0 of all 240\).*choose a dataset or"),
+        (slice(TRAIN - 1), r"none of the 24 paired training images \(for 1 of all 240\).*choose a larger --paired"),
+        (slice(320, None), r"gives 'place' for none of the test images"),
+    ],
+)
+def test_labels_that_are_unknown_are_reported_before_anything_is_learnt(
+    method: str, unknown: slice, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "unknown.h5"
+    write_unknown(path, unknown)
+    learnt: list[str] = []
+    for step in ("learn", "read"):
+        monkeypatch.setattr(mmgen.baselines.get(method), step, lambda *_: learnt.append(method))
+    with pytest.raises(DataError, match=said):
+        measure(path, method, [0.1], settings_of(path)).run()
+    assert not learnt
+
+
+def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> None:
+    """The other attribute, different in everything, changes neither the weights nor when training stops."""
+    paths, kinds = [tmp_path / f"{n}.h5" for n in range(2)], ["grey", "red"]
+    place = np.arange(SIZE) % 3
+    generator = np.random.default_rng(0)
+    images = generator.integers(0, 40, (SIZE, 1, 6, 6))
+    for bar in range(3):
+        images[place == bar, 0, :, 2 * bar : 2 * bar + 2] += 200
+    for path, colour in zip(paths, (generator.integers(0, 2, SIZE), np.full(SIZE, 255)), strict=True):
+        with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
+            writer.add_image("image", shape=(1, 6, 6), layout="bytes")
+            writer.add_attributes("attributes", {"colour": kinds, "place": ["left", "middle", "right"]})
+            codes = np.stack([colour, place], 1).astype(np.uint8)
+            writer.write(0, images={"image": images.astype(np.uint8)}, attributes={"attributes": codes})
+            rows = np.arange(SIZE)
+            writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
+    settings = settings_of(paths[0], steps=60, validate_every=10)
+    one, two = (measure(path, "supervised", [0.1], settings, "place").run()[0] for path in paths)
+    assert one.extra == two.extra
+    assert one.extra["validation_accuracy"] == pytest.approx(100)  # of noise it would be right half the time
+
+
 def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
     settings = settings_of(bars)
     with pytest.raises(UsageError, match="did you mean 'logistic'"):
