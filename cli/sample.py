@@ -106,11 +106,12 @@ def sample_command(
 
     path = read_path(checkpoint, "model or aggregate")
     starts = source is not None or bool(rows)
-    if starts and not targets and (given or output):
-        raise UsageError(
-            "--from says what images show, got --given or --output too, which draw images; choose one, or say with "
-            "--to what to draw from them"
-        )
+    _check_start(
+        starts,
+        bool(targets),
+        drawing={"--given": given, "--output": output, "--number": number, "--sampled": not mean},
+        described={"--posterior": posterior, "--judge": judge},
+    )
     if as_json and (not starts or targets):
         raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")
 
@@ -129,6 +130,34 @@ def sample_command(
     else:
         _draw_images(loaded, given or [""], number or 16, out, posterior, mean, judge, seed, targets or [])
     result(out)
+
+
+def _check_start(starts: bool, draws: bool, drawing: dict[str, object], described: dict[str, object]) -> None:
+    """Nothing that was asked for is left out in silence.
+
+    Args:
+        starts: Pictures are given.
+        draws: Pictures are to be drawn from them.
+        drawing: Options of everything that draws.
+        described: Options of drawing for a description alone.
+
+    Raises:
+        UsageError: An option does not go with --from.
+    """
+    from mmgen.errors import UsageError
+
+    if not starts:
+        return
+    if asked := [name for name, value in described.items() if value]:
+        raise UsageError(
+            f"--from or --dataset-row got {' and '.join(asked)} too, which only drawing for a description knows: z is "
+            "inferred from the pictures, and nobody judges; leave one or the other out"
+        )
+    if not draws and (asked := [name for name, value in drawing.items() if value]):
+        raise UsageError(
+            f"--from says what images show, got {' and '.join(asked)} too, which is for drawing images; choose one, or "
+            "say with --to what to draw from them"
+        )
 
 
 def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, as_json: bool) -> None:

@@ -286,6 +286,10 @@ def test_sample_draws_one_kind_of_picture_from_another(
         (["--from", "edges", "--given", "Red=yes"], "choose one, or say with --to what to draw from them"),
         (["--from", "edges", "--to", "mask", "--json"], "it goes with --from or --dataset-row, without --to"),
         (["--from", "edges", "--to", "mask", "--given", "Red=yes", "--given", "Red=no"], "got 2 descriptions"),
+        (
+            ["--from", "edges", "--to", "mask", "--posterior", "prior", "--judge", "x"],
+            "got --posterior and --judge too",
+        ),
         (["--from", "edges", "--to", "mask", "-o", "x.gif"], "expected a name ending in .png"),
     ],
 )
