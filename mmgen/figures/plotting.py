@@ -1,6 +1,7 @@
 """From files to one figure: what ``mmgen plot`` does."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from mmgen.errors import UsageError
@@ -39,14 +40,15 @@ def draw_plot(
         The picture, and what could not be opened.
 
     Raises:
-        UsageError: There is no such figure, or it cannot be drawn from these files.
+        UsageError: There is no such figure, it cannot be drawn from these files, or does not heed what is asked of it.
         ArtifactError: A file cannot be read.
     """
     member: Plot = plots.get(name)
+    wanted = Wanted(tuple(given), number, tuple(sources), tuple(targets))
+    member.check(name, wanted)
     material = gather(paths)
     if not material.groups and not material.scores:
         raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
     sessions = [open_session(group, seed, device) for group in material.groups]
     notices = material.notices + [notice for session in sessions for notice in session.notices]
-    wanted = Wanted(tuple(given), number, tuple(sources), tuple(targets), tuple(material.scores))
-    return member(sessions, wanted), notices
+    return member(sessions, replace(wanted, scores=tuple(material.scores))), notices

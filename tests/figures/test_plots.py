@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 
 from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, TextInfo, read_header
 from mmgen.artifacts.samples import read_samples
-from mmgen.errors import UsageError
+from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures import _contours, _maps, plots
 from mmgen.figures._page import FRAME, Grid
 from mmgen.figures._style import WRONG, rgb
@@ -139,6 +140,35 @@ def test_word_uncertainty_compares_models(toy: Path) -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == list(NAMES)
     assert [bar.get_height() for bar in axes.patches] == [1.0, 0.5, 0.25, 0, 0, 0]
     assert axes.get_legend().get_texts()[0].get_text() == "a: 1.75 bits a text"
+
+
+@pytest.mark.parametrize("name", plots.names())
+def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> None:
+    """Before any file is opened; what it heeds gets as far as the missing file."""
+    heeded = {
+        "contours": {"given", "number"},
+        "hierarchy": {"given"},
+        "reconstructions": {"number"},
+        "text-to-image": {"given", "number"},
+        "transformations": {"number", "sources", "targets"},
+        "word-uncertainty": {"number"},
+    }.get(name, set())
+    wishes: dict[str, Any] = {"given": ["small"], "number": 3, "sources": ["edges"], "targets": ["mask"]}
+    options = {"given": "--given", "number": "--number", "sources": "--from", "targets": "--to"}
+    for wish, value in wishes.items():
+        if wish in heeded:
+            with pytest.raises(ArtifactError, match=r"none\.safetensors"):
+                draw_plot(name, [tmp_path / "none.safetensors"], **{wish: value})
+        else:
+            with pytest.raises(UsageError, match=f"^{name} .*, got {options[wish]}; leave out {options[wish]}$"):
+                draw_plot(name, [tmp_path / "none.safetensors"], **{wish: value})
+
+
+def test_a_figure_says_what_it_heeds() -> None:
+    with pytest.raises(UsageError, match="contours heeds --given and --number only, got --from and --to; leave out"):
+        draw_plot("contours", [], sources=["edges"], targets=["mask"], number=2)
+    with pytest.raises(UsageError, match="latent-map chooses itself what it shows, got --given; leave out --given"):
+        draw_plot("latent-map", [], given=["small"])
 
 
 def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:

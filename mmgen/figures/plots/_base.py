@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
@@ -13,7 +13,7 @@ from mmgen.metrics._base import Score
 if TYPE_CHECKING:
     from mmgen.models._settings import TextDescription
 
-__all__ = ["Plot", "Wanted", "asked", "dataset_of", "judged_note", "only"]
+__all__ = ["Plot", "Wanted", "Wish", "asked", "dataset_of", "heeds", "judged_note", "only"]
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,47 @@ class Wanted:
     scores: tuple[Score, ...] = ()
 
 
-Plot = Callable[[Sequence[Session], Wanted], Picture]
-"""A member of this package: models with what was fitted to them, and what is wanted, to one picture."""
+Wish = Literal["given", "number", "sources", "targets"]
+"""What of :class:`Wanted` a person asks for with an option."""
+
+OPTIONS: dict[Wish, str] = {"given": "--given", "number": "--number", "sources": "--from", "targets": "--to"}
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A member of this package: models with what was fitted to them, and what is wanted, to one picture.
+
+    Attributes:
+        draw: What draws it.
+        heeds: The wishes that it heeds.
+    """
+
+    draw: Callable[[Sequence[Session], Wanted], Picture]
+    heeds: frozenset[Wish]
+
+    def __call__(self, sessions: Sequence[Session], wanted: Wanted) -> Picture:
+        return self.draw(sessions, wanted)
+
+    def check(self, name: str, wanted: Wanted) -> None:
+        """Whether everything that is wanted is heeded.
+
+        Args:
+            name: What the figure is called.
+            wanted: What a person asks for.
+
+        Raises:
+            UsageError: Something is not.
+        """
+        asked = [option for wish, option in OPTIONS.items() if getattr(wanted, wish) and wish not in self.heeds]
+        if asked:
+            known = " and ".join(option for wish, option in OPTIONS.items() if wish in self.heeds)
+            chooses = f"heeds {known} only" if known else "chooses itself what it shows"
+            raise UsageError(f"{name} {chooses}, got {' and '.join(asked)}; leave out {' and '.join(asked)}")
+
+
+def heeds(*wishes: Wish) -> Callable[[Callable[[Sequence[Session], Wanted], Picture]], Plot]:
+    """A decorator: makes a :class:`Plot` of a function by the wishes that it heeds; all others are refused."""
+    return lambda draw: Plot(draw, frozenset(wishes))
 
 
 def only(sessions: Sequence[Session], what: str) -> Session:

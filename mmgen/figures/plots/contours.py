@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures import _contours
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.plots._base import Wanted, asked, dataset_of, only
+from mmgen.figures.plots._base import Wanted, asked, dataset_of, heeds, only
 
 __all__ = ["contours"]
 
 
+@heeds("given", "number")
 def contours(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """Contours for a few descriptions of one model.
 

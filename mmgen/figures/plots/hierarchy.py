@@ -9,11 +9,12 @@ from collections.abc import Sequence
 
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session, abstraction
-from mmgen.figures.plots._base import Wanted, asked, only
+from mmgen.figures.plots._base import Wanted, asked, heeds, only
 
 __all__ = ["hierarchy"]
 
 
+@heeds("given")
 def hierarchy(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The abstraction hierarchy of a concept.
 

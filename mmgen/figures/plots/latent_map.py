@@ -12,11 +12,12 @@ import torch
 from mmgen.errors import UsageError
 from mmgen.figures._maps import latent_maps
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.plots._base import Wanted, only
+from mmgen.figures.plots._base import Wanted, heeds, only
 
 __all__ = ["latent_map"]
 
 
+@heeds()
 def latent_map(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The map of one model; coloured by its attributes, the first where they do not fit together.
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.descriptions import nothing
-from mmgen.figures.plots._base import Wanted, dataset_of, judged_note, only
+from mmgen.figures.plots._base import Wanted, dataset_of, heeds, judged_note, only
 from mmgen.figures.texts import Spoken, Verdicts, caption, encode, examples, generated_text, speak, verdicts
 from mmgen.figures.tiles import Tile, TileRow, tile_table
 from mmgen.figures.words import HISTOGRAM_NOTE, vocabulary_note
@@ -32,6 +32,7 @@ def _row(label: str, spoken: Spoken, judged: Verdicts) -> TileRow:
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])
 
 
+@heeds("number")
 def reconstructions(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """Examples of both parts of the data above what the model makes of them; then samples of each prior.
 

@@ -12,7 +12,7 @@ from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.comparison import judge_note
 from mmgen.figures.draws import draw
 from mmgen.figures.hierarchy import share_right
-from mmgen.figures.plots._base import Wanted, asked, only
+from mmgen.figures.plots._base import Wanted, asked, heeds, only
 from mmgen.figures.texts import generated_text, spoken_tiles
 from mmgen.figures.tiles import TileRow, tile_table
 
@@ -21,6 +21,7 @@ __all__ = ["text_to_image"]
 _ROWS = 6
 
 
+@heeds("given", "number")
 def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """A row for each text, a block for each posterior: three images, under each the text decoded from the same z.
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.blocks import Block, Column, Group, block_table
-from mmgen.figures.plots._base import Wanted, dataset_of, only
+from mmgen.figures.plots._base import Wanted, dataset_of, heeds, only
 from mmgen.figures.translations import Paired, Translation, paired, translated, wanted
 
 __all__ = ["transformations"]
@@ -17,6 +17,7 @@ __all__ = ["transformations"]
 _ROWS = 6
 
 
+@heeds("number", "sources", "targets")
 def transformations(sessions: Sequence[Session], wished: Wanted) -> Picture:
     """A block for each kind of picture that is given, a row for each test example: drawn pictures beside true ones.
 

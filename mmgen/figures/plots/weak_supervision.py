@@ -7,12 +7,13 @@ References:
 from collections.abc import Sequence
 
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.plots._base import Wanted
+from mmgen.figures.plots._base import Wanted, heeds
 from mmgen.figures.supervision import curves_of, departures, draw_curves, finding, learnt_from
 
 __all__ = ["weak_supervision"]
 
 
+@heeds()
 def weak_supervision(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The accuracies in score files; models that are named beside them are not asked.
 

@@ -14,7 +14,7 @@ from mmgen.errors import UsageError
 from mmgen.figures._page import MARGIN, below
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures._style import DOTS, category_colours, figure_image, new_figure, tidy
-from mmgen.figures.plots._base import Wanted, dataset_of
+from mmgen.figures.plots._base import Wanted, dataset_of, heeds
 from mmgen.figures.texts import Examples, Spoken, caption, encode, examples, generated_text, speak
 from mmgen.figures.tiles import Tile, TileRow, tile_table
 from mmgen.figures.words import HISTOGRAM_NOTE, average_entropies, vocabulary_note
@@ -71,6 +71,7 @@ def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVo
     return figure
 
 
+@heeds("number")
 def word_uncertainty(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The same validation images decoded by each model, and how uncertain their words are on average.
 
