@@ -87,8 +87,8 @@ class Material:
 
     @cached_property
     def _rows(self) -> dict[str, DatasetRows]:
-        split = self.settings.data.split
-        return {p: DatasetRows.of_split(self.dataset, split, p, self.device) for p in ("train", "val", "test")}
+        split, images = self.settings.data.split, (self.image.name,)
+        return {p: DatasetRows.of_split(self.dataset, split, p, self.device, images) for p in ("train", "val", "test")}
 
     def rows(self, part: str) -> DatasetRows:
         """Examples of a part: train, val, test."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import mmgen.baselines
 from cli._main import main
@@ -159,7 +160,9 @@ def test_the_main_picture_is_that_of_the_joint_model(tmp_path: Path) -> None:
     settings = settings_of(path)
     with Dataset.open(path) as dataset:
         assert next(iter(dataset.images)) == "completion"
-        assert Material(dataset, settings).image.name == "image"
+        material = Material(dataset, settings)
+        assert material.image.name == "image"
+        assert "completion" not in material.rows("train").batch(torch.arange(2)).values, "read, though nobody looks"
     (score,) = measure(path, "logistic", [0.1], settings).run()
     assert score.value == 100
 
