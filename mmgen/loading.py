@@ -148,7 +148,7 @@ class Loaded:
         if posterior in ("prior", "text"):
 
             def draw(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-                given = () if posterior == "prior" else self._said(condition)
+                given = () if posterior == "prior" else self._given(condition)
                 return self.model.posterior(condition, given).sample(generator, (n,))
 
             return draw
@@ -167,7 +167,7 @@ class Loaded:
         if posterior in ("prior", "text"):
             prior = posterior == "prior"
             return lambda z, condition: self.model.posterior(
-                condition, () if prior else self._said(condition)
+                condition, () if prior else self._given(condition)
             ).log_prob(z)
         return self._aggregate.log_prob
 
@@ -177,19 +177,27 @@ class Loaded:
         known = (part for part in (self.attributes, self.text) if part is not None)
         return next(((part.name,) for part in known if self.model.answers((part.name,))), None)
 
-    @property
-    def _description(self) -> tuple[str, ...]:
-        assert self._own is not None
-        return self._own
+    def said(self, condition: Batch) -> tuple[str, ...]:
+        """Modalities of a description that the model's own posterior is given: all that say something, but once.
 
-    def _said(self, condition: Batch) -> tuple[str, ...]:
-        """What the model's own posterior is given of a description: what it says, once."""
-        parts = [part for part in (self.attributes, self.text) if part is not None and part.name in condition.values]
-        said = [p.name for p in parts if self.model.answers((p.name,)) and bool(condition.present[p.name].any())]
-        # Text that spells attributes says what they say; free text says something else.
+        Text that spells attributes says what they say, so that the attributes are enough; free text says something
+        else. Of a description that says nothing it is the first modality that there is a posterior of.
+        """
+        parts = [part.name for part in (self.attributes, self.text) if part is not None]
+        able = [name for name in parts if name in condition.values and self.model.answers((name,))]
+        said = [name for name in able if bool(condition.present[name].any())]
         if len(said) > 1 and ((self.text and self.text.slots) or not self.model.answers(tuple(said))):
             said = said[:1]
-        return tuple(said) or self._description
+        return tuple(said or able[:1])
+
+    def _given(self, condition: Batch) -> tuple[str, ...]:
+        said = self.said(condition)
+        if not said:
+            raise UsageError(
+                f"got a description by {' and '.join(condition.values)}, expected one by {self.given}, which q(z | "
+                f"description) of {self.model_path} reads"
+            )
+        return said
 
     @property
     def _aggregate(self) -> Aggregate:
@@ -354,7 +362,7 @@ class Loaded:
                 f"{self.model_path} has no q(z | description) of its own; fit one with mmgen fit-aggregate"
             )
         description = self.describe(given)
-        return self.model.posterior(description, self._said(description))
+        return self.model.posterior(description, self._given(description))
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> "Score":
         """Importance-weighted estimate of log p(image) in nats, with its standard error.

@@ -78,9 +78,7 @@ def _described(loaded: "Loaded", given: str | Mapping[str, str]) -> Batch | None
     if not given:
         return None
     batch = loaded.describe(given)
-    # A caption that spells attributes says the same thing twice; one way of saying it is evidence enough.
-    names = [name for name in batch.values if loaded.model.answers((name,)) and bool(batch.present[name].any())]
-    return batch.select(names[:1] or list(batch.values)[:1])
+    return batch.select(loaded.said(batch) or list(batch.values)[:1])
 
 
 def infer(loaded: "Loaded", pictures: Mapping[str, Pictures], given: str | Mapping[str, str] = "") -> DiagonalGaussian:

@@ -5,7 +5,7 @@ generates more than these two, all of its modalities together are x1..xM. What i
 out.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,6 +132,29 @@ def described_by(loaded: "Loaded") -> str | None:
     return next((part.name for part in known if part.name in loaded.model.modalities), None)
 
 
+def _told(loaded: "Loaded", posterior: str, points: Batch) -> Batch:
+    """What a posterior is to see of points: of the model's own q(z | y) it is y alone, whatever else is known of them.
+
+    Other attributes or words would make it q(z | y, more). A fitted posterior reads what it was fitted to.
+    """
+    words = described_by(loaded)
+    if posterior != "text" or words not in points.values or words is None or not loaded.model.answers((words,)):
+        return points
+    return points.select([words])
+
+
+def _log_prob(loaded: "Loaded", posterior: str) -> Density:
+    """log q(z | y) of a posterior."""
+    density = loaded.latent_log_prob(posterior)
+    return lambda z, points: density(z, _told(loaded, posterior, points))
+
+
+def _sampler(loaded: "Loaded", posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
+    """Draws from q(z | y) of a posterior."""
+    draw = loaded.latent_sampler(posterior)
+    return lambda points, n, generator: draw(_told(loaded, posterior, points), n, generator)
+
+
 def described(points: Batch, name: str) -> Tensor:
     """Which points have a description, bool [N]: some of its attributes are known, or there is a sentence."""
     present = points.present[name]
@@ -150,7 +173,7 @@ def image_terms(
     """Every log density that likelihoods of images need, [K, N] float64 by name, from one pass through the decoders.
 
     "image" and "words" are the decoders' log-likelihoods, "others" that of all further modalities together, "proposal"
-    is log q, and each of ``posteriors`` (which may hold "prior") its log density given the point's description.
+    is log q, and each of ``posteriors`` (which may hold "prior") its log density given the point's y.
     """
     model, image = loaded.model, main_image(loaded)
     densities: dict[str, Density] = {"image": _decoded(loaded, image, precision)}
@@ -162,7 +185,7 @@ def image_terms(
         parts = [_decoded(loaded, name, precision) for name in others]
         densities["others"] = lambda z, batch: torch.stack([part(z, batch) for part in parts]).sum(0)
     for posterior in posteriors:
-        densities[posterior] = loaded.latent_log_prob(posterior)
+        densities[posterior] = _log_prob(loaded, posterior)
     proposal, _ = proposal_of(loaded, points, precision, wanted)
     generator = torch_generator(seed, "importance", device=str(loaded.device))
     shape = points.values[image].shape[1:]
@@ -200,8 +223,8 @@ def text_estimate(
     assert name is not None
     queries, back = _distinct(points, name)
     components = text_components(loaded, prior)
-    draws = [loaded.latent_sampler(component) for component in components]
-    densities = [loaded.latent_log_prob(component) for component in components]
+    draws = [_sampler(loaded, component) for component in components]
+    densities = [_log_prob(loaded, component) for component in components]
     if len(components) == 1:
         draws.append(lambda batch, n, generator: proposal_of(loaded, batch, precision)[0].sample(generator, (n,)))
         densities.append(lambda z, batch: proposal_of(loaded, batch, precision)[0].log_prob(z))

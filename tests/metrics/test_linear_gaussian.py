@@ -1,5 +1,6 @@
 """Every likelihood, by every posterior that samples may come from, against a model in which all have closed forms."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,12 +14,15 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Inference, Parts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
+from mmgen.loading import Loaded
 from mmgen.metrics._base import Score
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics._likelihoods import proposal_given
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.modalities.attributes import Attributes
+from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, TextDescription
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.objectives.mvae import Mvae
 from tests.core.linear_gaussian import (
     NOISE,
     WEIGHTS,
@@ -220,6 +224,65 @@ def test_more_modalities_than_image_and_description() -> None:
         assert image.value == pytest.approx(float(exact_log_marginal(points, ("image",)).mean()), abs=1e-9)
     finally:
         del WEIGHTS["edges"]
+
+
+def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
+    """A :class:`Loaded` of image, attributes and text, all linear-Gaussian; call it with "text" in ``WEIGHTS``."""
+    model = composed(family)
+    model.decoders["text"] = nn.Linear(2, 2, bias=False, dtype=torch.float64)
+    model.decoders["text"].weight.data.copy_(WEIGHTS["text"])
+    told = Loaded.__new__(Loaded)
+    told.model, told.aggregate, told.target, told.device = model, None, None, torch.device("cpu")
+    told.path = told.model_path = Path("model.safetensors")
+    data = DataSettings(
+        image=ImageDescription(shape=(1, 2, 2), layout="bytes"),
+        attributes=AttributesDescription(names=("a",), values=(("0",),)),
+        text=TextDescription(vocabulary=("w",), length=2, slots=slots),
+    )
+    told.settings = SimpleNamespace(data=data, build_objective=Mvae)
+    return told
+
+
+@FAMILIES
+@pytest.mark.parametrize("slots", [(), ("a", "a")], ids=["free", "spelling"])
+@pytest.mark.parametrize("known", [True, False], ids=["known", "unknown"])
+def test_given_text_is_not_given_attributes_too(
+    family: type[Inference], slots: tuple[str, ...], known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a model of image, attributes and text y is the text: log p(x|y) is log p(x, text) - log p(text) whether or not
+    attributes of the points are known, and so are the draws that log p(y) comes from."""
+    monkeypatch.setitem(WEIGHTS, "text", torch.tensor([[0.9, 0.0], [0.0, 0.6]], dtype=torch.float64))
+    told = three_modalities(family, slots)
+    points = observations(30)
+    points.present["attributes"][:] = known
+    monkeypatch.setattr("tests.metrics.test_linear_gaussian.loaded", lambda model: told)
+    found = scores(told.model, points, samples=4000, text_samples=4000)
+    text = exact_log_marginal(points, ("text",))
+    exact = exact_log_marginal(points, ("image", "text")) - text
+    other = exact_log_marginal(points, (*BOTH, "text")) - exact_log_marginal(points, ("attributes", "text"))
+    assert abs(float((exact - other).mean())) > 0.15
+    for name in ("prior", "text"):
+        score = found[name, "log p(x|y)", "importance"]
+        assert score.value == pytest.approx(float(exact.mean()), abs=0.03), name
+    assert found["prior", "log p(y)", "importance"].value == pytest.approx(float(text.mean()), abs=0.02)
+    everything = told.said(points)
+    if known:  # what a person says with both is another matter
+        assert everything == (("attributes",) if slots else ("attributes", "text"))
+    else:
+        assert everything == ("text",)
+
+
+def test_of_several_ways_to_say_a_thing_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WEIGHTS, "text", torch.tensor([[0.9, 0.0], [0.0, 0.6]], dtype=torch.float64))
+    told, points = three_modalities(ProductOfExperts, ()), observations(3)
+    assert told.said(points) == ("attributes", "text")
+    points.present["text"][:] = False
+    assert told.said(points) == ("attributes",)
+    points.present["attributes"][:] = False
+    assert told.said(points.select(["text"])) == ("text",)  # which says nothing
+    del told.model.inference.experts["text"]
+    with pytest.raises(UsageError, match=r"got a description by text, expected one by attributes"):
+        told.latent_log_prob("text")(torch.zeros(3, 2).double(), points.select(["text"]))
 
 
 def test_posteriors_that_a_model_lacks() -> None:
