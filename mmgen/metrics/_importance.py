@@ -44,7 +44,7 @@ class Estimate:
     """Per point, from K log weights: everything [N], float64, nats.
 
     Attributes:
-        value: log of the mean weight; below the truth in expectation, by about half of ``variance_of_mean``.
+        value: log of the mean weight; below the truth in expectation, by about half of ``relative_variance``.
         bound: Mean log weight: the one-sample bound (ELBO), averaged over the samples.
         ess: Effective sample size, 1 to K.
         log_variance: Variance of the log weights (WG Table 3).

@@ -140,7 +140,20 @@ def test_laplace_integrates_to_one_over_all_reals_and_not_over_pixels() -> None:
     density = Laplace().log_prob(torch.full((1, 1, 1, 1), 0.7, dtype=torch.float64), grid.reshape(-1, 1, 1, 1)).exp()
     assert integrate.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-6)
     inside = (grid >= 0) & (grid <= 1)
-    assert integrate.trapezoid(density[inside], grid[inside]) < 1 - math.exp(-1 / 0.75) / 2
+    outside = math.exp(-0.7 / 0.75) / 2 + math.exp(-0.3 / 0.75) / 2
+    assert integrate.trapezoid(density[inside], grid[inside]) == pytest.approx(1 - outside, abs=1e-4)
+
+
+@pytest.mark.parametrize(("mean", "outside", "nats"), [(0.5, 0.51, 0.72), (1e-9, 0.63, 1.00)])
+def test_what_laplace_gives_to_values_that_no_pixel_has(mean: float, outside: float, nats: float) -> None:
+    """The documented share outside [0, 1] and what it takes from densities of pixels, by integrating log_prob."""
+    logit = torch.full((1, 1, 1, 1), math.log(mean / (1 - mean)), dtype=torch.float64)
+    grid = torch.linspace(0, 1, 20_001, dtype=torch.float64)
+    inside = integrate.trapezoid(Laplace().log_prob(logit, grid.reshape(-1, 1, 1, 1)).exp(), grid)
+    assert 1 - inside == pytest.approx(outside, abs=0.005)
+    assert -math.log(inside) == pytest.approx(nats, abs=0.005)
+    written = " ".join((Laplace.__doc__ or "").split())
+    assert f"{outside:.0%}".replace("%", " %") in written and f"{nats:.2f}" in written
 
 
 def test_every_dense_likelihood_is_made_without_settings() -> None:
