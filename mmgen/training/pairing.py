@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mmgen.models._settings import DataSettings
     from mmgen.objectives._base import Objective
 
-__all__ = ["PairedRows", "describe_rows", "paired_count", "paired_examples", "training_rows"]
+__all__ = ["PairedRows", "describe_rows", "drawn_share", "paired_count", "paired_examples", "training_rows"]
 
 _WHOLE = -1
 
@@ -83,9 +83,7 @@ class PairedRows(Rows):
         self.paired = count
         self.left = len(rest)
         others = len(rest) * len(self.apart)
-        # drawn = R / (R + others)
-        wanted = 0 if drawn is None or not others else round(drawn / (1 - drawn) * others)
-        repeated = np.resize(whole, max(count, wanted if count else 0))
+        repeated = np.resize(whole, _whole_rows(count, others, drawn))
         parts = [repeated, *(numpy_generator(seed, "apart", name).permutation(rest) for name in self.apart)]
         self._example = torch.from_numpy(np.concatenate(parts).astype(np.int64))
         kinds = [np.full(len(repeated), _WHOLE, np.int8)]
@@ -107,6 +105,12 @@ class PairedRows(Rows):
             values[name] = value.masked_fill(~_spread(kept, value), 0)
             present[name] = whole.present[name] & _spread(kept, whole.present[name])
         return Batch(values, present)
+
+
+def _whole_rows(count: int, others: int, drawn: float | None) -> int:
+    """R, how many rows ``count`` whole examples become beside ``others``: drawn = R / (R + others), or ``count``."""
+    wanted = 0 if drawn is None or not count else round(drawn / (1 - drawn) * others)
+    return max(count, wanted)
 
 
 def _spread(mask: Tensor, like: Tensor) -> Tensor:
@@ -140,17 +144,32 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
     return PairedRows(rows, apart, data.paired, seed, data.paired_drawn)
 
 
+def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> float | None:
+    """``paired_drawn`` where it changes what is drawn from ``size`` training examples, else None.
+
+    It changes nothing where all examples are paired or none is, for an objective that needs whole examples or looks at
+    a single modality, and where the paired rows are already that part.
+    """
+    names = _modalities(objective)
+    if data.paired == 1 or len(names) < 2 or not objective.any_subset:
+        return None
+    count = paired_count(size, data.paired)
+    repeated = _whole_rows(count, len(names) * (size - count), data.paired_drawn)
+    return data.paired_drawn if repeated > count else None
+
+
 def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> str:
-    """One sentence about :func:`training_rows` of ``size`` examples; "" where all of them are used whole.
+    """One sentence about :func:`training_rows` of ``size`` examples; "" where nothing was asked but to use all whole.
 
     Raises:
         DataError: No example is left to train on.
     """
-    names = _modalities(objective)
+    names, wished = _modalities(objective), data.paired_drawn is not None
     if data.paired == 1:
-        return ""
+        return "All training examples are paired, so data.paired_drawn changes nothing." if wished else ""
     if len(names) < 2:
-        return f"This objective looks at {names[0]} alone, so data.paired changes nothing."
+        changes = "data.paired and data.paired_drawn change" if wished else "data.paired changes"
+        return f"This objective looks at {names[0]} alone, so {changes} nothing."
     count = paired_count(size, data.paired)
     left = size - count
     if not objective.any_subset:
@@ -158,9 +177,15 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
             raise DataError("data.paired got 0, but this objective needs paired examples; choose a share above 0")
         return (
             f"This objective needs whole examples: it trains on the {count:,} paired ones and leaves {left:,} out "
-            "(mvae learns from them too)."
+            f"(mvae learns from them too){', so data.paired_drawn changes nothing' if wished else ''}."
         )
+    drawn = ""
+    if (share := drawn_share(size, objective, data)) is not None:
+        drawn = f"; the pairs are repeated until they are {100 * share:g} % of what is drawn"
+    elif wished:
+        there = "they are at least that part of these rows" if count else "there are no pairs"
+        drawn = f"; data.paired_drawn changes nothing, as {there}"
     return (
         f"{count:,} of {size:,} training examples stay paired; the others are taken apart into "
-        f"{' and '.join(f'{left:,} of {name} alone' for name in names)}."
+        f"{' and '.join(f'{left:,} of {name} alone' for name in names)}{drawn}."
     )

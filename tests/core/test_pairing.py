@@ -19,7 +19,7 @@ from mmgen.errors import DataError, Interrupted, SettingsError
 from mmgen.objectives._base import Objective
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
-from mmgen.training.pairing import PairedRows, describe_rows, paired_count, paired_examples, training_rows
+from mmgen.training.pairing import PairedRows, describe_rows, drawn_share, paired_count, paired_examples, training_rows
 from mmgen.training.state import state_path
 
 NAMES = ("image", "attributes", "text")
@@ -206,6 +206,35 @@ def test_what_objectives_that_need_whole_examples_are_given(dataset_path: Path) 
     whole = vae.data.model_copy(update={"paired": 1.0})
     assert training_rows(rows, jmvae.build_objective(), whole, 0) is rows
     assert describe_rows(64, jmvae.build_objective(), whole) == ""
+
+
+@pytest.mark.parametrize(
+    ("objective", "paired", "drawn", "said"),
+    [
+        # 6 pairs and 2 x 58 rows alone: the pairs are 6 / 122 = 4.9 % of the rows; a fifth takes 29 of 145.
+        ("mvae", 0.1, 0.2, "58 of attributes alone; the pairs are repeated until they are 20 % of what is drawn."),
+        ("mvae", 0.1, 0.04, "; data.paired_drawn changes nothing, as they are at least that part of these rows."),
+        ("mvae", 0.0, 0.2, "; data.paired_drawn changes nothing, as there are no pairs."),
+        ("mvae", 1.0, 0.2, "All training examples are paired, so data.paired_drawn changes nothing."),
+        ("jmvae", 0.1, 0.2, "leaves 58 out (mvae learns from them too), so data.paired_drawn changes nothing."),
+        ("jmvae", 1.0, 0.2, "All training examples are paired, so data.paired_drawn changes nothing."),
+        ("elbo", 0.1, 0.2, "image alone, so data.paired and data.paired_drawn change nothing."),
+    ],
+)
+def test_a_share_of_draws_that_changes_nothing_is_said(
+    dataset_path: Path, objective: str, paired: float, drawn: float, said: str
+) -> None:
+    asked = {"name": objective} | ({"modalities": ["image"], "given": ["image"]} if objective == "elbo" else {})
+    settings = settings_of(dataset_path, objective=asked, data={"paired": paired, "paired_drawn": drawn})
+    built, rows = settings.build_objective(), Numbered(64)
+    assert describe_rows(64, built, settings.data).endswith(said)
+    plain = settings.data.model_copy(update={"paired_drawn": None})
+    assert "drawn" not in describe_rows(64, built, plain) and drawn_share(64, built, plain) is None
+    with_it, without = (len(training_rows(rows, built, data, 0)) for data in (settings.data, plain))
+    assert drawn_share(64, built, settings.data) == (drawn if with_it != without else None)
+    assert (with_it != without) == ("repeated" in said)
+    if with_it != without:
+        assert (without, with_it) == (6 + 116, 29 + 116)
 
 
 def _gradients(objective: Objective, settings: ExperimentSettings, batch: Batch) -> dict[str, float]:
