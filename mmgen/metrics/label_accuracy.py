@@ -32,14 +32,18 @@ _LATENTS = 8192
 
 
 class LabelAccuracy(Metric):
-    r"""Share of pictures whose likeliest description through the model is the true one (WG's p(x2|x1)).
+    r"""Share of pictures whose description, read off through the model, is the true one (WG's p(x2|x1)).
 
-    .. math:: \hat y = \arg\max_y \frac{1}{S} \sum_{s=1}^S p(y | z_s), \quad z_s \sim q(z|x)
+    .. math:: \hat y_k = \arg\max_{y_k} \frac{1}{S} \sum_{s=1}^S p(y_k | z_s), \quad z_s \sim q(z|x)
 
-    Protocol ``samples`` averages over S draws (``--samples``), ``mean`` takes the mean of q(z|x) alone. Attributes are
-    read one by one; sentences word by word, each word the likeliest after those before it. Scores are of the whole
-    description (all known attributes, or the exact sentence; standard error binomial) and, where it has parts, of each
-    attribute or word (of a sentence: places that agree out of those of the longer of the two).
+    Each attribute is the likeliest by itself, of its marginal; a sentence is read greedily, each word the likeliest
+    after those before it. Of one attribute that is the likeliest description; of several attributes or words another
+    one may be likelier as a whole. Protocol ``samples`` averages over S draws (``--samples``), ``mean`` takes the mean
+    of q(z|x) alone.
+
+    Scores are of the whole description (all known attributes, or the exact sentence; standard error binomial) and,
+    where it has parts, of each attribute or word (of a sentence: places that agree out of those of the longer of the
+    two).
     """
 
     unit = "%"
@@ -81,7 +85,7 @@ def _complete(evaluation: "Evaluation") -> Batch:
 
 
 def _read(loaded: "Loaded", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
-    """The likeliest descriptions of pictures, codes [N, A] or words [N, T]; at the mean if there are no draws."""
+    """Descriptions read off pictures, codes [N, A] or words [N, T]; at the mean if there are no draws."""
     q, _ = proposal_of(loaded, points, precision, "image")
     name = described_by(loaded)
     assert name is not None
@@ -93,14 +97,14 @@ def _read(loaded: "Loaded", points: Batch, draws: int, seed: int, precision: str
         z = part.sample(generator, (draws,)) if draws else part.mean.unsqueeze(0)
         with autocast(loaded.device, precision):
             if isinstance(modality, Text):
-                said.append(_likeliest_words(modality, loaded.model.decode(name, z)))
+                said.append(_greedy_words(modality, loaded.model.decode(name, z)))
             else:
                 said.append(loaded.model.mean(name, z).double().mean(0).argmax(-1))
         yield min(1.0, (start + width) / points.size)
     return torch.cat(said)
 
 
-def _likeliest_words(text: Text, contexts: Tensor) -> Tensor:
+def _greedy_words(text: Text, contexts: Tensor) -> Tensor:
     """Sentences [B, T] of the mixture of S contexts [S, B, F], each word the likeliest after those before it.
 
     A context counts by how well it foretold the words so far: that makes it the mixture's own next word.
@@ -108,12 +112,18 @@ def _likeliest_words(text: Text, contexts: Tensor) -> Tensor:
     draws, size = contexts.shape[:2]
     words = torch.full((size, text.length), text.padding, dtype=torch.int64, device=contexts.device)
     so_far = contexts.new_zeros(draws, size, dtype=torch.float64)  # log p(words so far | context)
+    ended = torch.zeros(size, dtype=torch.bool, device=contexts.device)
+    state, previous = text.speaker.start(contexts)
     for place in range(text.length):
-        table = text.probabilities(contexts, words)[..., place, :].double()
-        mixture = (so_far.softmax(0).unsqueeze(-1) * table).sum(0)
-        words[:, place] = mixture.argmax(-1)
-        chosen = words[:, place].expand(draws, size).unsqueeze(-1)
-        so_far = so_far + table.gather(-1, chosen).squeeze(-1).log()
+        state, logits = text.speaker.step(contexts, state, previous)
+        table = logits.double().log_softmax(-1)
+        mixture = (so_far.log_softmax(0).unsqueeze(-1) + table).logsumexp(0)
+        said = mixture.argmax(-1).masked_fill(ended, text.padding)
+        chosen = said.expand(draws, size).unsqueeze(-1)
+        so_far = so_far + table.gather(-1, chosen).squeeze(-1).masked_fill(ended, 0.0)
+        words[:, place], previous, ended = said, said, said == text.padding
+        if ended.all():
+            break
     return words
 
 

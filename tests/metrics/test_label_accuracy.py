@@ -14,10 +14,11 @@ from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Score
 from mmgen.metrics._evaluation import EvaluationSettings
-from mmgen.metrics.label_accuracy import LabelAccuracy, _likeliest_words
+from mmgen.metrics.label_accuracy import LabelAccuracy, _greedy_words
 from mmgen.metrics.parameters import Parameters
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
+from mmgen.networks._text import TextDecoder, TextNetwork
 
 ATTRIBUTES = Attributes("attributes", ("side", "size"), (("left", "right"), ("small", "middle", "big")))
 
@@ -136,6 +137,20 @@ class Speaker:
 
     def __init__(self, words: int) -> None:
         self.classes = words + 1
+        self.steps = 0
+
+    def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
+        state = context.new_zeros(*context.shape[:-1], 1)  # how many words there have been
+        return state, torch.full((1,) * (context.dim() - 1), self.classes)
+
+    def step(self, context: Tensor, state: Tensor, previous: Tensor) -> tuple[Tensor, Tensor]:
+        self.steps += 1
+        first, after = context.split([self.classes, self.classes**2], -1)
+        assert ((previous == self.classes) == (state[..., 0] == 0)).all()
+        rows = previous.clamp_max(self.classes - 1).expand(context.shape[:-1])
+        rows = rows[..., None, None].expand(*context.shape[:-1], 1, self.classes)
+        following = after.unflatten(-1, (self.classes, self.classes)).gather(-2, rows).squeeze(-2)
+        return state + 1, torch.where(state == 0, first, following)
 
     def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
         first, after = context.split([self.classes, self.classes**2], -1)
@@ -154,7 +169,9 @@ TEXT = Text("text", ("a", "b"), 3, (), Speaker(2))
 def test_words_are_those_of_the_mixture() -> None:
     """Each word is the likeliest of the mixture's conditional, found by adding up all sentences of all contexts."""
     contexts = 3 * torch.randn(4, 20, 12, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    found = _likeliest_words(TEXT, contexts)
+    before = TEXT.speaker.steps
+    found = _greedy_words(TEXT, contexts)
+    assert TEXT.speaker.steps - before <= TEXT.length  # each word is asked for once
     sentences = torch.tensor(list(itertools.product(range(3), repeat=3)))
     table = []
     for sentence in sentences:
@@ -184,6 +201,25 @@ def test_sentences_by_hand() -> None:
     for protocol in ("samples", "mean"):
         assert found["whole description", protocol].value == pytest.approx(20.0)
         assert found["each word", protocol].value == pytest.approx(100 * (1 + 1 / 2 + 2 / 3 + 1 / 2 + 0) / 5)
+
+
+@pytest.mark.parametrize("length", [1, 5])
+def test_a_recurrent_decoder_is_read_as_its_whole_sentences_are(length: int) -> None:
+    """Its state carried along from word to word, against all positions at once for each place."""
+    torch.manual_seed(7)
+    decoder = TextDecoder(3, 4, TextNetwork(embedding=5, hidden=6, head=7)).eval()
+    for parameter in decoder.parameters():
+        torch.nn.init.normal_(parameter, std=1.0 if parameter.dim() > 1 else 0.1)
+    text = Text("text", ("a", "b", "c", "d"), length, (), decoder)
+    with torch.inference_mode():
+        contexts = decoder(5 * torch.randn(50, 3) + torch.randn(6, 50, 3))
+        words, so_far = torch.full((50, length), 4), torch.zeros(6, 50, dtype=torch.float64)
+        for place in range(length):
+            table = text.probabilities(contexts, words)[..., place, :].double()
+            words[:, place] = (so_far.softmax(0).unsqueeze(-1) * table).sum(0).argmax(-1)
+            so_far += table.gather(-1, words[:, place].expand(6, 50).unsqueeze(-1)).squeeze(-1).log()
+        assert len(words.unique(dim=0)) > 2 and 0 < (words[:, -1] == 4).double().mean() < 1
+        assert torch.equal(_greedy_words(text, contexts), words)
 
 
 def test_models_that_cannot_read_are_told_so() -> None:
