@@ -1,7 +1,7 @@
 """``mmgen make-data``: a recipe becomes a dataset file."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -253,7 +253,11 @@ def make_data_command(
     if scheduler is not None and workers is not None:
         raise UsageError("--workers counts processes of this machine, --scheduler uses a cluster's; give one of them")
     settings = {key: value for key, value in given.items() if value is not None}
-    chosen = validate(data_recipes.get(recipe), settings | parse_assignments(assignments or []))
+    assigned = parse_assignments(assignments or [])
+    schema = data_recipes.get(recipe)
+    options = {key: "--grey" if value is False else f"--{key.replace('_', '-')}" for key, value in settings.items()}
+    _check_options(recipe, schema, options | {key: f"--set {key}" for key in assigned})
+    chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
     preparing = chosen.prepare()
     if preparing is not None:
@@ -262,6 +266,19 @@ def make_data_command(
     with _tidy_when_terminated(chosen.resumes):
         follow(chosen.make(path, seed=seed, workers=where, command=command_line()))
     result(path)
+
+
+def _check_options(recipe: str, schema: Any, options: Mapping[str, str]) -> None:
+    """Refuse options, by setting, that are other recipes' only."""
+    import data_recipes
+    from mmgen.errors import UsageError
+
+    for key, option in options.items():
+        if key in schema.model_fields:
+            continue
+        takers = [name for name in data_recipes.names() if key in data_recipes.get(name).model_fields]
+        if takers:
+            raise UsageError(f"{recipe} has no {option}, which is for {', '.join(takers)}; leave it out")
 
 
 @contextmanager

@@ -8,7 +8,7 @@ References:
 """
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,13 @@ class BinaryMnist(DigitRecipe):
 
     name: ClassVar[str] = "binary-mnist"
     vocabulary: ClassVar[Vocabulary] = {"digit": [str(digit) for digit in range(10)]}
+
+    @field_validator("binarise", mode="before")
+    @classmethod
+    def _is_black_and_white(cls, binarise: Any) -> Any:
+        if binarise is False:
+            raise ValueError("binary-mnist is black and white; leave out --grey, or make mnist with it")
+        return binarise
 
     @field_validator("amat")
     @classmethod

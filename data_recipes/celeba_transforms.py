@@ -41,7 +41,7 @@ class CelebaTransforms(CelebaRecipe):
     landmarks: Annotated[Path | None, Field(exclude=True)] = None
     """dlib's predictor of 68 landmarks; by default that of the extra faces."""
 
-    sigma: Annotated[float, Field(gt=0, le=20)] = 3.0
+    sigma: Annotated[float, Field(gt=0, le=20, allow_inf_nan=False)] = 3.0
     """Smoothing before edges are found, in pixels of the whole picture."""
 
     drop_faceless: bool = False
@@ -98,6 +98,11 @@ class CelebaTransforms(CelebaRecipe):
             "landmark_error": np.array([face.error for face in faces], np.float32),
         }
         return Rows(pictures, factors=factors)
+
+    @property
+    def faceless_advice(self) -> str:
+        other = "aligned" if self.detector == "dlib" else "dlib"
+        return f"try --detector {other}"
 
     def kept(self, rows: Rows) -> NDArray[np.bool_]:
         return rows.factors["face_found"] > 0 if self.drop_faceless else super().kept(rows)

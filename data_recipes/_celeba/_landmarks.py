@@ -134,7 +134,8 @@ def load_predictor(given: Path | None) -> tuple[Any, str]:
         predictor = dlib.shape_predictor(str(path))
         shape = predictor(np.zeros((HEIGHT, WIDTH), np.uint8), dlib.rectangle(40, 80, 130, 170))
     except OSError as error:
-        raise DataError(f"cannot read the landmark predictor {path}: {(error.strerror or '').lower()}") from None
+        why = (error.strerror or "").lower()
+        raise DataError(f"cannot read the landmark predictor {path} ({why}): {_MANUAL}") from None
     except RuntimeError:
         shape = None
     if shape is None or shape.num_parts != 68:

@@ -41,6 +41,9 @@ ATTRIBUTES = tuple(_DISTINCTIVE.split())
 
 _POINTS = [f"{point}_{axis}" for point in ("lefteye", "righteye", "nose", "leftmouth", "rightmouth") for axis in "xy"]
 
+_COORDINATES = range(-218, 2 * 218 + 1)
+"""Where a point of a face may be: in the picture, 178 x 218, or at most its height outside of it."""
+
 FindText = Callable[[str], tuple[str, bytes] | None]
 """From a list's name without its ending: where it is, in words, and what it holds; None if it is not there."""
 
@@ -125,8 +128,11 @@ def _records(where: str, text: str, columns: Sequence[str], counted: bool) -> It
             yield number, line.split(separator)
 
 
-def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | None, counted: bool) -> _Table:
+def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | range, counted: bool) -> _Table:
     """One list, checked: unique names, as many whole numbers as columns, and only ``allowed`` ones."""
+    among = f"among {', '.join(map(str, sorted(allowed)))}"
+    if isinstance(allowed, range):
+        among, allowed = f"from {allowed[0]} to {allowed[-1]}", set(allowed)
     try:
         text = data.decode("ascii")
     except UnicodeDecodeError:
@@ -138,10 +144,9 @@ def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | 
             row = [int(cell) for cell in cells[1:]]
         except ValueError:
             row = []
-        if len(row) != len(columns) or (allowed is not None and not allowed.issuperset(row)):
-            among = "" if allowed is None else f" among {', '.join(map(str, sorted(allowed)))}"
+        if len(row) != len(columns) or not allowed.issuperset(row):
             raise DataError(
-                f"{where} line {number}: expected the name of an image and {len(columns)} whole numbers{among}, "
+                f"{where} line {number}: expected the name of an image and {len(columns)} whole numbers {among}, "
                 f"got '{' '.join(cells)[:60]}'"
             )
         names.append(cells[0].strip())
@@ -166,7 +171,7 @@ def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
         DataError: A list is missing, malformed, or does not fit the others.
     """
 
-    def table(name: str, columns: Sequence[str], allowed: set[int] | None, counted: bool = True) -> _Table | None:
+    def table(name: str, columns: Sequence[str], allowed: set[int] | range, counted: bool = True) -> _Table | None:
         found = find(name)
         return None if found is None else _table(found[0], found[1], columns, allowed, counted)
 
@@ -179,7 +184,7 @@ def read_lists(find: FindText, place: str, use_points: Points) -> Lists:
 
     attributes = needed("list_attr_celeba", table("list_attr_celeba", ALL_ATTRIBUTES, {-1, 1}))
     partition = needed("list_eval_partition", table("list_eval_partition", ["partition"], {0, 1, 2}, counted=False))
-    points = None if use_points == "ignored" else table("list_landmarks_align_celeba", _POINTS, None)
+    points = None if use_points == "ignored" else table("list_landmarks_align_celeba", _POINTS, _COORDINATES)
     if use_points == "needed":
         points = needed("list_landmarks_align_celeba", points)
     part = partition.aligned_to(attributes)[:, 0].astype(np.uint8)

@@ -90,6 +90,11 @@ class CelebaRecipe(Recipe):
         """Which of some finished rows are stored [n]."""
         return np.ones(len(rows), bool)
 
+    @property
+    def faceless_advice(self) -> str:
+        """What else to do where no picture has a face and those without are dropped."""
+        return ""
+
     def schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
         """Ways to split besides CelebA's own, of the images with these numbers [N]."""
         return {}
@@ -159,7 +164,7 @@ class CelebaRecipe(Recipe):
                 digest = hashlib.sha256()
                 try:
                     done = yield from self._finish_shards(source, lists, folder, digest, seed, workers, chunk)
-                    self._check_readable(done, number)
+                    self._check_readable(done, number, folder)
                     identity = settings | {"images_sha256": digest.hexdigest()}
                     yield from self._assemble(path, folder, done, lists, identity, seed, command)
                 finally:
@@ -220,17 +225,28 @@ class CelebaRecipe(Recipe):
         size = len(shard.numbers) + len(shard.unreadable)
         return _Done(file, size, shard.numbers[kept], shard.unreadable, faceless)
 
-    def _check_readable(self, done: Sequence[_Done], number: int) -> None:
+    def _check_readable(self, done: Sequence[_Done], number: int, folder: ShardFolder) -> None:
         unreadable = {name: why for one in done for name, why in one.unreadable.items()}
+        some = [f"{name} ({why})" for name, why in list(unreadable.items())[:_SAID]]
+        more = f" and {len(unreadable) - _SAID:,} more" if len(unreadable) > _SAID else ""
+        cannot = f"{len(unreadable):,} of {number:,} images in {self.celeba} cannot be read: {', '.join(some)}{more}"
         if unreadable and not self.drop_unreadable:
-            some = [f"{name} ({why})" for name, why in list(unreadable.items())[:_SAID]]
-            more = f" and {len(unreadable) - _SAID:,} more" if len(unreadable) > _SAID else ""
             raise DataError(
-                f"{len(unreadable):,} of {number:,} images in {self.celeba} cannot be read: {', '.join(some)}{more}; "
-                "get them again, or leave them out with --drop-unreadable: what is finished will not be done again"
+                f"{cannot}; get them again, or leave them out with --drop-unreadable: what is finished will not be "
+                "done again"
             )
-        if not any(len(one.numbers) for one in done):
-            raise DataError(f"none of the {number:,} images in {self.celeba} is left to store; look at some of them")
+        if any(len(one.numbers) for one in done):
+            return
+        faceless = sum(one.faceless for one in done)
+        if not faceless:
+            folder.remove()
+            raise DataError(f"no image is left to store: {cannot}; get them again")
+        also = f", and {cannot}" if unreadable else ""
+        raise DataError(
+            f"no image is left to store: no face found in {faceless:,} of {number:,} images{also}; "
+            f"leave out --drop-faceless (what is finished, in {folder.path}, will not be done again), or "
+            f"{self.faceless_advice}"
+        )
 
     def _assemble(
         self, path: Path, folder: ShardFolder, done: Sequence[_Done], lists: Lists, settings: dict[str, Any], seed: int,

@@ -38,7 +38,7 @@ _NO_FACE = 7  # which image the fault "no-face" makes empty
 Fault = Literal[
     "truncated", "not-a-jpeg", "small", "no-face", "missing-image", "extra-image", "wrong-count", "wrong-list",
     "wrong-value", "missing-partition", "missing-part", "duplicate-name", "duplicate-image", "traversal", "damaged-zip",
-    "other-names", "missing-landmarks",
+    "other-names", "missing-landmarks", "far-point",
 ]  # fmt: skip
 
 
@@ -201,6 +201,8 @@ def _lists(people: list[_Entry], kind: str, faults: Collection[Fault]) -> Iterat
     points = [list(person.points) for person in people]
     if "wrong-value" in faults:
         attributes[2][5] = 7
+    if "far-point" in faults:
+        points[2][4] = 99_999_999
     if "missing-part" in faults:
         parts = [0 if part == 2 else part for part in parts]
     if "duplicate-name" in faults:

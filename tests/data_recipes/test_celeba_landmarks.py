@@ -178,8 +178,9 @@ def test_the_packages_predictor_is_the_one_that_would_be_downloaded(sha256):
 
 def test_files_that_are_no_predictor(tmp_path):
     path = tmp_path / "predictor.dat"
-    with pytest.raises(DataError, match="cannot read the landmark predictor"):
-        load_predictor(path)
+    for lacking in (path, tmp_path):
+        with pytest.raises(DataError, match=r"cannot read the landmark predictor .* \(.*\): install it with pip"):
+            load_predictor(lacking)
     for data in (b"", b"cos\nsystem\n(S'touch owned'\ntR.", bytes(1000)):
         path.write_bytes(data)
         with pytest.raises(DataError, match="is no predictor of 68 landmarks"):

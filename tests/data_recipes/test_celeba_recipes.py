@@ -12,6 +12,7 @@ import pytest
 
 import data_recipes
 from data_recipes._celeba import _recipe
+from data_recipes._celeba._landmarks import Face, FaceFinder
 from data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
 from data_recipes._celeba._pictures import completion, watermark
 from mmgen.artifacts import PARTS, Dataset
@@ -195,6 +196,34 @@ def test_missing_faces_are_counted_flagged_and_dropped_when_told(tmp_path):
         assert 8 not in dataset.factor("number")
         assert np.array_equal(dataset.read_image("mask", slice(None)), np.delete(whole, 7, axis=0))
         assert dataset.header.content_id != one
+
+
+@needs_faces
+def test_where_nothing_is_left_it_says_why(tmp_path, monkeypatch):
+    folder, path = build_celeba(tmp_path / "c", 20), tmp_path / "d.h5"
+    with monkeypatch.context() as patch:
+        patch.setattr(FaceFinder, "find", lambda *_: Face(None, float("nan")))
+        settings = {"celeba": folder, "drop_faceless": True}
+        says = r"no face found in 20 of 20 images; leave out --drop-faceless \(.*\), or try --detector aligned$"
+        with pytest.raises(DataError, match=says) as refused:
+            make("celeba-transforms", path, detector="dlib", **settings)
+        [partial] = tmp_path.glob("d.h5.*.partial")
+        assert str(partial) in str(refused.value)
+        with pytest.raises(DataError, match="or try --detector dlib"):
+            make("celeba-transforms", folder / "d.h5", detector="aligned", **settings)
+    monkeypatch.setattr(_recipe, "decode", None)  # all is done already: nothing is decoded again
+    with make("celeba-transforms", path, celeba=folder, detector="dlib") as dataset:
+        assert dataset.header.facts["faceless"] == dataset.size == 20
+    assert not partial.exists()
+
+
+def test_where_nothing_can_be_read_nothing_stays(tmp_path):
+    folder = build_celeba(tmp_path / "c", 20)
+    for image in folder.glob("Img/img_align_celeba/*.jpg"):
+        image.write_bytes(b"")
+    with pytest.raises(DataError, match=r"no image is left to store: 20 of 20 images in .* cannot be read: 000001.jpg"):
+        make("celeba-18", tmp_path / "d.h5", celeba=folder, drop_unreadable=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["c"]
 
 
 _KILLED = """

@@ -76,6 +76,7 @@ def test_what_macs_add_to_zips_is_not_looked_at(tmp_path):
         ("wrong-count", "says '11' in its first line but holds 10 rows"),
         ("wrong-list", "has other columns than expected ('Young' for '5_o_Clock_Shadow')"),
         ("wrong-value", "line 5: expected the name of an image and 40 whole numbers among -1, 1, got '000003.jpg"),
+        ("far-point", "line 5: expected the name of an image and 10 whole numbers from -218 to 436, got '000003.jpg"),
         ("missing-partition", "there is no list_eval_partition.txt (nor list_eval_partition.csv)"),
         ("missing-landmarks", "there is no list_landmarks_align_celeba.txt"),
         ("missing-part", "puts 0 of 10 images into part 2 (test)"),
