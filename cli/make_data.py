@@ -256,7 +256,7 @@ def make_data_command(
     assigned = parse_assignments(assignments or [])
     schema = data_recipes.get(recipe)
     options = {key: "--grey" if value is False else f"--{key.replace('_', '-')}" for key, value in settings.items()}
-    _check_options(recipe, schema, options | {key: f"--set {key}" for key in assigned})
+    _check_options(recipe, schema, options | {key: f"setting {key}" for key in assigned})
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
     preparing = chosen.prepare()

@@ -67,7 +67,7 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (["mnist-a", "--objects", "1"], 2, "mnist-a has no --objects, which is for two-objects; leave it out"),
         (["two-objects", "--grey"], 2, "two-objects has no --grey, which is for binary-mnist, fashion-mnist, mnist"),
         (["celeba-18", "--drop-faceless"], 2, "celeba-18 has no --drop-faceless, which is for celeba-transforms; "),
-        (["celeba-18", "--set", "sigma=2"], 2, "celeba-18 has no --set sigma, which is for celeba-transforms; "),
+        (["celeba-18", "--set", "sigma=2"], 2, "celeba-18 has no setting sigma, which is for celeba-transforms; "),
         (["fashion-mnist", "--source", "digits"], 2, "fashion-mnist has no --source, which is for binary-mnist, mni"),
         (["multimnist", "--copies", "2"], 2, "multimnist has no --copies, which is for binary-mnist, fashion-mnist"),
         (["binary-mnist", "--grey"], 2, "is black and white; leave out --grey, or make mnist with it"),
