@@ -140,7 +140,8 @@ def test_laplace_integrates_to_one_over_all_reals_and_not_over_pixels() -> None:
     density = Laplace().log_prob(torch.full((1, 1, 1, 1), 0.7, dtype=torch.float64), grid.reshape(-1, 1, 1, 1)).exp()
     assert integrate.trapezoid(density, grid) == pytest.approx(1.0, abs=1e-6)
     inside = (grid >= 0) & (grid <= 1)
-    outside = math.exp(-0.7 / 0.75) / 2 + math.exp(-0.3 / 0.75) / 2
+    mean = 1 / (1 + math.exp(-0.7))
+    outside = math.exp(-mean / 0.75) / 2 + math.exp(-(1 - mean) / 0.75) / 2
     assert integrate.trapezoid(density[inside], grid[inside]) == pytest.approx(1 - outside, abs=1e-4)
 
 
