@@ -18,7 +18,7 @@ from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._likelihoods import described, described_by, main_image, proposal_of
 from mmgen.modalities.text import Text
 from mmgen.seeding import torch_generator
-from mmgen.training.pairing import paired_count
+from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
@@ -195,11 +195,12 @@ def _supervision(evaluation: "Evaluation") -> dict[str, object]:
     """What the model learnt from: objective, share and number of examples that were paired, departures from WG."""
     settings = evaluation.loaded.settings
     known: dict[str, object] = {"method": settings.objective["name"], "share": settings.data.paired}
-    if settings.data.paired < 1 and settings.data.paired_drawn is not None:
-        known["paired_drawn"] = settings.data.paired_drawn
     if settings.objective.get("predicts"):
         known["predicts"] = settings.objective["predicts"]
     if settings.data.split in evaluation.dataset.schemes:
         size = len(evaluation.dataset.split(settings.data.split, "train"))
         known["paired"] = paired_count(size, settings.data.paired)
+        drawn = drawn_share(size, settings.build_objective(), settings.data)
+        if drawn is not None:
+            known["paired_drawn"] = drawn
     return known

@@ -19,6 +19,7 @@ from mmgen.metrics.parameters import Parameters
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.networks._text import TextDecoder, TextNetwork
+from mmgen.objectives.mvae import Mvae
 
 ATTRIBUTES = Attributes("attributes", ("side", "size"), (("left", "right"), ("small", "middle", "big")))
 
@@ -62,6 +63,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
             encoder_given=("image",),
             settings=SimpleNamespace(
                 objective={"name": "mvae", "predicts": {}},
+                build_objective=Mvae,
                 data=SimpleNamespace(split="official", paired=0.05, paired_drawn=0.2),
             ),
         ),

@@ -17,6 +17,7 @@ from torch import Tensor
 from mmgen.artifacts import AttributesInfo, DatasetWriter
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.objectives.elbo import Elbo
 from mmgen.queries import batch_of_queries
 
 INFO = AttributesInfo("attributes", ("digit", "size"), (("0", "1", "2"), ("big", "small")))
@@ -105,7 +106,9 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         header=SimpleNamespace(kind="model", content_id="m"),
         model=Painter(),
         settings=SimpleNamespace(
-            objective={"name": "toy"}, data=SimpleNamespace(split=split, paired=1.0, paired_drawn=None)
+            objective={"name": "toy"},
+            build_objective=Elbo,
+            data=SimpleNamespace(split=split, paired=1.0, paired_drawn=None),
         ),
         image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
         attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
