@@ -25,4 +25,13 @@ for objective in telbo jmvae bivcca; do
             tee -a "$out/scores.jsonl"
     done
 done
+# Wu and Goodman's Table 2 on BinaryMNIST, as far as the minutes go.
+[ -f "$out/binary-mnist.h5" ] || mmgen make-data binary-mnist --mnist "$mnist" -o "$out/binary-mnist.h5"
+for preset in binary-mnist-vae binary-mnist-jmvae binary-mnist; do
+    model="$out/wu-$preset.safetensors"
+    mmgen train "$out/binary-mnist.h5" --preset "wu/$preset" --split official --device cuda --minutes "$minutes" \
+        --set training.schedule=cosine --set objective.kl_warmup_steps=4500 -o "$model"
+    grep '"rate"' "$out/wu-$preset.log.jsonl" | tail -n 1
+    mmgen eval "$model" --metric log-likelihood --samples 1000 --number 10000 --json --device cuda | tee -a "$out/wu.jsonl"
+done
 mmgen report "$out"/*-aggregate-*.safetensors "$out/scores.jsonl" -o "$out/report.html"

@@ -1,6 +1,7 @@
 """Joint: a network of its own for each of q(z|x,y), q(z|x) and q(z|y), as in VE's JVAE; y is attributes or text."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import torch
@@ -107,7 +108,8 @@ class _ImageAndAttributes(nn.Module):
             self.tables = AttributeTables(attributes.sizes, width, parts.attribute_network)
             self.labels = mlp([width * len(attributes.sizes), width, width], last=True)
         else:
-            self.tables = AttributeVectorEncoder(attributes.sizes, parts.attribute_network, layers=1)
+            plain = replace(parts.attribute_network, batch_norm=False)  # so tells WG's Table 1
+            self.tables = AttributeVectorEncoder(attributes.sizes, plain, layers=1)
             self.labels = nn.Identity()
         self.head = parts.head(features + width, layers=1)
 

@@ -107,6 +107,7 @@ PUBLISHED = {
     "multimnist-vae": 1_316_936,
     "celeba": 4_447_504,
     "celeba-vae": 4_070_472,
+    "celeba-jmvae": 9_052_504,
 }
 
 
@@ -127,9 +128,8 @@ def test_bivcca_and_both_mvaes_have_the_same_inference_networks(data: str, compl
     ("name", "published", "more"),
     [
         ("multimnist", 1_841_936, -200),
-        ("celeba-jmvae", 9_052_504, 1_024),
     ],
-    ids=["no vector for the start of a sentence", "batch norm in the joint network too"],
+    ids=["no vector for the start of a sentence"],
 )
 def test_where_counts_differ_from_table_1_and_why(name: str, published: int, more: int, complete: Named) -> None:
     assert inference_parameters(complete(name)) == published + more
