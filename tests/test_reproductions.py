@@ -69,7 +69,7 @@ WU = [name for name in reproductions.names() if name.startswith("wu-table2/")]
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 @pytest.mark.parametrize("name", WU)
 def test_models_of_a_table_are_treated_alike(name: str, scale: str) -> None:
-    """Same data, schedule, weight of labels and questions; each by a preset that there is, every row by its own file."""
+    """Same data, schedule, weight of labels and questions; each by a preset that there is, every row a file."""
     plan = read_plan(name)
     stages = plan.at(scale).stage[1:]
     trained, scored = stages[::2], stages[1::2]
