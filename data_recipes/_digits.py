@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from data_recipes._base import Recipe, Rows, Workers, in_order
-from data_recipes._render import binarise, pack
+from data_recipes._render import binarise, pack, stack
 from data_recipes._sources import Digits, Published, Source, fetch_digits, read_digits
-from data_recipes._splits import Parts, by_group
+from data_recipes._splits import Parts, by_group, official
 from data_recipes._streams import stream_keys
 from mmgen.progress import Progress, Work
 
@@ -64,15 +64,14 @@ class SmallPictureRecipe(Recipe):
     def published(self) -> Published:
         """The collection that source pictures come from."""
 
-    @abstractmethod
     def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
-        """Render source digits [n, 28, 28] with labels [n], drawing from the images' streams [n]."""
+        """Render source digits [n, 28, 28] with labels [n], drawing from the images' streams [n]; as published here."""
+        return stack(digits, self.size), labels[:, None], {}
 
-    @abstractmethod
     def schemes(
         self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
     ) -> dict[str, Scheme]:
-        """Ways to split besides iid and iid-paper, by name.
+        """Ways to split besides iid and iid-paper, by name; the publisher's own here.
 
         Args:
             source: Number of the source digit of each image [N].
@@ -80,6 +79,7 @@ class SmallPictureRecipe(Recipe):
             attributes: Attribute codes [N, A].
             seed: Seed of the dataset.
         """
+        return official(source, part, seed)
 
     def read_sources(self) -> Digits:
         """The source pictures, once :meth:`prepare` has been done."""

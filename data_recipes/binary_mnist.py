@@ -10,16 +10,12 @@ References:
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from data_recipes._amat import read_amat
-from data_recipes._digits import DigitRecipe, Factor, Picture, Scheme, Vocabulary
-from data_recipes._render import stack
+from data_recipes._digits import DigitRecipe, Factor, Vocabulary
 from data_recipes._sources import DIGIT_SIZE, Digits
-from data_recipes._splits import official
 from mmgen.progress import Work
 
 __all__ = ["BinaryMnist"]
@@ -73,11 +69,3 @@ class BinaryMnist(DigitRecipe):
             number = "number of the digit in the publisher's files, training, validation, test"
             factors["source"] = ("uint32", "", number)
         return factors
-
-    def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
-        return stack(digits, self.size), labels[:, None], {}
-
-    def schemes(
-        self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
-    ) -> dict[str, Scheme]:
-        return official(source, part, seed)

@@ -9,13 +9,8 @@ References:
 
 from typing import ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from data_recipes._digits import Picture, Scheme, SmallPictureRecipe, Vocabulary
-from data_recipes._render import stack
+from data_recipes._digits import SmallPictureRecipe, Vocabulary
 from data_recipes._sources import Published
-from data_recipes._splits import official
 
 __all__ = ["FashionMnist"]
 
@@ -46,11 +41,3 @@ class FashionMnist(SmallPictureRecipe):
     @property
     def published(self) -> Published:
         return "fashion-mnist"
-
-    def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
-        return stack(digits, self.size), labels[:, None], {}
-
-    def schemes(
-        self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
-    ) -> dict[str, Scheme]:
-        return official(source, part, seed)

@@ -10,9 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._digits import DigitRecipe, Factor, Picture, Scheme, Vocabulary
+from data_recipes._digits import DigitRecipe, Factor, Picture, Vocabulary
 from data_recipes._render import stack
-from data_recipes._splits import official
 
 __all__ = ["Mnist2bit"]
 
@@ -30,8 +29,3 @@ class Mnist2bit(DigitRecipe):
     def picture(self, digits: NDArray[np.uint8], labels: NDArray[np.uint8], keys: NDArray[np.uint64]) -> Picture:
         codes = np.stack([labels % 2, labels >= 5], axis=1).astype(np.uint8)
         return stack(digits, self.size), codes, {"digit": labels}
-
-    def schemes(
-        self, source: NDArray[np.int64], part: NDArray[np.uint8], attributes: NDArray[np.uint8], seed: int
-    ) -> dict[str, Scheme]:
-        return official(source, part, seed)
