@@ -11,6 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,26 @@ def spread(values: list[float]) -> str:
     return f"{statistics.median(values):,.0f} ({min(values):,.0f} to {max(values):,.0f})"
 
 
+def take_turns(ask_theirs: Callable[[], Row], ask_ours: Callable[[str, int], Row], rounds: int) -> Row:
+    """Examples per second of both sides, round by round, and their ratios; networks must be of the same size.
+
+    Args:
+        ask_theirs: Trains on MultiVae's side.
+        ask_ours: Trains on ours, given a precision and the number of the round.
+        rounds: How many.
+    """
+    found: dict[str, list[float]] = {"multivae": [], **{p: [] for p in PRECISIONS}}
+    parameters = set()
+    for number in range(rounds):
+        for side in found:
+            answer = ask_theirs() if side == "multivae" else ask_ours(side, number)
+            found[side].append(answer["examples_per_second"])
+            parameters.add(answer["parameters"])
+    assert len(parameters) == 1, f"the two sides have networks of different sizes: {parameters}"
+    ratios = {f"ratio {p}": [b / a for a, b in zip(found["multivae"], found[p], strict=True)] for p in PRECISIONS}
+    return {"parameters": parameters.pop(), "examples_per_second": found, **ratios}
+
+
 def compare_training(
     ours: Side, theirs: Side, options: argparse.Namespace, files: dict[str, str]
 ) -> list[dict[str, Any]]:
@@ -80,27 +101,19 @@ def compare_training(
                 "steps": options.steps,
                 "skip": options.skip,
             }
-            found: dict[str, list[float]] = {"multivae": [], **{p: [] for p in PRECISIONS}}
-            parameters = set()
-            for number in range(options.rounds):
-                answer = theirs.ask("train", data=files["train"], workers=0, **request)
-                found["multivae"].append(answer["examples_per_second"])
-                parameters.add(answer["parameters"])
-                for precision in PRECISIONS:
-                    keep = {"keep": files[f"{objective}-{network}"]} if precision == "32-true" and number == 0 else {}
-                    answer = ours.ask("train", dataset=files["dataset"], precision=precision, **request, **keep)
-                    found[precision].append(answer["examples_per_second"])
-                    parameters.add(answer["parameters"])
-            assert len(parameters) == 1, f"the two sides have networks of different sizes: {parameters}"
-            row = {
-                "objective": objective,
-                "network": network,
-                "parameters": parameters.pop(),
-                "examples_per_second": found,
-            }
-            for precision in PRECISIONS:
-                ratios = [b / a for a, b in zip(found["multivae"], found[precision], strict=True)]
-                row[f"ratio {precision}"] = ratios
+
+            def ask_ours(precision: str, number: int, request: Row = request) -> Row:
+                name = f"{request['objective']}-{request['network']}"
+                keep = {"keep": files[name]} if precision == "32-true" and number == 0 else {}
+                return ours.ask("train", dataset=files["dataset"], precision=precision, **request, **keep)
+
+            measured = take_turns(
+                lambda request=request: theirs.ask("train", data=files["train"], workers=0, **request),
+                ask_ours,
+                options.rounds,
+            )
+            row = {"objective": objective, "network": network, **measured}
+            found = measured["examples_per_second"]
             rows.append(row)
             say(
                 f"{objective} {network}: {row['parameters']:,} parameters, "

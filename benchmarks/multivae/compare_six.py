@@ -11,7 +11,7 @@ import os
 import tempfile
 from pathlib import Path
 
-from compare import LOG, MMGEN_PYTHON, MULTIVAE_PYTHON, PRECISIONS, ROOT, Row, Side, say, spread, table
+from compare import LOG, MMGEN_PYTHON, MULTIVAE_PYTHON, ROOT, Row, Side, say, spread, table, take_turns
 
 
 def compare(ours: Side, theirs: Side, options: argparse.Namespace, files: dict[str, str]) -> list[Row]:
@@ -29,28 +29,27 @@ def compare(ours: Side, theirs: Side, options: argparse.Namespace, files: dict[s
             "steps": options.steps,
             "skip": options.skip,
         }
-        found: dict[str, list[float]] = {"multivae": [], **{p: [] for p in PRECISIONS}}
-        parameters = set()
-        for _ in range(options.rounds):
-            answer = theirs.ask("train", data=files["train"], workers=options.workers, colours=colours, **request)
-            found["multivae"].append(answer["examples_per_second"])
-            parameters.add(answer["parameters"])
-            for precision in PRECISIONS:
-                answer = ours.ask(
-                    "train",
-                    dataset=files["dataset"],
-                    precision=precision,
-                    options=objective,
-                    split="iid",
-                    log_every=options.skip,
-                    **request,
-                )
-                found[precision].append(answer["examples_per_second"])
-                parameters.add(answer["parameters"])
-        assert len(parameters) == 1, f"the two sides have networks of different sizes: {parameters}"
-        row: Row = {"network": network, "parameters": parameters.pop(), "examples_per_second": found}
-        for precision in PRECISIONS:
-            row[f"ratio {precision}"] = [b / a for a, b in zip(found["multivae"], found[precision], strict=True)]
+
+        def ask_ours(precision: str, _: int, request: Row = request) -> Row:
+            return ours.ask(
+                "train",
+                dataset=files["dataset"],
+                precision=precision,
+                options=objective,
+                split="iid",
+                log_every=options.skip,
+                **request,
+            )
+
+        measured = take_turns(
+            lambda request=request: theirs.ask(
+                "train", data=files["train"], workers=options.workers, colours=colours, **request
+            ),
+            ask_ours,
+            options.rounds,
+        )
+        row: Row = {"network": network, **measured}
+        found = measured["examples_per_second"]
         rows.append(row)
         say(
             f"six modalities, {network}: {row['parameters']:,} parameters, "
