@@ -58,6 +58,19 @@ class Attributes(Modality):
         chosen = table.gather(-1, codes).squeeze(-1)
         return chosen.masked_fill(~present, 0.0).sum(-1)
 
+    def log_prob_of_one(self, logits: Tensor, attribute: int, value: Tensor, present: Tensor) -> Tensor:
+        """log p(y_k | logits) of one attribute by number, in nats; 0 where it is unknown.
+
+        Args:
+            logits: Of that attribute alone [..., B, V_k].
+            attribute: k.
+            value: Codes of all attributes [B, A].
+            present: [B, A].
+        """
+        table = full_precision(logits).log_softmax(-1)
+        codes = value[:, attribute].expand(table.shape[:-1]).unsqueeze(-1)
+        return table.gather(-1, codes).squeeze(-1).masked_fill(~present[:, attribute], 0.0)
+
     def mean(self, parameters: Tensor) -> Tensor:
         return self.log_probabilities(parameters).exp()
 

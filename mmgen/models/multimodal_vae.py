@@ -14,7 +14,6 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Given, Inference, Unit
-from mmgen.likelihoods._base import full_precision
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
@@ -136,10 +135,8 @@ class MultimodalVAE(nn.Module):
         decoder, modality = self.decoders[name], self.modalities[name]
         assert isinstance(decoder, AttributeDecoder) and isinstance(modality, Attributes)
         assert self.condition is None and self.shared is None
-        logits = full_precision(decoder.one(z.reshape(-1, z.shape[-1]), attribute))
-        table = logits.log_softmax(-1).reshape(*z.shape[:-1], -1)
-        codes = batch.values[name][:, attribute].expand(z.shape[:-1]).unsqueeze(-1)
-        return table.gather(-1, codes).squeeze(-1).masked_fill(~batch.present[name][:, attribute], 0.0)
+        logits = decoder.one(z.reshape(-1, z.shape[-1]), attribute).reshape(*z.shape[:-1], -1)
+        return modality.log_prob_of_one(logits, attribute, batch.values[name], batch.present[name])
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""
