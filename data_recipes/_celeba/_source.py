@@ -96,6 +96,8 @@ class Source:
     def _members(self, path: Path) -> Iterator[_Place]:
         try:
             archive = zipfile.ZipFile(path)
+        # zipfile raises NotImplementedError for versions of the format that it does not know, and
+        # UnicodeDecodeError for damaged names.
         except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
             raise DataError(
                 f"{path} is no zip, or one that broke off ({str(error).lower()}): expected a folder or a zip with "
@@ -191,6 +193,7 @@ def _read(place: _Place, limit: int) -> bytes:
         return archive.read(member)  # which checks its length and checksum
     except OSError as error:
         raise _CannotReadError((error.strerror or str(error)).lower()) from None
+    # zipfile raises RuntimeError for members with a password, NotImplementedError for packings that it does not know.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
         raise _CannotReadError(f"the zip is damaged there ({str(error).lower() or 'it ends too soon'})") from None
 

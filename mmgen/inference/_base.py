@@ -112,6 +112,7 @@ class Inference(nn.Module, ABC):
             units: Whole modalities, or single attributes.
             chosen: [S][U], which units each subset holds.
         """
+        # Not abstract, since few members can; building a model refuses the others where an objective needs it.
         raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
 
     def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
