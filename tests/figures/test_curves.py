@@ -64,10 +64,23 @@ def test_every_log_draws(tmp_path: Path) -> None:
     short = read_log(_write(tmp_path / "short.log.jsonl", [_line(1)]))
     broken = read_log(_write(tmp_path / "nan.log.jsonl", [_line(1, None), _line(2, float("nan"))]))
     empty = read_log(_write(tmp_path / "empty.log.jsonl", []))
-    figure_image(learning_curves([long, short, broken, empty]), 40)
-    figure_image(learning_curves([]), 40)
-    for log in (long, short, broken, empty):
-        figure_image(term_curves(log), 40)
+    logs = {"long": (long, 200, ["kl", "gradient norm", "examples per second"]), "nan": (broken, 2, None)}
+    logs |= {"short": (short, 1, None), "empty": (empty, 0, [])}
+    together = learning_curves([log for log, _, _ in logs.values()])
+    curves = together.axes[0].lines[::2]  # each is followed by an empty one, which carries its name
+    assert [len(curve.get_xdata()) for curve in curves] == [points for _, points, _ in logs.values()]
+    legend = together.axes[0].get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == [f"{name} (training only)" for name in logs]
+    assert learning_curves([]).axes[0].get_legend() is None
+    for figure in (together, learning_curves([])):
+        assert figure_image(figure, 40).size == (304, 144)
+    for log, points, titles in logs.values():
+        figure = term_curves(log)
+        assert min(figure_image(figure, 40).size) > 0
+        assert all(len(axes.lines[0].get_xdata()) == points for axes in figure.axes)
+        if titles is not None:
+            assert [axes.get_title(loc="left") for axes in figure.axes] == titles
 
 
 def test_a_steep_start_does_not_flatten_the_rest() -> None:

@@ -1,0 +1,196 @@
+"""Tables of published numbers: the paper's beside ours, by hand-made scores."""
+
+from pathlib import Path
+
+import pytest
+
+from mmgen.errors import SettingsError, UsageError
+from mmgen.metrics._base import Score
+from mmgen.reproductions._comparison import Compared, compare
+from mmgen.reproductions._page import judge_sentence, markdown, tables_of
+from mmgen.reproductions._plan import Plan, fitting, only, read_plan, with_data
+from tests.test_reproductions import write_data, write_model
+
+
+def score(posterior: str, value: float, protocol: str = "paper", metric: str = "correctness") -> Score:
+    quantity = "correctness" if metric == "correctness" else "log p(x|y)"
+    accuracy = {"colour_1": 98.0, "mean": 95.0, "words": 95.56} if metric == "correctness" else None
+    return Score(metric, quantity, value, 0.3, "%", "higher", 6000, posterior, 9, protocol, accuracy)
+
+
+def compared(plan: Plan, scores: list[Score]) -> Compared:
+    return compare(plan.table[0], {"scores.jsonl": scores})
+
+
+def test_gains_of_likelihoods_are_paired_by_point() -> None:
+    plan = read_plan("cremer-table1")
+    points = {"split": "iid", "part": "test", "seed": 0}
+    of = {
+        name: Score("log-likelihood", "log p(x|y)", value, 173.2, "nats", "higher", 3, name, protocol="bound")
+        for name, value in (("true", 400.0), ("aggregate", 410.0))
+    }
+    of["true"].extra.update(points, values=[100.0, 400.0, 700.0])
+    of["aggregate"].extra.update(points, values=[109.0, 410.0, 711.0])
+    gain = compared(plan, list(of.values())).difference((2, 1), (2, 0))
+    assert gain == (10.0, pytest.approx(1 / 3**0.5))
+    of["aggregate"].extra["seed"] = 1  # other points
+    gain = compared(plan, list(of.values())).difference((2, 1), (2, 0))
+    assert gain == (10.0, pytest.approx(173.2 * 2**0.5))
+
+
+def test_comparison_by_hand(tmp_path: Path) -> None:
+    plan: Plan = read_plan("cremer-table1")
+    scores = [score("true", 70.0), score("aggregate", 81.5), score("true", 60.0, "exact")]
+    scores.append(score("aggregate", 30_000.5, "bound", "log-likelihood"))
+    found = compared(plan, scores)
+    ((title, columns, rows),) = tables_of(plan, [found])
+    assert title == plan.title
+    assert columns[:3] == ["", "paper: q_true(z|y)", "paper: q_agg(z|y)"]
+    assert columns[-3:] == ["gain of q_agg(z|y): paper", "ours", "n"]
+    gain = "+11.50 ± 0.42"
+    assert rows[0][1:] == ["72.75", "87.01", "70.00 ± 0.30", "81.50 ± 0.30", "+14.26", gain, "6,000"]
+    assert rows[1][1:] == ["", "", "60.00 ± 0.30", "not measured", "", "", "6,000"]
+    assert rows[2][3:5] == ["not measured", "30,000.50 ± 0.30"]
+    assert "95.56 % of all words, 95.00 % of those it says (colour_1 98.0)" in judge_sentence([found])
+    page = markdown(plan, plan.at("cpu"), [found], tmp_path)
+    table = [line for line in page.splitlines() if line.startswith("| ")]
+    assert len({line.replace("\\|", "").count("|") for line in table[:6]}) == 1
+    assert "q_true(z\\|y)" in page
+    assert all(stage.command in page for stage in plan.at("cpu").stage)
+    assert judge_sentence([compared(plan, [])]) == ""
+
+
+def of_model(name: str, values: list[float], posterior: str = "prior", seed: int = 0) -> Score:
+    extra = {"split": "official", "part": "test", "seed": seed, "values": values, "samples": 1000}
+    extra |= {"log_weight_variance": 22.5, "log_weight_variance_stderr": 0.5}
+    mean = sum(values) / len(values)
+    return Score("log-likelihood", name, mean, 0.7, "nats", "higher", 2, posterior, protocol="importance", extra=extra)
+
+
+LIST = """
+title = "Two models"
+source = "A paper"
+dataset = "Digits"
+
+[[table]]
+title = "Likelihoods"
+against = "B"
+decimals = 3
+[[table.column]]
+name = "log p(x)"
+quantity = "log p(x)"
+[[table.column]]
+name = "log p(x,y)"
+quantity = "log p(x,y)"
+[[table.row]]
+name = "A"
+scores = "a.jsonl"
+paper = [-86.3, ""]
+[[table.row]]
+name = "B"
+scores = "b.jsonl"
+paper = [-86.0, -86.2]
+
+[[table]]
+title = "Variances"
+[[table.column]]
+name = "log p(x)"
+metric = "log-likelihood"
+field = "log_weight_variance"
+[[table.row]]
+name = "A"
+scores = "a.jsonl"
+
+[scale.cpu]
+folder = "two"
+about = "Small."
+[[scale.cpu.stage]]
+why = "Data"
+command = "mmgen make-data mnist -o data.h5"
+makes = "data.h5"
+[[scale.cpu.stage]]
+of = "A"
+why = "A"
+command = "mmgen train data.h5 -o a.safetensors"
+makes = "a.safetensors"
+[[scale.cpu.stage]]
+of = "B"
+why = "B"
+command = "mmgen train data.h5 -o b.safetensors"
+makes = "b.safetensors"
+"""
+
+
+@pytest.fixture
+def two_models(tmp_path: Path) -> Plan:
+    (tmp_path / "two.toml").write_text(LIST)
+    return read_plan(str(tmp_path / "two.toml"))
+
+
+def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
+    scores = {
+        "a.jsonl": [of_model("log p(x)", [-80.0, -94.0])],
+        "b.jsonl": [of_model("log p(x)", [-79.0, -92.0]), of_model("log p(x,y)", [-80.0, -93.0])],
+    }
+    found = [compare(table, scores) for table in two_models.table]
+    shown = tables_of(two_models, found)
+    assert [title for title, _, _ in shown] == ["Likelihoods", "Likelihoods: differences from B", "Variances"]
+    columns = ["", "paper: log p(x)", "paper: log p(x,y)", "ours: log p(x)", "ours: log p(x,y)", "n", "draws of z"]
+    assert shown[0][1] == columns
+    assert shown[0][2] == [
+        ["A", "-86.300", "", "-87.000 ± 0.700", "", "2", "1,000"],
+        ["B", "-86.000", "-86.200", "-85.500 ± 0.700", "-86.500 ± 0.700", "2", "1,000"],
+    ]
+    assert shown[1][2] == [["A", "-0.300", "", "-1.50 ± 0.50", ""]]  # of the points: -1 and -2
+    assert shown[2][2] == [["A", "22.50 ± 0.50", "2", "1,000"]]  # the paper has none of these
+    page = markdown(two_models, two_models.at("cpu"), found, tmp_path)
+    assert "## Likelihoods: differences from B" in page
+
+
+def test_part_of_a_table(two_models: Plan) -> None:
+    assert [stage.makes for stage in only(two_models.at("cpu"), ["b"]).stage] == ["data.h5", "b.safetensors"]
+    with pytest.raises(UsageError, match="unknown row 'C'"):
+        only(two_models.at("cpu"), ["C"])
+    with pytest.raises(UsageError, match="rows share all"):
+        only(read_plan("cremer-table1").at("cpu"), ["correctness"])
+
+
+def test_what_rows_are_compared_with_has_to_be_there(two_models: Plan, tmp_path: Path) -> None:
+    (tmp_path / "two.toml").write_text(LIST.replace('against = "B"', 'against = "C"'))
+    with pytest.raises(SettingsError, match=r"(?i)against got 'c'"):
+        read_plan(str(tmp_path / "two.toml"))
+
+
+def test_only_scores_of_files_that_fit_are_shown(two_models: Plan, tmp_path: Path) -> None:
+    scale = two_models.at("cpu")
+    write_data(tmp_path / "data.h5")
+    write_model(tmp_path / "a.safetensors", tmp_path / "data.h5", finished=True)
+    write_model(tmp_path / "b.safetensors", tmp_path / "data.h5", finished=False)
+    assert fitting(scale, tmp_path) == ["data.h5", "a.safetensors"]
+    write_data(tmp_path / "other.h5", level=7)
+    assert fitting(with_data(scale, tmp_path / "other.h5"), tmp_path) == []
+
+
+def test_a_cell_is_found_by_its_method_and_share() -> None:
+    plan = read_plan("wu-figure3/mnist")
+    table = plan.table[0]
+    found = [
+        Score("label-accuracy", "whole description", value, 1.0, "%", "higher", 10, "x", protocol=protocol, extra=extra)
+        for value, protocol, extra in (
+            (1.0, "mean", {"method": "mvae", "share": 0.01}),
+            (2.0, "samples", {"method": "mvae", "share": 0.01}),
+            (3.0, "baseline", {"method": "logistic", "share": 0.01}),
+            (4.0, "baseline", {"method": "logistic", "share": 1.0}),
+        )
+    ]
+    compared = compare(table, {"a.jsonl": found})
+    ours = compared.ours
+    ((_, columns, _),) = tables_of(plan, [compared])
+    assert columns[1] == "ours: 28 pairs", "there are no columns for numbers that the paper does not have"
+    values = {
+        (column.extra["share"], row.extra["method"]): cell.value
+        for row, cells in zip(table.row, ours, strict=True)
+        for column, cell in zip(table.column, cells, strict=True)
+        if cell is not None
+    }
+    assert values == {(0.01, "mvae"): 1.0, (0.01, "logistic"): 3.0, (1.0, "logistic"): 4.0}
