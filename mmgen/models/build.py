@@ -80,12 +80,8 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
     )
     attributes = describe_attributes(data.attributes) if data.attributes else None
     available = _available(settings, data)
-    needed = (
-        {name for given in objective.queries for name in given}
-        | set(objective.generates)
-        | set(objective.conditions_on)
-    )
-    lacking = sorted(needed - available.keys())
+    needed = objective.modalities_used
+    lacking = sorted(set(needed) - available.keys())
     if lacking:
         raise SettingsError(
             f"the objective needs the modality {lacking[0]}, "

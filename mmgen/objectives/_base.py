@@ -72,6 +72,12 @@ class Objective(ABC):
         """Modalities that decoders see besides z (CVAE)."""
         return ()
 
+    @property
+    def modalities_used(self) -> tuple[str, ...]:
+        """All that it looks at: what is generated first, then what is only inferred from or conditioned on."""
+        inferred_from = (name for given in sorted(self.queries) for name in given)
+        return tuple(dict.fromkeys([*self.generates, *inferred_from, *self.conditions_on]))
+
 
 def warmup(step: int | None, steps: int) -> float:
     """Weight of the KL term: rises from 0 to 1 over the first ``steps`` steps (CK Section 5.3, WG Section 4)."""

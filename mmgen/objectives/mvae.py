@@ -4,7 +4,6 @@ References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), Eq. 5, arXiv:1802.05335
 """
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar
@@ -15,7 +14,6 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Unit
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
@@ -111,7 +109,7 @@ class Mvae(Objective):
         present = torch.stack([_present(batch, unit) for unit in units])  # [U, B]
         kept = _kept(chosen, present)  # [S, B]
         q = model.subset_posteriors(batch, units, chosen)
-        z, kl = q.sample(), _prior_kl(q)
+        z, kl = q.sample(), prior_kl(q)
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         likelihood = torch.zeros_like(kl)  # weighted, [S, B]
         found: list[Tensor] = []
@@ -181,11 +179,6 @@ def random_subset(count: int) -> Subset:
     return tuple(number in held for number in range(count))
 
 
-def all_subsets(count: int) -> list[Subset]:
-    """What :func:`random_subset` draws from."""
-    return [s for s in itertools.product((False, True), repeat=count) if 2 <= sum(s) < count]
-
-
 def _present(batch: Batch, unit: Unit) -> Tensor:
     """Which examples have a unit at all, bool [B]."""
     name, attribute = unit
@@ -201,12 +194,6 @@ def _kept(chosen: Sequence[Subset], present: Tensor) -> Tensor:
     count = (held.unsqueeze(-1) & present).sum(1)
     least = torch.where(held.sum(1) == 1, 1, 2).unsqueeze(-1)
     return count >= least
-
-
-def _prior_kl(q: DiagonalGaussian) -> Tensor:
-    """KL(q || p(z)) in nats [S, B]."""
-    flat = DiagonalGaussian(q.mean.flatten(0, 1), q.log_sd.flatten(0, 1))
-    return prior_kl(flat).reshape(q.mean.shape[:2])
 
 
 def _log_likelihood(model: MultimodalVAE, unit: Unit, z: Tensor, batch: Batch, wanted: Tensor) -> Tensor:

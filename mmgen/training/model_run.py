@@ -103,9 +103,9 @@ def train_model(
         task = ModelTask(
             build_model(settings.model, settings.build_objective(), settings.data), settings.build_objective()
         )
-        used = {*task.objective.generates, *(name for given in task.objective.queries for name in given)}
+        split, used = settings.data.split, task.objective.modalities_used
         rows, validation = (
-            DatasetRows.of_split(dataset, settings.data.split, part, fabric.device, used) for part in ("train", "val")
+            DatasetRows.of_split(dataset, split, part, fabric.device, used) for part in ("train", "val")
         )
         described = settings.model_dump(mode="json") | {"dataset": dataset.header.content_id}
 

@@ -118,12 +118,6 @@ def _spread(mask: Tensor, like: Tensor) -> Tensor:
     return mask.view(-1, *[1] * (like.ndim - 1))
 
 
-def _modalities(objective: "Objective") -> tuple[str, ...]:
-    """All modalities that an objective looks at: generated ones first, then those that it only infers from."""
-    named = [*objective.generates, *(name for given in sorted(objective.queries) for name in given)]
-    return tuple(dict.fromkeys([*named, *objective.conditions_on]))
-
-
 def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
     """What an objective trains on where not all examples are paired.
 
@@ -137,7 +131,7 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
         data: ``paired`` and ``paired_drawn`` are read.
         seed: Seed of the training.
     """
-    names = _modalities(objective)
+    names = objective.modalities_used
     if data.paired == 1 or len(names) < 2:
         return rows
     apart = names if objective.any_subset else ()
@@ -150,7 +144,7 @@ def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> floa
     It changes nothing where all examples are paired or none is, for an objective that needs whole examples or looks at
     a single modality, and where the paired rows are already that part.
     """
-    names = _modalities(objective)
+    names = objective.modalities_used
     if data.paired == 1 or len(names) < 2 or not objective.any_subset:
         return None
     count = paired_count(size, data.paired)
@@ -164,7 +158,7 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
     Raises:
         DataError: No example is left to train on.
     """
-    names, wished = _modalities(objective), data.paired_drawn is not None
+    names, wished = objective.modalities_used, data.paired_drawn is not None
     if data.paired == 1:
         return "All training examples are paired, so data.paired_drawn changes nothing." if wished else ""
     if len(names) < 2:

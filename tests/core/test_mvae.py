@@ -1,5 +1,6 @@
 """Compositions of experts and the MVAE objective: against numerical integration, closed forms and enumeration."""
 
+import itertools
 import math
 from collections import Counter
 
@@ -24,7 +25,7 @@ from mmgen.networks._text import TextNetwork
 from mmgen.networks.mlp import Mlp
 from mmgen.objectives import mvae
 from mmgen.objectives.elbo import Elbo
-from mmgen.objectives.mvae import Mvae, all_subsets, random_subset
+from mmgen.objectives.mvae import Mvae, random_subset
 from tests.core.linear_gaussian import NOISE, Normal
 from tests.core.test_objectives import SMALL_DATA, SMALL_MODEL, sigma_points, small_batch
 
@@ -68,6 +69,11 @@ class Exact(nn.Module):
         safe = precision.clamp(min=1e-12)
         mean = weighted / (1 + precision if self.quotient else safe)
         return DiagonalGaussian(mean, (-0.5 * safe.log()).expand_as(mean))
+
+
+def all_subsets(count: int) -> list[tuple[bool, ...]]:
+    """What a random subset is drawn from: those of 2 to ``count`` - 1 units."""
+    return [s for s in itertools.product((False, True), repeat=count) if 2 <= sum(s) < count]
 
 
 def composed(member: str, experts: dict[str, nn.Module]) -> ExpertInference:
