@@ -97,7 +97,8 @@ def _picture(path: Path, channels: int) -> np.ndarray:
     except UnidentifiedImageError:
         raise ArtifactError(f"{path} is neither a picture nor an HDF5 file of images; check the path") from None
     except (OSError, Image.DecompressionBombError) as error:
-        raise ArtifactError(f"cannot read the picture {path}: {str(error).splitlines()[0]}; check the path") from None
+        reason = (getattr(error, "strerror", None) or str(error).splitlines()[0]).lower()
+        raise ArtifactError(f"cannot read the picture {path}: {reason}; check the path") from None
     return pixels.transpose(2, 0, 1) if channels == 3 else pixels[None]
 
 

@@ -134,7 +134,7 @@ def parse_start(loaded: "Loaded", text: str) -> Start:
     name, equals, file = text.partition("=")
     if equals and name in loaded.images:
         return Start((name,), Path(file))
-    if not Path(text).exists() and not Path(text).suffix and len(loaded.images) > 1:  # a word, and no file
+    if not Path(text).exists() and not Path(text).suffix:  # a word, and no file
         unknown = next(name for name in names if name not in loaded.images)
         raise UsageError(unknown_name("image modality", unknown, list(loaded.images)))
     return Start((loaded.image.name,), Path(text))

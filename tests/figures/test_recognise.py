@@ -58,6 +58,8 @@ def test_what_is_no_picture_is_named(world: Path, tmp_path: Path) -> None:
     (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:60])
     with pytest.raises(ArtifactError, match="cannot read the picture"):
         images_of_file(tmp_path / "b.png", (1, 64, 64))
+    with pytest.raises(ArtifactError, match="no such file or directory; check the path"):
+        images_of_file(tmp_path / "missing.png", (1, 64, 64))
     with pytest.raises(UsageError, match="rows outside 0 to 159"):
         images_of_file(world / "data.h5", (1, 16, 16), [160])
 
