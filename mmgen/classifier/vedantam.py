@@ -44,8 +44,7 @@ class Vedantam(JudgeNetwork):
     def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
         # ReLU after pooling gives the same values as before it (max commutes with a monotone function), on a quarter
         # of the numbers.
-        images = with_planes(images, told).contiguous(memory_format=torch.channels_last)
-        features = F.relu(F.max_pool2d(self.first(images), 2))
+        features = F.relu(F.max_pool2d(self.first(with_planes(images, told)), 2))
         features = F.relu(F.max_pool2d(self.second(features), 2))
         hidden = self.dropout(F.relu(self.hidden(features.flatten(1))))
         return [head(part) for head, part in zip(self.heads, hidden.split(_UNITS, dim=1), strict=True)]
