@@ -98,14 +98,20 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         SettingsError: Names every wrong key and value.
         UsageError: The model cannot be asked for it.
     """
-    generates_text = model.data.text is not None and model.data.text.name in model.build_objective().generates
+    objective = model.build_objective()
+    generates_text = model.data.text is not None and model.data.text.name in objective.generates
     given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
     if given != "nothing" and getattr(model.data, given) is None:
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
-    if given == "text" and settings.aggregate.target == "true" and not generates_text:
-        raise UsageError("--target true needs p(text | z), but this model generates no text; use --target aggregate")
+    if given != "nothing" and settings.aggregate.target == "true":
+        description = getattr(model.data, given).name
+        # Decoders that see the description (CVAE) leave z independent of it: p(z | description) is p(z).
+        if description not in (*objective.generates, *objective.conditions_on):
+            raise UsageError(
+                f"--target true needs p({given} | z), but this model generates no {given}; use --target aggregate"
+            )
     dropout = settings.aggregate.text_network.dropout if settings.aggregate.text_network else 0.0
     if dropout:
         raise SettingsError(

@@ -231,8 +231,11 @@ def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
         complete_fit_settings({"aggregate": {"given": "text"}}, no_text)
     image_only = trained.model_copy(update={"objective": {"name": "elbo", "modalities": ("image",)}})
     assert complete_fit_settings({}, image_only).aggregate.given == "attributes"
-    with pytest.raises(UsageError, match="generates no text"):
-        complete_fit_settings({"aggregate": {"given": "text", "target": "true"}}, image_only)
+    for given in ("text", "attributes"):
+        with pytest.raises(UsageError, match=f"generates no {given}; use --target aggregate"):
+            complete_fit_settings({"aggregate": {"given": given, "target": "true"}}, image_only)
+    conditional = trained.model_copy(update={"objective": {"name": "cvae"}})
+    assert complete_fit_settings({"aggregate": {"given": "attributes", "target": "true"}}, conditional)
     with pytest.raises(SettingsError, match=r"dropout' got 0\.3, expected 0"):
         complete_fit_settings({"aggregate": {"text_network": {"dropout": 0.3}}}, trained)
     assert isinstance(complete_fit_settings({}, trained), FitSettings)
