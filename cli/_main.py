@@ -123,6 +123,19 @@ def _program(
     """Generative models of images and text, from data to figures."""
 
 
+def _complaint(error: typer.TyperException) -> str:
+    """What the parser found wrong; where a value was refused, with what was got and what is expected."""
+    text = error.format_message()
+    faults = getattr(error.__cause__, "errors", None)  # pydantic's, which read the value
+    parameter = getattr(error, "param", None)
+    if faults is None or parameter is None:
+        return text
+    option = "/".join(name for name in parameter.opts if name.startswith("--")) or parameter.name
+    fault = faults()[0]
+    expected = fault["msg"].split(", ")[0].removeprefix("Input should be ")
+    return f"{option} got '{fault['input']}', expected {expected}"
+
+
 def _run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; errors that a user can mend become one sentence on stderr."""
     try:
@@ -135,7 +148,7 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except typer.TyperException as error:  # the parser's complaints
         context = getattr(error, "ctx", None)
-        say(f"mmgen: {error.format_message()}")
+        say(f"mmgen: {_complaint(error)}")
         if context is not None:
             say(f"Try: {context.command_path} --help")
         return error.exit_code

@@ -80,7 +80,11 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
             elif fault["type"] == "value_error":  # a room's own words, which say what it got
                 faults.append(f"setting '{key}': {fault['ctx']['error']}")
             else:
-                faults.append(f"setting '{key}': {fault['msg'].lower()}, got {fault.get('input')!r}")
+                told, value = fault["msg"], fault.get("input")
+                if told.startswith("Input should be "):
+                    faults.append(f"setting '{key}' got {value!r}, expected {told.removeprefix('Input should be ')}")
+                else:
+                    faults.append(f"setting '{key}': {told[:1].lower()}{told[1:]}, got {value!r}")
         raise SettingsError("; ".join(faults)) from None
 
 

@@ -84,6 +84,12 @@ def test_bad_usage_leaves_with_2_and_one_sentence(arguments: tuple[str, ...], ru
     assert "Traceback" not in done.stderr
 
 
+def test_a_refused_value_is_named_with_what_is_expected(run) -> None:
+    done = run("make-data", "mnist-a", "--number", "many")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[0] == "mmgen: --number got 'many', expected a valid integer"
+
+
 @pytest.fixture
 def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Plants a command's body: ``planted(function)`` makes ``mmgen list`` call it."""

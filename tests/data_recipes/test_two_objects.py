@@ -248,7 +248,7 @@ def test_a_missing_file_and_another_number_of_objects_are_named(tmp_path):
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"objects": 3}, "input should be 1 or 2"),
+        ({"objects": 3}, "got 3, expected 1 or 2"),
         ({"colours": "blue,grey"}, "did you mean 'gray'"),
         ({"shapes": ""}, "unknown word ''"),
         ({"materials": []}, "expected some of rubber,metal"),
