@@ -188,6 +188,8 @@ def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
         draw_plot("hierarchy", _fitted(toy))
     with pytest.raises(UsageError, match="got none; name a model"):
         draw_plot("hierarchy", [toy / "judge.safetensors"])
+    with pytest.raises(UsageError, match="hierarchy drops the attributes of one concept, got 2 --given; give one"):
+        draw_plot("hierarchy", _fitted(toy), given=["small", "big"])
 
 
 @pytest.mark.parametrize("name", ["contours", "latent-map", "hierarchy"])

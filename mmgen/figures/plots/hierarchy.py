@@ -19,8 +19,10 @@ def hierarchy(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The abstraction hierarchy of a concept.
 
     Raises:
-        UsageError: Nothing that was named draws from partial descriptions.
+        UsageError: Nothing that was named draws from partial descriptions, or several concepts are wanted.
     """
+    if len(wanted.given) > 1:
+        raise UsageError(f"hierarchy drops the attributes of one concept, got {len(wanted.given)} --given; give one")
     session = only(sessions, "hierarchy")
     found = abstraction(session, asked(session, wanted, 1))
     if not found:
