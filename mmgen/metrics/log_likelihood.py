@@ -48,7 +48,8 @@ class LogLikelihood(Metric):
     of log weights. Standard errors are over points; effective sample size, variance of log weights and the noise and
     bias of the estimate itself are in ``extra``. All posteriors share the draws of one pass through the decoders.
 
-    A conditional model's log p(x|y) is its own, from p(x|z,y). Points without an image are left out, and those without
+    A density fitted to attributes, of a model whose y is its text, gives log p(x|attributes) instead. A conditional
+    model's log p(x|y) is its own, from p(x|z,y). Points without an image are left out, and those without
     a description of what needs one; what else is missing is integrated out. Of a model of more modalities than x and y
     there is also log p(x1..xM), of all that it generates.
     """
@@ -78,9 +79,12 @@ class LogLikelihood(Metric):
                 scores += yield from relay(_marginal(evaluation, points, name, terms), start, share)
             else:
                 weights = terms["image"] + terms[name] - terms["proposal"]
-                rows = _described(evaluation, points)
+                words = _read_by(evaluation, name)
+                rows = _described(points, words)
+                # A density fitted to attributes, of a model whose y is its text, knows less than y.
+                quantity = "log p(x|y)" if described_by(loaded) in (None, words) else f"log p(x|{words})"
                 if len(rows):
-                    scores += _both(evaluation, name, "log p(x|y)", estimate(weights)[rows])
+                    scores += _both(evaluation, name, quantity, estimate(weights)[rows])
         return scores
 
 
@@ -95,9 +99,17 @@ def _with_images(evaluation: "Evaluation") -> Batch:
     return points if present.all() else points[present.nonzero().flatten()]
 
 
-def _described(evaluation: "Evaluation", points: Batch) -> Tensor:
-    """Positions of the points that have a description; of a conditional model, of all points."""
-    words = described_by(evaluation.loaded)
+def _read_by(evaluation: "Evaluation", posterior: str) -> str | None:
+    """The modality that a posterior of the text is given."""
+    loaded = evaluation.loaded
+    if posterior == loaded.target:
+        info = loaded.text if loaded.given == "text" else loaded.attributes
+        return info.name if info is not None else None
+    return described_by(loaded)
+
+
+def _described(points: Batch, words: str | None) -> Tensor:
+    """Positions of the points that are described by ``words``; all of them where that is no part of the points."""
     if words is None or words not in points.values:
         return torch.arange(points.size, device=points.device)
     return described(points, words).nonzero().flatten()
@@ -110,7 +122,7 @@ def _marginal(
     loaded, settings = evaluation.loaded, evaluation.settings
     found = under_prior(terms, prior, len(loaded.model.modalities))
     scores = _both(evaluation, prior, "log p(x)", found["log p(x)"])
-    rows = _described(evaluation, points)
+    rows = _described(points, described_by(loaded))
     if "log p(x,y)" in found and len(rows):
         work = text_estimate(loaded, points[rows], prior, settings.text_samples, settings.seed, settings.precision)
         text = yield from work

@@ -14,6 +14,7 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_latents
 from mmgen.batch import Batch
 from mmgen.config import find_preset, preset
 from mmgen.errors import SettingsError, UsageError
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.models.build import build_model
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork
@@ -212,6 +213,18 @@ def test_target_true_and_other_conditions(folder: Path) -> None:
     z = attributes.latent_sampler("aggregate")(attributes.describe("colour=red"), 5, None)
     assert z.shape == (5, 1, 3)
     assert attributes.sample("small blue", n=2).shape == (2, 3, 16, 16), "a caption says its attributes too"
+
+
+def test_the_likelihood_given_attributes_is_named_so(folder: Path) -> None:
+    """y is the text that the model generates; a density fitted to attributes conditions on something else."""
+    settings = EvaluationSettings(samples=4, number=8)
+    quantities = {}
+    for given in ("text", "attributes"):
+        loaded = mmgen.load(fit(folder, f"likelihood-{given}", given=given))
+        with Dataset.open(folder / "d.h5") as dataset:
+            evaluation = Evaluation(loaded, dataset, None, ("aggregate",), settings)
+            quantities[given] = {score.quantity for score in evaluate(evaluation, ["log-likelihood"]).run()}
+    assert quantities == {"text": {"log p(x|y)"}, "attributes": {"log p(x|attributes)"}}
 
 
 def test_descriptions_of_codes_are_captions_where_all_is_known(folder: Path) -> None:
