@@ -139,7 +139,7 @@ def likelihood(request: dict[str, Any]) -> dict[str, Any]:
             except StopIteration as stop:
                 terms = stop.value
                 break
-        found = estimate(terms["image"] + terms["attributes"] + terms["prior"] - terms["proposal"])
+        found = estimate(terms["image"] + terms["words"] + terms["prior"] - terms["proposal"])
         seconds = now() - began
     return {"seconds_per_point": seconds / request["points"], "estimates": found.value.tolist()}
 

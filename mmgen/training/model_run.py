@@ -7,9 +7,9 @@ import torch
 from pydantic import Field
 
 import mmgen.objectives
-from mmgen.artifacts import Dataset, Header, read_checkpoint, reference, write_checkpoint
+from mmgen.artifacts import Dataset, Header, check_output, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
-from mmgen.errors import ArtifactError, MmgenError
+from mmgen.errors import ArtifactError, MmgenError, UsageError
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.models.build import build_model
 from mmgen.models.multimodal_vae import MultimodalVAE
@@ -23,7 +23,7 @@ from mmgen.training.pairing import training_rows
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import ModelTask
 
-__all__ = ["ExperimentSettings", "complete_settings", "describe_data", "load_model", "train_model"]
+__all__ = ["ExperimentSettings", "check_data", "complete_settings", "describe_data", "load_model", "train_model"]
 
 
 class ExperimentSettings(Settings):
@@ -95,7 +95,11 @@ def train_model(
         out: Checkpoint to write, kind "model".
         command: The command to record.
         resume: See :func:`mmgen.training.loop.train`.
+
+    Raises:
+        UsageError: ``out`` is the dataset, or holds something other than a model.
     """
+    check_output(out, "model", dataset_path)
     fabric = make_fabric(settings.training)
     with Dataset.open(dataset_path) as dataset:
         # Initial weights from their own stream, whatever was drawn before.
@@ -126,6 +130,23 @@ def train_model(
     return train(task, learnt, validation, settings.training, out, save, described, description, resume, fabric)
 
 
+def check_data(dataset: Dataset, data: DataSettings, path: Path) -> None:
+    """Make sure that a dataset describes images in the same words as that of the model or aggregate at ``path``.
+
+    Raises:
+        UsageError: Its attributes or their values are others, or it has none.
+    """
+    described = data.attributes
+    if described is None:
+        return
+    offered = dataset.attributes.get(described.name)
+    if offered is None or (offered.names, offered.values) != (described.names, described.values):
+        raise UsageError(
+            f"dataset {dataset.path} does not have the attributes that {path} was trained with; "
+            "give the model's own dataset, or one of the same recipe"
+        )
+
+
 def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, ExperimentSettings, MultimodalVAE]:
     """A trained model in evaluation mode, with its header and settings.
 
@@ -142,4 +163,6 @@ def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, 
         raise ArtifactError(
             f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}"
         ) from None
+    # Channels last: without gradients convolutions are 1.2 to 1.4 times faster so on CPUs (with them there is no gain).
+    torch.nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)
     return header, settings, model.eval().requires_grad_(False).to(device)
