@@ -153,7 +153,8 @@ def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[
         kind: Expected kind; None takes any kind of checkpoint.
 
     Raises:
-        ArtifactError: It is unreadable, truncated, foreign, of a newer version, of another kind, or damaged.
+        ArtifactError: It is unreadable, truncated, foreign, of a newer version, of another kind, or damaged; or it
+            holds weights that are not finite.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
@@ -172,4 +173,16 @@ def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[
         raise ArtifactError(
             f"{path} is damaged: its tensors or settings do not match its content id; make it again or copy it again"
         )
+    if header.kind != "training-state":  # which may say that nothing was validated yet, by an infinity
+        _check_finite(path, header.kind, tensors)
     return header, tensors
+
+
+def _check_finite(path: Path, kind: str, tensors: "Mapping[str, torch.Tensor]") -> None:
+    """Refuse weights with which every score and picture would be nan."""
+    for name, tensor in tensors.items():
+        if not tensor.isfinite().all():
+            raise ArtifactError(
+                f"{path} has numbers that are not finite in its tensor '{printable(name, 80)}', so nothing can be made "
+                f"of it: its training diverged; make it again with {KINDS[kind]} and a lower learning rate"
+            )
