@@ -49,6 +49,7 @@ class Estimate:
         ess: Effective sample size, 1 to K.
         log_variance: Variance of the log weights (WG Table 3).
         samples: K.
+        source: Which estimate each point has, int64 [N]: points of the same one share its noise. None: each its own.
     """
 
     value: Tensor
@@ -56,15 +57,32 @@ class Estimate:
     ess: Tensor
     log_variance: Tensor
     samples: int
+    source: Tensor | None = None
 
     @property
     def relative_variance(self) -> Tensor:
         """Estimated variance of the mean weight over its square [N]: 1/ESS - 1/K, also the variance of ``value``."""
         return (1 / self.ess - 1 / self.samples).clamp_min(0)
 
+    @property
+    def monte_carlo_stderr(self) -> float:
+        """Noise of the mean of ``value`` over points: sqrt(sum_g n_g^2 v_g) / N for n_g points of estimate g."""
+        shared = torch.ones_like(self.value)
+        if self.source is not None:
+            _, back, counts = self.source.unique(return_inverse=True, return_counts=True)
+            shared = counts[back].double()
+        # Each of the n_g points of an estimate adds n_g v_g.
+        return float((shared * self.relative_variance).sum().sqrt() / len(shared))
+
     def __getitem__(self, rows: Tensor) -> "Estimate":
+        """The estimates of ``rows`` (positions), of which some may be the same."""
         return Estimate(
-            self.value[rows], self.bound[rows], self.ess[rows], self.log_variance[rows], samples=self.samples
+            self.value[rows],
+            self.bound[rows],
+            self.ess[rows],
+            self.log_variance[rows],
+            samples=self.samples,
+            source=rows if self.source is None else self.source[rows],
         )
 
 
@@ -179,7 +197,7 @@ def diagnostics(result: Estimate) -> dict[str, Any]:
         "smallest_effective_sample_size": float(result.ess.min()),
         "log_weight_variance": variance,
         "log_weight_variance_stderr": error,
-        "monte_carlo_stderr": float(noise.sum().sqrt() / len(noise)),
+        "monte_carlo_stderr": result.monte_carlo_stderr,
         # E log of a mean is below the log of the expectation by half its relative variance (second order).
         "estimated_bias": float(-0.5 * noise.mean()),
     }

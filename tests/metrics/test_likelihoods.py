@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.metrics._importance import Estimate, estimate, log_terms
+from mmgen.metrics._importance import Estimate, diagnostics, estimate, log_terms
 from mmgen.metrics._likelihoods import (
     image_log_likelihood,
     image_terms,
@@ -112,6 +112,18 @@ def test_noise_and_bias_of_an_estimate_are_told() -> None:
     told = torch.stack([found.relative_variance for found in repeated]).mean(0)
     ratio = values.var(0) / told
     assert float(ratio.mean()) == pytest.approx(1, abs=0.3)
+
+
+def test_points_with_the_same_description_share_the_noise_of_its_estimate() -> None:
+    """log p(y) of 40 points is two estimates: its mean is as noisy over seeds as its printed error says."""
+    loaded = loaded_gaussian(Gaussian(), own_text=False)
+    found = [finish(text_estimate(loaded, POINTS, "prior", 50, seed)) for seed in range(60)]
+    spread = torch.stack([one.value.mean() for one in found]).std()
+    told = torch.tensor([diagnostics(one)["monte_carlo_stderr"] for one in found]).mean()
+    assert float(spread / told) == pytest.approx(0.8, abs=0.2)  # a little less: as many draws from each proposal
+    rows = torch.arange(0, 40, 2)  # rows of rows still know which estimate they have
+    few = found[0][rows]
+    assert few.monte_carlo_stderr > 3 * float(few.relative_variance.sum().sqrt() / len(rows))
 
 
 def test_passes_do_not_matter() -> None:
