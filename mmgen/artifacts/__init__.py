@@ -9,7 +9,15 @@ from mmgen.artifacts.dataset_writer import DatasetWriter
 from mmgen.artifacts.files import atomic_path, write_text_atomic
 from mmgen.artifacts.header import FORMAT_VERSION, KINDS, Header, Parent
 from mmgen.artifacts.latents import Latents, read_latents, write_latents
-from mmgen.artifacts.lineage import find_parent, find_relatives, parent_of, read_header, reference, require_kind
+from mmgen.artifacts.lineage import (
+    check_output,
+    find_parent,
+    find_relatives,
+    parent_of,
+    read_header,
+    reference,
+    require_kind,
+)
 from mmgen.artifacts.modality_info import AttributesInfo, FactorInfo, ImageInfo, TextInfo
 from mmgen.artifacts.samples import Samples, read_samples, write_samples
 
@@ -28,6 +36,7 @@ __all__ = [
     "Samples",
     "TextInfo",
     "atomic_path",
+    "check_output",
     "find_parent",
     "find_relatives",
     "parent_of",

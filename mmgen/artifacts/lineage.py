@@ -7,9 +7,17 @@ from pathlib import Path, PurePath
 from mmgen.artifacts.checkpoint import read_safetensors_header
 from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.header import KINDS, Header, Parent, printable
-from mmgen.errors import ArtifactError, MissingParentError
+from mmgen.errors import ArtifactError, MissingParentError, UsageError
 
-__all__ = ["find_parent", "find_relatives", "parent_of", "read_header", "reference", "require_kind"]
+__all__ = [
+    "check_output",
+    "find_parent",
+    "find_relatives",
+    "parent_of",
+    "read_header",
+    "reference",
+    "require_kind",
+]
 
 _HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
 
@@ -71,6 +79,38 @@ def require_kind(path: Path, *kinds: str) -> Header:
         wanted = " or ".join(_article(kind) for kind in kinds)
         raise ArtifactError(f"{path} is {_article(header.kind)}, expected {wanted}; make one with {makers}")
     return header
+
+
+def check_output(path: Path, kind: str, *inputs: Path) -> None:
+    """Make sure that an artifact of ``kind`` may be written to ``path``; asked before work starts.
+
+    Only an artifact of the same kind is replaced, or an empty file, and none that the work reads.
+
+    Raises:
+        UsageError: ``path`` is one of ``inputs``, or holds something else, which would be lost.
+        ArtifactError: It cannot be written there: it is a folder, or in none.
+    """
+    if os.path.realpath(path) in map(os.path.realpath, inputs):
+        raise UsageError(
+            f"cannot write {_article(kind)} to {path}: it is one of the files that this is made from, and would be "
+            "lost; choose another name"
+        )
+    if os.path.isdir(path):
+        raise ArtifactError(f"cannot write {path}: it is a folder; choose the name of a file")
+    if not os.path.isdir(Path(path).parent):
+        raise ArtifactError(f"cannot write {path}: there is no folder {Path(path).parent}; make it first")
+    if not os.path.exists(path) or (os.path.isfile(path) and not os.path.getsize(path)):
+        return
+    try:
+        found = read_header(path).kind
+    except ArtifactError:
+        found = ""
+    if found != kind:
+        holds = _article(found) if found else "something that is no artifact of mmgen"
+        raise UsageError(
+            f"cannot write {_article(kind)} to {path}: it holds {holds}, which would be lost; choose another name, or "
+            "remove that file first"
+        )
 
 
 def reference(path: Path, role: str, child: Path) -> Parent:

@@ -10,7 +10,13 @@ import mmgen.objectives
 from mmgen.artifacts import Dataset, Header, check_output, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, MmgenError, UsageError
-from mmgen.models._settings import DataSettings, ModelSettings
+from mmgen.models._settings import (
+    AttributesDescription,
+    DataSettings,
+    ImageDescription,
+    ModelSettings,
+    TextDescription,
+)
 from mmgen.models.build import build_model
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._text import TextNetwork
@@ -24,6 +30,8 @@ from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import ModelTask
 
 __all__ = ["ExperimentSettings", "check_data", "complete_settings", "describe_data", "load_model", "train_model"]
+
+Description = ImageDescription | AttributesDescription | TextDescription
 
 
 class ExperimentSettings(Settings):
@@ -130,21 +138,23 @@ def train_model(
     return train(task, learnt, validation, settings.training, out, save, described, description, resume, fabric)
 
 
-def check_data(dataset: Dataset, data: DataSettings, path: Path) -> None:
-    """Make sure that a dataset describes images in the same words as that of the model or aggregate at ``path``.
+def check_data(dataset: Dataset, path: Path, *described: Description | None) -> None:
+    """Make sure that a dataset has the modalities that the model or aggregate at ``path`` was made for.
 
     Raises:
-        UsageError: Its attributes or their values are others, or it has none.
+        UsageError: It lacks one, or has one of other words or another shape.
     """
-    described = data.attributes
-    if described is None:
-        return
-    offered = dataset.attributes.get(described.name)
-    if offered is None or (offered.names, offered.values) != (described.names, described.values):
-        raise UsageError(
-            f"dataset {dataset.path} does not have the attributes that {path} was trained with; "
-            "give the model's own dataset, or one of the same recipe"
-        )
+    offered = {**dataset.images, **dataset.attributes, **dataset.texts}
+    for wanted in described:
+        if wanted is None:
+            continue
+        found = offered.get(wanted.name)
+        keys = ("shape", "names", "values", "vocabulary", "length")
+        if found is None or any(getattr(found, key, None) != getattr(wanted, key, None) for key in keys):
+            raise UsageError(
+                f"dataset {dataset.path} does not have the {wanted.name} that {path} was trained with; "
+                "give the model's own dataset, or one of the same recipe"
+            )
 
 
 def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, ExperimentSettings, MultimodalVAE]:

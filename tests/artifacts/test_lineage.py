@@ -9,6 +9,7 @@ import torch
 
 from mmgen.artifacts import (
     Parent,
+    check_output,
     find_parent,
     find_relatives,
     parent_of,
@@ -19,7 +20,7 @@ from mmgen.artifacts import (
     require_kind,
     write_checkpoint,
 )
-from mmgen.errors import ArtifactError, MissingParentError
+from mmgen.errors import ArtifactError, MissingParentError, UsageError
 
 
 @pytest.fixture
@@ -157,3 +158,31 @@ def test_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")  # opening it would wait for ever
     with pytest.raises(ArtifactError, match="a device or a pipe"):
         read_header(tmp_path / "pipe")
+
+
+def test_an_output_is_no_input_and_replaces_only_its_own_kind(tmp_path, family, checkpoint_at):
+    """What would be lost is refused before any work: an input under any name, another kind, a foreign file."""
+    dataset, model = family
+    other = tmp_path / "other.safetensors"
+    checkpoint_at(other, kind="classifier")
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / "empty").touch()
+    (tmp_path / "link.h5").symlink_to(dataset)
+    for allowed in ("new.safetensors", "models/../fresh", "empty"):
+        check_output(tmp_path / allowed, "model", dataset)
+    check_output(model, "model", dataset)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    for path, words in (
+        (dataset, "cannot write a model to .*tiny.h5: it is one of the files that this is made from"),
+        (tmp_path / "models/../data/tiny.h5", "one of the files that this is made from"),
+        (tmp_path / "link.h5", "one of the files that this is made from"),
+        (other, "it holds a classifier, which would be lost; choose another name"),
+        (tmp_path / "notes.txt", "it holds something that is no artifact of mmgen"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            check_output(path, "model", dataset)
+    with pytest.raises(ArtifactError, match="it is a folder; choose the name of a file"):
+        check_output(tmp_path, "model")
+    with pytest.raises(ArtifactError, match="there is no folder .*nowhere; make it first"):
+        check_output(tmp_path / "nowhere" / "m.safetensors", "model")
+    assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
