@@ -83,14 +83,9 @@ class Evaluation:
         posteriors: Sequence[str],
         settings: EvaluationSettings,
     ) -> None:
-        described = loaded.attributes
-        if described is not None:
-            offered = dataset.attributes.get(described.name)
-            if offered is None or (offered.names, offered.values) != (described.names, described.values):
-                raise UsageError(
-                    f"dataset {dataset.path} does not have the attributes that {loaded.path} was trained with; "
-                    "give the model's own dataset, or one of the same recipe"
-                )
+        from mmgen.training.model_run import check_data
+
+        check_data(dataset, loaded.path, loaded.attributes, loaded.image, loaded.text)
         self.loaded = loaded
         self.dataset = dataset
         self._judge = judge

@@ -183,6 +183,6 @@ def test_an_output_is_no_input_and_replaces_only_its_own_kind(tmp_path, family, 
             check_output(path, "model", dataset)
     with pytest.raises(ArtifactError, match="it is a folder; choose the name of a file"):
         check_output(tmp_path, "model")
-    with pytest.raises(ArtifactError, match="there is no folder .*nowhere; make it first"):
+    with pytest.raises(ArtifactError, match=r"there is no folder .*nowhere; make it first"):
         check_output(tmp_path / "nowhere" / "m.safetensors", "model")
     assert before == {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
