@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts import Header, find_parent
+from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.errors import ArtifactError, MissingParentError, UsageError
 from mmgen.figures.draws import find_judge
 from mmgen.figures.lineage import Node, lineage, walk
@@ -188,24 +188,32 @@ def _judged(group: Group) -> bool:
 
 
 def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path | None:
-    """A judge named for the report if it saw the same dataset, else one found beside the files."""
+    """A judge named for the report if it saw the same dataset, else one found beside the files.
+
+    Where there are several it is the one that gave the scores of that dataset.
+    """
     datasets = {parent.content_id for parent in group.header.parents if parent.role == "dataset"}
-    for path in judges:
-        header = next(h for p, h in material.headers.values() if p == path)
-        if any(parent.content_id in datasets for parent in header.parents):
-            return path
-    try:
-        found = find_judge(group.model, group.aggregates)
-    except ArtifactError:
-        found = None
+    gave = {str(s.ids["judge"]) for s in material.scores if s.ids.get("judge") and s.ids.get("dataset") in datasets}
+    named = {path: header for path, header in material.headers.values() if path in judges}
+    named = {p: h for p, h in named.items() if any(parent.content_id in datasets for parent in h.parents)}
+    found = min(named, key=lambda path: named[path].content_id not in gave, default=None)
     if found is None:
-        if _judged(group):
-            material.notices.append(
-                f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
-                f"mmgen train-classifier {group.dataset or 'DATASET'}."
-            )
-    elif not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):
-        material.nodes.append(lineage(found))
+        try:
+            found = find_judge(group.model, group.aggregates, gave)
+        except ArtifactError:
+            found = None
+        if found is not None and not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):
+            material.nodes.append(lineage(found))
+    if found is None and _judged(group):
+        material.notices.append(
+            f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
+            f"mmgen train-classifier {group.dataset or 'DATASET'}."
+        )
+    elif found is not None and gave and read_header(found).content_id not in gave:
+        material.notices.append(
+            f"The images of {group.model.name} are judged by {found.name}, which gave none of the scores: name the "
+            "judge that did, or measure again with mmgen eval."
+        )
     return found
 
 

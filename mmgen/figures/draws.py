@@ -1,13 +1,14 @@
 """Images and texts drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgen.artifacts import find_relatives, parent_of
+from mmgen.artifacts import parent_of
+from mmgen.classifier._find import find_judge as judge_of
 from mmgen.errors import UsageError
 from mmgen.figures.descriptions import Descriptions, complete
 from mmgen.notation import UNKNOWN
@@ -241,17 +242,17 @@ def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> n
     return np.asarray(judge.predict(pixels, torch.from_numpy(told)).cpu().numpy())
 
 
-def find_judge(model: Path, near: Sequence[Path] = ()) -> Path | None:
-    """The newest judge that was trained on the same dataset as a model; None where there is none.
+def find_judge(model: Path, near: Sequence[Path] = (), preferred: Collection[str] = ()) -> Path | None:
+    """The judge of the dataset that a model was trained on, the one that ``mmgen eval`` takes; None without one.
 
     Args:
         model: The model's checkpoint.
         near: Files in whose folders to look besides those of the model and the current one.
+        preferred: Content ids of judges that come before all others: those that gave the scores shown.
 
     Raises:
         ArtifactError: ``model`` is no model made from a dataset.
     """
     dataset = parent_of(model, "dataset")
     folders = [model.parent, *(path.parent for path in near), (model.parent / dataset.path).parent, Path.cwd()]
-    found = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset.content_id)
-    return found[0] if found else None
+    return judge_of(dataset.content_id, folders, preferred)

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mmgen.artifacts import AttributesInfo, Dataset, find_relatives, read_header
+from mmgen.artifacts import AttributesInfo, Dataset
 from mmgen.batch import Batch
+from mmgen.classifier._find import find_judge as judge_of
 from mmgen.config import Settings
 from mmgen.errors import MissingParentError, UsageError
 from mmgen.metrics._base import Metric, Score
@@ -219,24 +220,18 @@ class Evaluation:
 
 
 def find_judge(dataset: Dataset, folders: Sequence[Path]) -> Path:
-    """The most accurate judge that was trained on a dataset, among the artifacts in ``folders``.
+    """The judge of a dataset among the artifacts in ``folders``, as :func:`mmgen.classifier._find.find_judge` says.
 
     Raises:
         MissingParentError: There is none; names the command that makes one.
     """
-    found = find_relatives(
-        dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset.header.content_id
-    )
-    if not found:
+    found = judge_of(dataset.header.content_id, folders)
+    if found is None:
         raise MissingParentError(
             f"no judge that was trained on {dataset.path} is in {', '.join(dict.fromkeys(map(str, folders)))}; "
             f"make one with: mmgen train-classifier {dataset.path}, or name one with --judge"
         )
-
-    def accuracy(path: Path) -> float:
-        return float(read_header(path).facts.get("held_out_accuracy", {}).get("mean", 0.0))
-
-    return max(found, key=accuracy)  # of equals the newest, which comes first
+    return found
 
 
 def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:

@@ -1,0 +1,30 @@
+"""Which judge looks at the pictures of a dataset's models: one rule for scores, figures and reports."""
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+
+from mmgen.artifacts import find_relatives, read_header
+
+__all__ = ["find_judge"]
+
+
+def find_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
+    """The judge to take of those that were trained on a dataset; None where there is none.
+
+    That is the most accurate on images that it has not seen, one that was never measured coming last; of equals the
+    newest.
+
+    Args:
+        dataset_id: Content id of the dataset.
+        folders: Where to look.
+        preferred: Content ids of judges that come before all others, such as the one that gave the scores at hand.
+    """
+    found = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset_id)
+
+    def rank(path: Path) -> tuple[bool, float]:
+        header = read_header(path)
+        accuracy = header.facts.get("held_out_accuracy")
+        mean = accuracy.get("mean") if isinstance(accuracy, dict) else None
+        return header.content_id in preferred, float(mean) if isinstance(mean, int | float) else -1.0
+
+    return max(found, key=rank, default=None)  # of equals the newest, which comes first
