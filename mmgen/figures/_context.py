@@ -11,7 +11,8 @@ from mmgen.figures._pictures import Picture
 from mmgen.figures.comparison import POSTERIORS
 from mmgen.figures.curves import learning_curves, read_log, term_curves
 from mmgen.figures.lineage import outline
-from mmgen.figures.scores import published_judges, published_papers, published_tables, score_tables
+from mmgen.figures.scores import TableKey, published_judges, published_papers, published_tables, score_tables
+from mmgen.metrics._base import Score
 
 __all__ = ["about", "context", "flat"]
 
@@ -136,25 +137,30 @@ def _findings(material: Material) -> list[str]:
     lines = []
     owners = material.models
     for group in material.groups:
-        best: dict[str, tuple[float, float | None, int]] = {}
+        # By the same judge on the same data: what may stand in one table.
+        measured: dict[TableKey, dict[str, Score]] = {}
         for score in material.scores:
             identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
             owned = owners.get(identity, identity) == group.header.content_id
-            if not owned or score.metric != "correctness":
+            if not owned or score.metric != "correctness" or not score.given or score.value != score.value:
                 continue
-            given = -1 if score.given is None else score.given
-            if score.value == score.value and given > best.get(score.posterior, (0.0, None, -1))[2]:
-                best[score.posterior] = (score.value, score.stderr, given)
-        if not {"true", "aggregate"} <= best.keys() or best["true"][2] != best["aggregate"][2]:
+            best = measured.setdefault(TableKey.of(score), {})
+            if score.posterior not in best or score.given > (best[score.posterior].given or 0):
+                best[score.posterior] = score
+        pairs = [
+            (best["aggregate"], best["true"]) for best in measured.values() if {"true", "aggregate"} <= best.keys()
+        ]
+        comparable = [(ours, rival) for ours, rival in pairs if ours.given == rival.given]
+        if not comparable:
             continue
-        ours_text, rival = (
-            f"{value:.1f}{f' ± {error:.1f}' if error is not None else ''} %"
-            for value, error, _ in (best["aggregate"], best["true"])
+        ours_text, rival_text = (
+            f"{score.value:.1f}{f' ± {score.stderr:.1f}' if score.stderr is not None else ''} %"
+            for score in comparable[0]
         )
-        name, count = material.names[group.header.content_id], best["true"][2]
+        name, count = material.names[group.header.content_id], comparable[0][0].given
         lines.append(
             f"{name}: of the {count} attributes asked for, the judge finds {ours_text} right in images drawn from "
-            f"q_agg and {rival} in images drawn from q_true."
+            f"q_agg and {rival_text} in images drawn from q_true."
         )
     return lines
 

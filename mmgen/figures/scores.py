@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mmgen.errors import ArtifactError
 from mmgen.metrics._base import Score
@@ -17,6 +17,7 @@ __all__ = [
     "Published",
     "Row",
     "ScoreTable",
+    "TableKey",
     "published_judges",
     "published_papers",
     "read_scores",
@@ -66,24 +67,45 @@ class Row:
     published: bool = False
 
 
+class TableKey(NamedTuple):
+    """What scores must share to be compared with each other, "" where it was not recorded."""
+
+    metric: str
+    protocol: str
+    split: str
+    part: str
+    unit: str
+    dataset: str
+    judge: str
+
+    @classmethod
+    def of(cls, score: Score) -> "TableKey":
+        """That of a score."""
+        split, part = (str(score.extra.get(name) or "") for name in ("split", "part"))
+        dataset, judge = (str(score.ids.get(name) or "") for name in ("dataset", "judge"))
+        return cls(score.metric, score.protocol, split, part, score.unit, dataset, judge)
+
+
 @dataclass(frozen=True)
 class ScoreTable:
-    """All scores of one metric by one protocol.
+    """All scores of one metric by one protocol, on the same data, by the same judge.
 
     Attributes:
         metric: "correctness".
         protocol: "exact", "paper", ...; "" where there is only one.
         split: Split scheme that queries and data points come from; "" where it was not recorded.
+        about: What the heading says of the data and the judge: "split iid, part val, judge judge-2".
         unit: "%", "nats", ...
         better: "higher" or "lower".
         columns: What each column is: "4 given", "log p(x)".
         rows: One's own first, then the papers'.
-        footnotes: Datasets of the published numbers, meaning of their errors.
+        footnotes: Datasets of the published numbers, meaning of their errors; what was measured more than once.
     """
 
     metric: str
     protocol: str
     split: str
+    about: str
     unit: str
     better: str
     columns: list[str]
@@ -220,7 +242,7 @@ def score_tables(
     posteriors: Mapping[str, str] | None = None,
     models: Mapping[str, str] | None = None,
 ) -> list[ScoreTable]:
-    """Scores as tables, one for each metric and protocol, with the papers' numbers for the same dataset below.
+    """Scores as tables, one for all that may be compared, with the papers' numbers for the same dataset below.
 
     Args:
         scores: From :func:`read_scores`.
@@ -230,12 +252,11 @@ def score_tables(
         models: Content ids of models by those of the aggregates fitted to them: what is drawn from a model's own prior
             or posterior is the model's, whichever file it was asked of.
     """
-    groups: dict[tuple[str, str, str, str], list[Score]] = {}
+    groups: dict[TableKey, list[Score]] = {}
     for score in scores:
-        key = (score.metric, score.protocol, str(score.extra.get("split") or ""), score.unit)
-        groups.setdefault(key, []).append(score)
+        groups.setdefault(TableKey.of(score), []).append(score)
     called = _Names(names, posteriors or {}, models or {})
-    return [_table(key, group, called, recipe) for key, group in groups.items()]
+    return [_table(key, group, called, recipe, _about(key, list(groups), called)) for key, group in groups.items()]
 
 
 @dataclass(frozen=True)
@@ -252,30 +273,54 @@ class _Names:
         if score.posterior in ("prior", "text", "image"):
             identity = self.models.get(identity, identity)
         posterior = self.posteriors.get(score.posterior, score.posterior)
-        return identity, self.files.get(identity) or identity[:12] or "?", posterior
+        return identity, self.file(identity), posterior
+
+    def file(self, content_id: str) -> str:
+        """Name of a file, else the start of its content id."""
+        return self.files.get(content_id) or content_id[:12] or "?"
 
 
-def _table(key: tuple[str, str, str, str], group: Sequence[Score], names: _Names, recipe: str) -> ScoreTable:
-    metric, protocol, split, unit = key
+def _about(key: TableKey, keys: Sequence[TableKey], names: _Names) -> str:
+    """Data and judge of a table; files are named only where tables of the same kind differ in them."""
+    alike = [
+        other for other in keys if (other.metric, other.protocol, other.unit) == (key.metric, key.protocol, key.unit)
+    ]
+    said = [f"split {key.split}"] if key.split else []
+    said += [f"part {key.part}"] if key.part not in ("", "test") else []
+    said += [f"dataset {names.file(key.dataset)}"] if len({other.dataset for other in alike}) > 1 else []
+    said += [f"judge {names.file(key.judge)}"] if len({other.judge for other in alike}) > 1 else []
+    return ", ".join(said)
+
+
+def _table(key: TableKey, group: Sequence[Score], names: _Names, recipe: str, about: str) -> ScoreTable:
     columns = [name for _, name in sorted({_column(score) for score in group})]
     better = group[0].better
-    best: dict[str, float] = {}
+    shown: dict[tuple[str, str, str], Score] = {}
+    repeated = set()
     for score in group:
-        column = _column(score)[1]
+        cell = (names.of(score)[0], score.posterior, _column(score)[1])
+        if cell in shown and (shown[cell].value, shown[cell].stderr) != (score.value, score.stderr):
+            repeated.add(cell)
+        shown[cell] = score
+    best: dict[str, float] = {}
+    for (_, _, column), score in shown.items():
         pick = max if better == "higher" else min
         if score.value == score.value:
             best[column] = pick(best.get(column, score.value), score.value)
     rows: dict[tuple[str, str], Row] = {}
-    for score in group:
-        identity, label, posterior = names.of(score)
-        row = rows.setdefault((identity, score.posterior), Row(label, posterior, [None] * len(columns)))
-        column = _column(score)[1]
-        row.cells[columns.index(column)] = _own_cell(score, best.get(column) if len(group) > len(columns) else None)
+    for (identity, source, column), score in shown.items():
+        _, label, posterior = names.of(score)
+        row = rows.setdefault((identity, source), Row(label, posterior, [None] * len(columns)))
+        row.cells[columns.index(column)] = _own_cell(score, best.get(column) if len(shown) > len(columns) else None)
     footnotes, papers = [], []
+    if repeated:
+        count = "1 number was" if len(repeated) == 1 else f"{len(repeated)} numbers were"
+        footnotes.append(f"{count} measured more than once, with other seeds or settings; the last line is shown.")
     for table in published_tables():
-        found = _published_rows(table, metric, protocol, columns) if table.recipe == recipe else []
+        found = _published_rows(table, key.metric, key.protocol, columns) if table.recipe == recipe else []
         if found:
             papers += found
             spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
             footnotes.append(f"{table.source}: {table.dataset}{spread}.")
-    return ScoreTable(metric, protocol, split, unit, better, columns, [*rows.values(), *papers], footnotes)
+    every = [*rows.values(), *papers]
+    return ScoreTable(key.metric, key.protocol, key.split, about, key.unit, better, columns, every, footnotes)

@@ -62,6 +62,47 @@ def test_protocols_and_splits_do_not_share_a_table(tmp_path: Path) -> None:
     assert [any(row.published for row in t.rows) for t in tables] == [False, True, True]
 
 
+@pytest.mark.parametrize(
+    ("differs", "heading"),
+    [
+        ({"extra": {"split": "iid", "part": "val"}}, "split iid, part val"),
+        ({"ids": {"aggregate": "id-aggregate", "dataset": "other", "judge": "j"}}, "split iid, dataset other"),
+        ({"ids": {"aggregate": "id-aggregate", "dataset": "d", "judge": "other"}}, "split iid, judge second"),
+    ],
+    ids=["part", "dataset", "judge"],
+)
+def test_what_cannot_be_compared_does_not_share_a_table(tmp_path: Path, differs: Any, heading: str) -> None:
+    """Nothing is dropped, and the best is the best of one dataset and one judge."""
+    shared = {
+        "extra": {"split": "iid", "part": "test"},
+        "ids": {"aggregate": "id-aggregate", "dataset": "d", "judge": "j"},
+    }
+    lines = [_correctness(value, 4, posterior, **shared) for value, posterior in ((90, "aggregate"), (80, "true"))]
+    lines += [
+        _correctness(value, 4, posterior, **shared | differs) for value, posterior in ((70, "aggregate"), (60, "true"))
+    ]
+    tables = score_tables(_read(tmp_path, *lines), {"other": "second"} if "judge" in heading else {})
+    assert [[(row.cells[0].text, row.cells[0].best) for row in table.rows] for table in tables] == [
+        [("90.0 ± 0.4", True), ("80.0 ± 0.4", False)],
+        [("70.0 ± 0.4", True), ("60.0 ± 0.4", False)],
+    ]
+    assert tables[1].about == heading
+    assert not any("more than once" in note for table in tables for note in table.footnotes)
+
+
+def test_what_was_measured_again_is_told(tmp_path: Path) -> None:
+    """The best is one of the numbers shown."""
+    scores = _read(tmp_path, *(_correctness(v, 4) for v in (90, 80, 80)), _correctness(70, 4, "true"))
+    (table,) = score_tables(scores, {})
+    assert [(row.cells[0].text, row.cells[0].best) for row in table.rows] == [
+        ("80.0 ± 0.4", True),
+        ("70.0 ± 0.4", False),
+    ]
+    assert table.footnotes == [
+        "1 number was measured more than once, with other seeds or settings; the last line is shown."
+    ]
+
+
 def test_the_prior_belongs_to_the_model(tmp_path: Path) -> None:
     scores = _read(tmp_path, _correctness(50, 4, "prior"))
     (table,) = score_tables(scores, {"id-model": "vae"}, models={"id-prior": "id-model"}, posteriors={"prior": "p(z)"})
