@@ -31,9 +31,7 @@ Output = Annotated[
     ),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")]
-Device = Annotated[
-    str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1, mps.")
-]
+Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")
 ]

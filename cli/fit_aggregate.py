@@ -38,6 +38,11 @@ def fit_aggregate_command(
         typer.Option("--examples", min=1, help="Training examples to encode at most.", show_default="100000"),
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
+    batch: Annotated[int | None, typer.Option("--batch", min=1, help="Encodings per step.")] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option("--precision", help="auto, bf16-mixed or 32-true, of the encoder.", show_default="32-true"),
+    ] = None,
     assignments: Annotated[
         list[str] | None, typer.Option("--set", metavar="ROOM.KEY=VALUE", help="One setting; repeatable.")
     ] = None,
@@ -47,7 +52,11 @@ def fit_aggregate_command(
     ] = None,
     latents: Annotated[
         Path | None,
-        typer.Option("--latents", metavar="FILE", help="Where encodings are cached; beside the model by default."),
+        typer.Option(
+            "--latents",
+            metavar="FILE",
+            help="Where encodings are cached; by default beside the model, by what was encoded.",
+        ),
     ] = None,
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = "auto",
     seed: Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = 0,
@@ -70,8 +79,9 @@ def fit_aggregate_command(
         values["aggregate"]["given"] = given
     if examples is not None:
         values["aggregate"]["examples"] = examples
-    if steps is not None:
-        values["training"]["steps"] = steps
+    for key, value in (("steps", steps), ("batch", batch), ("precision", precision)):
+        if value is not None:
+            values["training"][key] = value
 
     from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
     from mmgen.artifacts import find_parent
@@ -90,7 +100,7 @@ def fit_aggregate_command(
         dataset or find_parent(path, "dataset"),
         settings,
         out,
-        latents or path.with_name(f"{path.stem}-latents.h5"),
+        latents,
         command_line(),
         resume_mode(resume, overwrite),
     )

@@ -50,6 +50,7 @@ class Loaded:
         header: Its header.
         model: The model, in evaluation mode.
         model_path: The model's own checkpoint.
+        model_header: The header of that.
         settings: The model's settings.
         aggregate: The aggregate, for an aggregate file.
         target: "aggregate" or "true" for an aggregate file, else None.
@@ -68,7 +69,8 @@ class Loaded:
             self.model_path = find_parent(path, "model")
         self.settings: ExperimentSettings
         self.model: MultimodalVAE
-        _, self.settings, self.model = load_model(self.model_path, device)
+        self.model_header: Header
+        self.model_header, self.settings, self.model = load_model(self.model_path, device)
 
     @property
     def attributes(self) -> AttributesDescription | None:
@@ -111,7 +113,7 @@ class Loaded:
     @property
     def encoder_given(self) -> tuple[str, ...]:
         """What the posterior is given from which the decoders were trained."""
-        return posterior_to_aggregate(self.settings.build_objective())
+        return posterior_to_aggregate(self.settings)
 
     @property
     def posteriors(self) -> list[str]:

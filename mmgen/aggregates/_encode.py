@@ -1,36 +1,51 @@
 """Encoding a dataset once: posteriors of its examples, cached as a latents artifact."""
 
+import hashlib
 from collections.abc import Generator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
+from mmgen.artifacts.header import canonical_json
 from mmgen.batch import Batch
-from mmgen.errors import ArtifactError
+from mmgen.errors import ArtifactError, UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import Objective
 from mmgen.progress import Progress, Work
 from mmgen.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows, Rows, to_batch
+from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.precision import autocast
 
-__all__ = ["LatentRows", "encode", "posterior_to_aggregate"]
+__all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate"]
 
 _BATCH = 512
 
 
-def posterior_to_aggregate(objective: Objective) -> tuple[str, ...]:
+def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
     """The posterior whose aggregate is learned: the best informed that the objective trains and that sees the image.
 
     q(z|x) for CK's model and BiVCCA, q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): what decoders were
     trained on.
+
+    Raises:
+        UsageError: None of them sees an image.
     """
-    return max((given for given in objective.queries if "image" in given), key=len)
+    data, queries = settings.data, sorted(settings.build_objective().queries)
+    for image in (data.image, *data.further_images):
+        seeing = [given for given in queries if image is not None and image.name in given]
+        if seeing:
+            return max(seeing, key=len)
+    read = " or ".join(dict.fromkeys(" and ".join(given) or "nothing" for given in queries))
+    raise UsageError(
+        f"an aggregate is of encodings of images, but this model infers z from {read}, which is no image; train one "
+        "whose posterior is given the image"
+    )
 
 
 class LatentRows(Rows):
@@ -65,54 +80,99 @@ class LatentRows(Rows):
         return Batch({**values, **labels.values}, {**present, **labels.present})
 
 
+@dataclass(frozen=True)
+class Encoding:
+    """All that decides what encodings are.
+
+    Attributes:
+        model_path: The model's checkpoint.
+        dataset_path: Dataset to encode.
+        through: What the posterior is given, ("image",) or ("image", "attributes").
+        split: Split scheme.
+        number: Training examples at most (a random choice), and a tenth as many validation examples.
+        seed: Of the choice of examples.
+        precision: Of the encoder; posteriors come out in fp32.
+    """
+
+    model_path: Path
+    dataset_path: Path
+    through: tuple[str, ...]
+    split: str
+    number: int
+    seed: int
+    precision: Literal["32-true", "bf16-mixed"]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As the file of encodings tells them."""
+        return {
+            "through": list(self.through),
+            "split": self.split,
+            "number": self.number,
+            "precision": self.precision,
+        }
+
+    @property
+    def parents(self) -> dict[str, str]:
+        """Content ids of model and dataset, by role."""
+        return {
+            "model": read_header(self.model_path).content_id,
+            "dataset": read_header(self.dataset_path).content_id,
+        }
+
+    def path(self) -> Path:
+        """A name beside the model that other encodings do not have, so that all files keep their parents."""
+        key = canonical_json([self.settings, self.seed, self.parents])
+        short = hashlib.sha256(key.encode("ascii")).hexdigest()[:8]
+        return self.model_path.with_name(f"{self.model_path.stem}-latents-{short}.h5")
+
+    def cached(self, out: Path) -> Latents | None:
+        """The encodings at ``out`` if they are these."""
+        if not out.exists():
+            return None
+        try:
+            header = read_header(out)
+        except ArtifactError:
+            return None
+        parents = {parent.role: parent.content_id for parent in header.parents}
+        same = (parents, header.settings, header.seed) == (self.parents, self.settings, self.seed)
+        return read_latents(out) if same else None
+
+
 def encode(
-    model_path: Path,
-    model: MultimodalVAE,
-    through: tuple[str, ...],
-    dataset_path: Path,
-    scheme: str,
-    number: int,
-    out: Path,
-    device: torch.device,
-    seed: int,
-    precision: str = "auto",
-    command: str = "",
+    encoding: Encoding, model: MultimodalVAE, out: Path, device: torch.device, command: str = ""
 ) -> Work[Latents]:
     """Posterior mean and log sd of training and validation examples, written to ``out``; an existing file is reused.
 
     Args:
-        model_path: The model's checkpoint.
+        encoding: What to encode.
         model: The model, on ``device``.
-        through: What the posterior is given, ("image",) or ("image", "attributes").
-        dataset_path: Dataset to encode.
-        scheme: Split scheme.
-        number: Training examples at most (a random choice), and a tenth as many validation examples.
         out: Latents artifact.
         device: Where to compute.
-        seed: Of the choice of examples.
-        precision: Of the encoder; posteriors come out in fp32.
         command: The command to record.
     """
-    with Dataset.open(dataset_path) as dataset:
-        generator = numpy_generator(seed, "encoded examples")
-        parts = {"train": number, "val": max(1, number // 10)}
+    with Dataset.open(encoding.dataset_path) as dataset:
+        generator = numpy_generator(encoding.seed, "encoded examples")
+        parts = {"train": encoding.number, "val": max(1, encoding.number // 10)}
         rows = np.concatenate(
-            [np.sort(generator.permutation(dataset.split(scheme, part))[:count]) for part, count in parts.items()]
+            [
+                np.sort(generator.permutation(dataset.split(encoding.split, part))[:count])
+                for part, count in parts.items()
+            ]
         )
-    settings: dict[str, Any] = {"through": list(through), "split": scheme, "number": number}
 
     def work() -> Generator[Progress, None, Latents]:
-        cached = _cached(out, model_path, settings, seed)
+        cached = encoding.cached(out)
         if cached is not None:
             yield Progress(len(rows))
             return cached
-        with Dataset.open(dataset_path) as dataset:
-            source = DatasetRows(dataset, rows, device)
+        with Dataset.open(encoding.dataset_path) as dataset:
+            source = DatasetRows(dataset, rows, device, images=encoding.through)
             means, log_sds, codes, tokens = [], [], [], []
-            with torch.inference_mode(), autocast(device, precision):
+            with torch.inference_mode(), autocast(device, encoding.precision):
                 for indices in torch.arange(len(source)).split(_BATCH):
                     batch = source.batch(indices)
-                    posterior = model.posterior(batch, through)
+                    posterior = model.posterior(batch, encoding.through)
                     means.append(posterior.mean.float().cpu())
                     log_sds.append(posterior.log_sd.float().cpu())
                     codes += [source.attributes[name][indices.to(device)].cpu() for name in source.attributes]
@@ -125,25 +185,15 @@ def encode(
                 rows=source.rows,
                 attributes=torch.cat(codes).numpy() if codes else np.zeros((len(source), 0), np.uint8),
                 text=torch.cat(tokens).numpy().astype(np.uint16) if tokens else None,
-                split=scheme,
-                settings=settings,
-                seed=seed,
-                parents=(reference(model_path, "model", out), reference(dataset_path, "dataset", out)),
+                split=encoding.split,
+                settings=encoding.settings,
+                seed=encoding.seed,
+                parents=(
+                    reference(encoding.model_path, "model", out),
+                    reference(encoding.dataset_path, "dataset", out),
+                ),
                 command=command,
             )
         return read_latents(out)
 
     return Work("encoding examples", len(rows), "example", work)
-
-
-def _cached(out: Path, model_path: Path, settings: dict[str, Any], seed: int) -> Latents | None:
-    """The encodings at ``out`` if they are of this model and these examples."""
-    if not out.exists():
-        return None
-    try:
-        header = read_header(out)
-    except ArtifactError:
-        return None
-    of_model = [parent.content_id for parent in header.parents if parent.role == "model"]
-    same = of_model == [read_header(model_path).content_id] and header.settings == settings and header.seed == seed
-    return read_latents(out) if same else None

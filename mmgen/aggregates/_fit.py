@@ -11,9 +11,9 @@ from pydantic import Field
 
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate, Condition, Family, Given
-from mmgen.aggregates._encode import LatentRows, encode, posterior_to_aggregate
+from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate
 from mmgen.aggregates._targets import FitTask, Target
-from mmgen.artifacts import Dataset, Header, Latents, read_checkpoint, reference, write_checkpoint
+from mmgen.artifacts import Dataset, Header, Latents, check_output, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, DataError, MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
@@ -23,7 +23,8 @@ from mmgen.networks._text import TextNetwork
 from mmgen.progress import Progress, Work
 from mmgen.seeding import stream_key
 from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
-from mmgen.training.model_run import ExperimentSettings, load_model
+from mmgen.training.model_run import ExperimentSettings, check_data, load_model
+from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
 
 __all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "load_aggregate"]
@@ -100,6 +101,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     """
     objective = model.build_objective()
     generates_text = model.data.text is not None and model.data.text.name in objective.generates
+    posterior_to_aggregate(model)
     given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
     if given != "nothing" and getattr(model.data, given) is None:
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
@@ -148,7 +150,7 @@ def fit_aggregate(
     dataset_path: Path,
     settings: FitSettings,
     out: Path,
-    latents_path: Path,
+    latents_path: Path | None = None,
     command: str = "",
     resume: Resume = "auto",
 ) -> tuple[Work[Latents], Work[TrainingResult]]:
@@ -156,28 +158,31 @@ def fit_aggregate(
 
     Args:
         model_path: Model checkpoint.
-        dataset_path: The dataset that it was trained on.
+        dataset_path: The dataset that it was trained on, or one like it.
         settings: Completed settings.
         out: Checkpoint to write, kind "aggregate".
-        latents_path: Where encodings are cached.
+        latents_path: Where encodings are cached; left out, beside the model.
         command: The command to record.
         resume: See :func:`mmgen.training.loop.train`.
+
+    Raises:
+        UsageError: The dataset is not like the model's own, or a file would be written over something else.
     """
     fabric = make_fabric(settings.training)
     _, trained, model = load_model(model_path, fabric.device)
+    through = posterior_to_aggregate(trained)
+    data = trained.data
+    with Dataset.open(dataset_path) as dataset:
+        seen = [image for image in (data.image, *data.further_images) if image is not None and image.name in through]
+        check_data(dataset, model_path, data.attributes, data.text, *seen)
+    precision = resolve_precision(settings.training.precision, fabric.device)
+    examples, seed = settings.aggregate.examples, settings.training.seed
+    what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision)
+    latents_path = latents_path or what.path()
+    check_output(out, "aggregate", model_path, dataset_path, latents_path)
+    check_output(latents_path, "latents", model_path, dataset_path)
     source = _Source(model_path, dataset_path, latents_path, model)
-    encoding = encode(
-        model_path,
-        model,
-        posterior_to_aggregate(trained.build_objective()),
-        dataset_path,
-        trained.data.split,
-        settings.aggregate.examples,
-        latents_path,
-        fabric.device,
-        settings.training.seed,
-        command=command,
-    )
+    encoding = encode(what, model, latents_path, fabric.device, command)
 
     def work() -> Generator[Progress, None, TrainingResult]:
         latents = encoding.result
