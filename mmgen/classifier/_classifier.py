@@ -93,12 +93,13 @@ class Classifier(nn.Module):
         return [logits.float() for logits in self.network(images, described)]
 
     @torch.inference_mode()
-    def predict(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
         """The most probable value of every attribute.
 
         Args:
             images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.
             told: Codes uint8 [B, A] whose told attributes it may see; 255 is unknown, and so is everything without it.
+            precision: Arithmetic of the network: auto, 32-true or bf16-mixed.
 
         Returns:
             Codes uint8 [B, A] on the classifier's device; told attributes are as told.
@@ -121,7 +122,7 @@ class Classifier(nn.Module):
         was_training = self.training
         self.eval()
         try:
-            with autocast(self.device):
+            with autocast(self.device, precision):
                 codes = [
                     torch.stack([logits.argmax(1) for logits in self(chunk.to(self.device), known)], 1)
                     for chunk, known in zip(images.split(_CHUNK), answer.split(_CHUNK), strict=True)

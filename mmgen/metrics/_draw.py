@@ -35,12 +35,14 @@ class Draws:
         loaded: The model.
         judge: Trained on the same kind of images.
         seed: Of all draws. Each posterior and each number of dropped attributes has its own stream.
+        precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
     """
 
-    def __init__(self, loaded: "Loaded", judge: "Classifier", seed: int) -> None:
+    def __init__(self, loaded: "Loaded", judge: "Classifier", seed: int, precision: str = "auto") -> None:
         self.loaded = loaded
         self.judge = judge
         self.seed = seed
+        self.precision = precision
         self._judged: dict[tuple[str, int], NDArray[np.uint8]] = {}
 
     @property
@@ -94,8 +96,8 @@ class Draws:
         verdicts = []
         for part in latents.split(max(1, _IMAGES // len(queries))):
             images = self.pictures(part, condition, generator)
-            codes = self.judge.predict(images.flatten(0, 1), told.repeat(len(part), 1)).reshape(*part.shape[:2], -1)
-            verdicts.append(codes.transpose(0, 1).cpu())
+            codes = self.judge.predict(images.flatten(0, 1), told.repeat(len(part), 1), self.precision)
+            verdicts.append(codes.reshape(*part.shape[:2], -1).transpose(0, 1).cpu())
             yield sum(codes.shape[1] for codes in verdicts) / n
         return torch.cat(verdicts, 1).numpy()
 
@@ -104,7 +106,7 @@ class Draws:
         loaded = self.loaded
         assert loaded.image is not None
         seen = condition if loaded.model.conditional_on else None
-        with autocast(loaded.device):
+        with autocast(loaded.device, self.precision):
             if self.sampled:
                 return loaded.model.sample(loaded.image.name, z, generator, seen)
             return loaded.model.mean(loaded.image.name, z, seen)
@@ -139,14 +141,14 @@ class Draws:
         for part in latents.split(_IMAGES):
             pictures = self.pictures(part, nothing, generator).flatten(0, 1)
             said.append(self._say(part, generator))
-            seen.append(self.judge.predict(pictures, torch.from_numpy(said[-1])).cpu().numpy())
+            seen.append(self.judge.predict(pictures, torch.from_numpy(said[-1]), self.precision).cpu().numpy())
         return np.concatenate(seen), np.concatenate(said)
 
     def _say(self, z: Tensor, generator: torch.Generator) -> NDArray[np.uint8]:
         """Words of latents [n, 1, D] as attribute codes uint8 [n, A]."""
         loaded, name = self.loaded, self._words
         assert loaded.attributes is not None and name is not None
-        with autocast(loaded.device):
+        with autocast(loaded.device, self.precision):
             words = loaded.model.sample(name, z, generator).flatten(0, 1).cpu().numpy()
         if loaded.text is not None and name == loaded.text.name:
             return codes_of_caption(words, loaded.text, loaded.attributes)
