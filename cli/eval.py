@@ -154,6 +154,8 @@ def eval_command(
             critic = load_classifier(critic_path, loaded.device)
             say(f"judge: {critic_path} ({_percent(critic.accuracy)} on images that it has not seen)")
         evaluation = Evaluation(loaded, data, critic, _posteriors(posterior, loaded), settings)
+        if notice := evaluation.notice(metrics):
+            say(notice)
         scores = follow(evaluate(evaluation, metrics))
     for name in dict.fromkeys(metrics):
         if all(score.metric != name for score in scores):

@@ -271,7 +271,7 @@ class _Names:
         """Identity, name of the file, name of the posterior."""
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
         if score.posterior in ("prior", "text", "image"):
-            identity = self.models.get(identity, identity)
+            identity = str(score.ids.get("model") or self.models.get(identity, identity))
         posterior = self.posteriors.get(score.posterior, score.posterior)
         return identity, self.file(identity), posterior
 

@@ -32,7 +32,8 @@ class Score:
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
         ids: Content ids of the files behind the value, by role.
-        extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries.
+        extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
+            scores that depend on them, "split", "part" and "seed".
     """
 
     metric: str
@@ -71,6 +72,8 @@ class Metric(ABC):
     better: ClassVar[Better]
     judged: ClassVar[bool] = False
     """Whether it needs a judge."""
+    of_points: ClassVar[bool] = False
+    """Whether it looks at data points themselves, which the model had better not be trained on."""
     per_posterior: ClassVar[bool] = True
     """Whether it is asked once per posterior, or once per model."""
     rank: ClassVar[int] = 1

@@ -39,16 +39,13 @@ def correctness_scores(
 ) -> list[Score]:
     """Scores of judged pictures [Q, n, A] of ``queries``, in percent; standard errors are clustered by query.
 
-    One score; where the judge is told words, one for each protocol: ``paper`` over all words, the told ones among them
-    (CK 5.4; they always match), and ``exact`` over those that the judge says.
+    Protocol ``exact`` is over the words that the judge says. Where it is told some there is also ``paper``, over all
+    words, the told ones among them (CK 5.4; they always match).
     """
-    told = evaluation.told
-    if not told:
-        return [_score(metric, evaluation, posterior, queries, judged, "", ())]
-    return [
-        _score(metric, evaluation, posterior, queries, judged, "paper", ()),
-        _score(metric, evaluation, posterior, queries, judged, "exact", told),
-    ]
+    exact = _score(metric, evaluation, posterior, queries, judged, "exact", evaluation.told)
+    if not evaluation.told:
+        return [exact]
+    return [_score(metric, evaluation, posterior, queries, judged, "paper", ()), exact]
 
 
 def _score(
@@ -90,7 +87,5 @@ def _score(
             "splits": mean.splits,
             "by_attribute": by_attribute,
             "pixels": "sampled" if evaluation.draws.sampled else "mean",
-            "split": evaluation.split,
-            "part": evaluation.settings.part,
         },
     )

@@ -1,6 +1,7 @@
 """What metrics are asked of: a model, a dataset, a judge and the settings of the questions."""
 
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -148,12 +149,48 @@ class Evaluation:
     @property
     def ids(self) -> dict[str, str]:
         """Content ids of the files behind a score without a judge."""
-        return {self.loaded.header.kind: self.loaded.header.content_id, "dataset": self.dataset.header.content_id}
+        header, model = self.loaded.header, self.loaded.model_header
+        return {"model": model.content_id, header.kind: header.content_id, "dataset": self.dataset.header.content_id}
 
     @property
     def judged_ids(self) -> dict[str, str]:
         """Content ids of the files behind a score that a judge gave."""
         return self.ids | {"judge": self.judge.content_id}
+
+    @cached_property
+    def trained_share(self) -> float | None:
+        """Share of the part that is asked about that the model was trained on; None of another dataset than its own."""
+        if self.dataset.header.content_id not in [parent.content_id for parent in self.loaded.model_header.parents]:
+            return None
+        trained = self.dataset.split(self.loaded.settings.data.split, "train")
+        return float(np.isin(self.dataset.split(self.split, self.settings.part), trained).mean())
+
+    def notice(self, metrics: Sequence[str]) -> str:
+        """What to tell of ``metrics`` that look at images which the model was trained on; "" if there is nothing."""
+        from mmgen.metrics import get
+
+        trained_on, part = self.loaded.settings.data.split, self.settings.part
+        names = [name for name in dict.fromkeys(metrics) if get(name).of_points]
+        if not names or part == "train" or not self.trained_share:
+            return ""
+        return (
+            f"{100 * self.trained_share:.1f} % of the {part} part of split '{self.split}' are images that this model "
+            f"was trained on, by split '{trained_on}': {', '.join(names)} will look better than on new images; leave "
+            "--split out for those"
+        )
+
+    def about(self, metric: Metric) -> dict[str, str | int | float]:
+        """What every score of a metric tells of the question, as far as it depends on it."""
+        if not (metric.judged or metric.of_points):
+            return {}
+        asked: dict[str, str | int | float] = {
+            "split": self.split,
+            "part": self.settings.part,
+            "seed": self.settings.seed,
+        }
+        if metric.of_points and self.trained_share is not None:
+            asked["trained_share"] = self.trained_share
+        return asked
 
     def attributes_of(self, part: str) -> NDArray[np.uint8]:
         """Codes uint8 [N, A] of one part of the split."""
@@ -198,7 +235,7 @@ class Evaluation:
     @cached_property
     def draws(self) -> Draws:
         """Pictures, shared by the metrics that look at them."""
-        return Draws(self.loaded, self.judge, self.settings.seed)
+        return Draws(self.loaded, self.judge, self.settings.seed, self.settings.precision)
 
     @cached_property
     def points(self) -> Batch:
@@ -263,7 +300,8 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
                 try:
                     fraction = next(asked)
                 except StopIteration as stop:
-                    scores[member] += stop.value
+                    about = evaluation.about(member)
+                    scores[member] += [replace(score, extra={**about, **score.extra}) for score in stop.value]
                     break
                 yield Progress(int((number + min(1.0, fraction)) * _UNITS))
             yield Progress((number + 1) * _UNITS)

@@ -288,6 +288,6 @@ def image_log_likelihood(loaded: "Loaded", images: Tensor | np.ndarray, samples:
         n=len(pixels),
         posterior="prior",
         protocol="importance",
-        ids={loaded.header.kind: loaded.header.content_id},
+        ids={"model": loaded.model_header.content_id, loaded.header.kind: loaded.header.content_id},
         extra={**diagnostics(result), "values": result.value.tolist()},
     )

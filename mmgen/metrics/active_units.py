@@ -36,6 +36,7 @@ class ActiveUnits(Metric):
     unit = "units"
     better = "higher"
     per_posterior = False
+    of_points = True
 
     def check(self, evaluation: "Evaluation") -> None:
         if evaluation.loaded.image is None:

@@ -35,8 +35,9 @@ class Correctness(Metric):
     ignore the text (the prior, a learned q(z)) are also asked for pictures and words of the same z, which should agree
     (CK Table 2): protocol ``generated-text``, nothing given.
 
-    A judge that is told words (CK 5.4: the relation) gives two scores each: over all words, the told ones among them,
-    as CK count (``paper``, ``generated-text``), and over the words that it says (``exact``, ``generated-text-exact``).
+    Protocol ``exact`` is over the words that the judge says. One that is told words (CK 5.4: the relation) gives two
+    scores each: over all words, the told ones among them, as CK count (``paper``, ``generated-text``), and over the
+    words that it says (``exact``, ``generated-text-exact``).
     """
 
     unit = "%"

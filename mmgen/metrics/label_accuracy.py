@@ -49,6 +49,7 @@ class LabelAccuracy(Metric):
     unit = "%"
     better = "higher"
     per_posterior = False
+    of_points = True
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
@@ -183,9 +184,6 @@ def _score(
         extra={
             **extra,
             **_supervision(evaluation),
-            "split": evaluation.split,
-            "part": evaluation.settings.part,
-            "seed": evaluation.settings.seed,
             "values": [round(value, 2) for value in values.tolist()],  # of each point, for paired comparisons
         },
     )

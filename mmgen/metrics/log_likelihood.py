@@ -57,6 +57,7 @@ class LogLikelihood(Metric):
     unit = "nats"
     better = "higher"
     per_posterior = False
+    of_points = True
 
     def check(self, evaluation: "Evaluation") -> None:
         proposal_given(evaluation.loaded, evaluation.settings.proposal)
@@ -179,9 +180,6 @@ def _score(
         extra={
             **extra,
             "proposal": f"q(z|{', '.join(proposal_given(evaluation.loaded, evaluation.settings.proposal))})",
-            "split": evaluation.split,
-            "part": evaluation.settings.part,
-            "seed": evaluation.settings.seed,
             # Of each point, for paired comparisons: points differ by far more than what they are compared for.
             "values": [round(value, 4) for value in values.tolist()],
         },

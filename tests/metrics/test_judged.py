@@ -6,16 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy.spatial.distance import jensenshannon
 
 from mmgen.artifacts import Dataset
+from mmgen.classifier._files import build_classifier
 from mmgen.errors import UsageError
 from mmgen.metrics._correctness import agreement
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
 from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
-from mmgen.metrics.coverage import exact_coverage
-from tests.metrics.toy import Judge, loaded_painter, write_dataset
+from mmgen.metrics.coverage import exact_coverage, picture_error
+from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
 
 
 @pytest.fixture(scope="module")
@@ -39,8 +41,8 @@ def test_correctness_of_a_perfect_model_and_of_the_prior(dataset: Dataset) -> No
     scores = evaluate(asked(dataset, ("prior", "text"), draws=200, dropped=(0, 1)), ["correctness"]).run()
     by_question = {(s.posterior, s.given, s.protocol): s for s in scores}
     for given in (1, 2):
-        assert by_question["text", given, ""].value == 100
-    chance = by_question["prior", 2, ""]  # a third of the digits, half of the sizes
+        assert by_question["text", given, "exact"].value == 100
+    chance = by_question["prior", 2, "exact"]  # a third of the digits, half of the sizes
     assert chance.stderr is not None
     assert chance.value == pytest.approx(100 * (1 / 3 + 1 / 2) / 2, abs=4 * chance.stderr + 1)
     assert (chance.n, chance.extra["queries"], chance.judge_accuracy) == (1200, 6, Judge.accuracy)
@@ -158,6 +160,80 @@ def test_exact_coverage_draws_until_its_bias_is_below_its_error(dataset: Dataset
         assert score.extra["bias_below_stderr"]
         assert abs(score.extra["bias"]) < score.stderr
         assert score.value == pytest.approx(100, abs=5 * score.stderr + 0.5)  # open attributes are drawn as in the data
+
+
+def test_coverage_of_a_single_query_is_settled_by_the_error_over_its_pictures(dataset: Dataset) -> None:
+    """Nothing given is one query. Pictures that are all the same have no error: then the bias is never below it."""
+    (score,) = evaluate(asked(dataset, ("prior",), dropped=(2,)), ["coverage"]).run()
+    assert score.stderr is None
+    assert score.extra["bias_below_stderr"] == (abs(score.extra["bias"]) < score.extra["stderr_over_pictures"])
+    evaluation = asked(dataset, ("prior",), dropped=(2,))
+    sampler = evaluation.loaded.latent_sampler
+    evaluation.loaded.latent_sampler = lambda name: lambda *question: sampler(name)(*question) * 0
+    (score,) = evaluate(evaluation, ["coverage"]).run()
+    assert (score.extra["bias_below_stderr"], score.extra["images_per_query"]) == (False, 768)
+
+
+def test_error_over_pictures_is_their_spread() -> None:
+    random = np.random.default_rng(0)
+    queries = Queries(np.full((1, 2), 255, np.uint8), np.ones(1), dropped=2)
+    frequencies = Frequencies(np.array([[0, 0], [1, 1], [2, 0]], np.uint8), (3, 2))
+    values, told = [], []
+    for repetition in range(100):
+        judged = np.stack([random.choice(3, (1, 96), p=[0.6, 0.3, 0.1]), random.choice(2, (1, 96), p=[0.3, 0.7])], -1)
+        values.append(exact_coverage(queries, judged.astype(np.uint8), frequencies, repetition).values[0])
+        told.append(picture_error(queries, judged.astype(np.uint8), frequencies))
+    assert np.mean(told) == pytest.approx(np.std(values), rel=0.2)
+
+
+@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
+@pytest.mark.parametrize("metric", ["correctness", "coverage", "compositionality"])
+def test_decoders_and_judge_compute_as_they_are_told(
+    dataset: Dataset, metric: str, precision: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluation = asked(dataset, ("prior",), "compositional", precision=precision, dropped=(0, 1), draws=2)
+    drawn, judged = [], []
+    mean, predict = Painter.mean, Judge.predict
+
+    def draw(self: Painter, *question: Any) -> Any:
+        drawn.append("bf16-mixed" if torch.is_autocast_enabled("cpu") else "32-true")
+        return mean(self, *question)
+
+    def look(self: Judge, images: Any, told: Any, arithmetic: str = "auto") -> Any:
+        judged.append(arithmetic)
+        return predict(self, images, told)
+
+    monkeypatch.setattr(Painter, "mean", draw)
+    monkeypatch.setattr(Judge, "predict", look)
+    evaluate(evaluation, [metric]).run()
+    assert set(drawn) == set(judged) == {precision}
+
+
+def test_a_judge_computes_as_it_is_told() -> None:
+    judge = build_classifier("small", (1, 16, 16), ("a",), (("0", "1"),)).eval()
+    seen = []
+    judge.network.register_forward_hook(lambda module, given, logits: seen.append(logits[0].dtype))
+    for precision in ("32-true", "bf16-mixed"):
+        judge.predict(torch.zeros(1, 1, 16, 16), precision=precision)
+    assert seen == [torch.float32, torch.bfloat16]
+
+
+def test_images_that_were_trained_on_are_told(dataset: Dataset) -> None:
+    """All but the last 10 examples without the held-out combination were trained on."""
+    loaded = loaded_painter(Path("m.safetensors"), dataset.header.content_id, "compositional")
+    asked_of = Evaluation(loaded, dataset, Judge(), ("text",), EvaluationSettings(split="iid", number=5, draws=1))
+    trained = dataset.split("compositional", "train")
+    share = np.isin(dataset.split("iid", "test"), trained).mean()
+    assert 0 < share < 1
+    (active, correct, *_) = evaluate(asked_of, ["active-units", "correctness"]).run()
+    assert active.extra["trained_share"] == share and "trained_share" not in correct.extra
+    told = asked_of.notice(["correctness", "active-units"])
+    assert told.startswith(f"{100 * share:.1f} % of the test part of split 'iid' are images that") and "active" in told
+    assert asked_of.notice(["correctness", "parameters"]) == ""  # which look at no images of the dataset
+    own = Evaluation(loaded, dataset, Judge(), ("text",), EvaluationSettings())
+    assert (own.trained_share, own.notice(["active-units"])) == (0, "")
+    elsewhere = Evaluation(loaded_painter(Path("m")), dataset, Judge(), ("text",), EvaluationSettings(part="val"))
+    assert (elsewhere.trained_share, elsewhere.notice(["active-units"])) == (None, "")
 
 
 def test_paper_coverage_by_hand() -> None:

@@ -45,6 +45,8 @@ def test_member_keeps_its_promises(name: str, evaluation: Evaluation) -> None:
         assert score.n > 0
         assert set(score.ids) == {"model", "dataset"} | ({"judge"} if member.judged else set())
         assert (score.judge_accuracy is not None) == member.judged
+        if name != "parameters":  # which does not depend on them
+            assert [score.extra[key] for key in ("split", "part", "seed")] == ["compositional", "test", 0]
         json.dumps(score.to_json(), allow_nan=False)
     if member.per_posterior:
         assert {score.posterior for score in scores} == {"prior", "text"}

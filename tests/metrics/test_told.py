@@ -36,7 +36,7 @@ class Judge:
     names, values, content_id, told = INFO.names, INFO.values, "j", ("relation",)
     accuracy: ClassVar = {"shape_1": 90.0, "shape_2": 90.0, "mean": 90.0, "words": 93.33}
 
-    def predict(self, images: Tensor, told: Tensor) -> Tensor:
+    def predict(self, images: Tensor, told: Tensor, precision: str = "auto") -> Tensor:
         left, right = (images.flatten(1) * 4).round().long().unbind(1)
         codes = caption(left, right, torch.where(told[:, 1] == 255, 0, told[:, 1].long()))
         codes[:, 1] = told[:, 1]
@@ -78,6 +78,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         path=Path("a"),
         model_path=Path("m"),
         header=SimpleNamespace(kind="aggregate", content_id="a"),
+        model_header=SimpleNamespace(content_id="m", parents=()),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
         image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
@@ -122,6 +123,10 @@ def test_right_pictures_are_right_whichever_object_comes_first(dataset: Dataset)
     assert {protocol: score.value for (_, protocol), score in scores.items()} == {"paper": 100, "exact": 100}
     assert scores["true", "paper"].given == 3
     assert scores["true", "paper"].judge_accuracy == Judge.accuracy
+    assert {role: scores["true", "paper"].ids[role] for role in ("model", "aggregate")} == {
+        "model": "m",
+        "aggregate": "a",
+    }
 
 
 def test_one_wrong_object_by_hand(dataset: Dataset) -> None:

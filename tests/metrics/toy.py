@@ -51,7 +51,7 @@ class Judge:
     names, values, accuracy, content_id = INFO.names, INFO.values, {"digit": 100.0, "size": 100.0, "mean": 100.0}, "j"
     told: tuple[str, ...] = ()
 
-    def predict(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+    def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
         return (images.flatten(1) * 255 / 60).round().to(torch.uint8)
 
 
@@ -104,6 +104,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         path=path,
         model_path=path,
         header=SimpleNamespace(kind="model", content_id="m"),
+        model_header=SimpleNamespace(content_id="m", parents=(SimpleNamespace(content_id=dataset_id),)),
         model=Painter(),
         settings=SimpleNamespace(
             objective={"name": "toy"},
@@ -213,6 +214,7 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
     of = {"prior": standard, "text": text_posterior, "aggregate": learned}
     return SimpleNamespace(
         header=SimpleNamespace(kind="model", content_id="m"),
+        model_header=SimpleNamespace(content_id="m"),
         model=model,
         image=SimpleNamespace(name="image", shape=(1, 1, 3), layout="bytes"),
         attributes=SimpleNamespace(name="attributes", names=("side",), values=(("left", "right"),)),
