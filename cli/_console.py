@@ -94,7 +94,10 @@ def _facts(progress: Progress, work: Work[T], pace: _Pace) -> str:
     rate = pace.rate
     if rate is not None:
         parts.append(f"{rate:,.0f} {work.unit}/s" if rate >= 10 else f"{rate:.2g} {work.unit}/s")
-        parts.append(f"{_clock((work.total - progress.done) / rate)} left")
+    left = [(work.total - progress.done) / rate] if rate is not None else []
+    left += [progress.seconds_left] if progress.seconds_left is not None else []
+    if left:
+        parts.append(f"{_clock(min(left))} left")
     parts += [f"{name} {value:,.4g}" for name, value in progress.values.items()]
     return " · ".join(parts)
 

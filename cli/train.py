@@ -38,7 +38,10 @@ def train_command(
         ),
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
-    minutes: Annotated[float | None, typer.Option("--minutes", help="Stop after this much training time.")] = None,
+    minutes: Annotated[
+        float | None,
+        typer.Option("--minutes", help="Stop after this much training time; a cosine schedule then follows the clock."),
+    ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Examples per step.")] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = None,
     devices: Annotated[int | None, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = None,
@@ -53,7 +56,9 @@ def train_command(
     """Train a model on a dataset.
 
     Writes the weights that are best by validation bound, and beside them the state to continue from (.last.safetensors)
-    and a log (.log.jsonl). Ctrl-C saves; the same command again continues, with the same result as without the break.
+    and a log (.log.jsonl); --set training.tensorboard=true also writes TensorBoard events (extra mmgen[tensorboard]).
+    Ctrl-C saves; the same command again continues, with the same result as without the break. The exception is
+    --minutes: the clock ends such a run, and a cosine schedule follows it.
     """
     path = read_path(dataset, "dataset")
     options = {
@@ -87,7 +92,7 @@ def train_command(
     out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
     work = train_model(path, settings, out, command_line(), resume_mode(resume, overwrite))
     trained = follow(work)
-    if trained.best is not None:
+    if trained.best is not None and is_first_process():
         say(f"best validation value {trained.best:,.2f} nats per example after {trained.steps:,} steps")
     if is_first_process():
         result(out)
@@ -115,7 +120,8 @@ def _values(
     values: dict[str, Any] = mmgen.config.preset(preset) if preset else {}
     if config:
         values = mmgen.config.merge(values, mmgen.config.read_toml(config))
-    if objective and values.get("objective", {}).get("name") != objective:
+    given = values.get("objective", {})
+    if objective and isinstance(given, dict) and given.get("name") != objective:  # what is no table is refused later
         values["objective"] = {"name": objective}  # another objective's settings would not be its own
     for key, value in options.items():
         if value is not None:

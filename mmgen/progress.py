@@ -11,10 +11,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Progress:
-    """How far some work is: ``done`` of the work's ``total`` units, with figures worth showing (bound, accuracy)."""
+    """How far some work is: ``done`` of the work's ``total`` units, with figures worth showing (bound, accuracy).
+
+    Attributes:
+        done: Units done.
+        values: Figures by name.
+        seconds_left: When the work ends at the latest, whatever is done by then; None where nothing limits it.
+    """
 
     done: int
     values: dict[str, float] = field(default_factory=dict)
+    seconds_left: float | None = None
 
 
 class Work(Generic[T]):

@@ -23,6 +23,9 @@ _READ_ROWS = 65536  # rows per read: large enough that decompression dominates, 
 class Rows(ABC):
     """Examples that a training task can be given by number."""
 
+    origin: str = ""
+    """Where they are from, for messages; "" where nobody said."""
+
     @abstractmethod
     def __len__(self) -> int: ...
 
@@ -146,7 +149,9 @@ class DatasetRows(Rows):
         cls, dataset: Dataset, scheme: str, part: str, device: torch.device, images: Collection[str] | None = None
     ) -> "DatasetRows":
         """The rows of one part (train, val, test) of a split scheme."""
-        return cls(dataset, dataset.split(scheme, part), device, images=images)
+        rows = cls(dataset, dataset.split(scheme, part), device, images=images)
+        rows.origin = f"part '{part}' of split '{scheme}' in {dataset.path}"
+        return rows
 
     def _gather(self, read: Callable[[slice], np.ndarray]) -> np.ndarray:
         """Rows in order, read in slices: one pass over the compressed chunks."""

@@ -49,8 +49,8 @@ class Guard:
             terms = [name for name in wrong if name not in ("bound", "gradient norm")] or wrong
             raise TrainingError(
                 f"training met a value that is not finite at step {self._first_step + row + 1}, in {', '.join(terms)}; "
-                "the last good state is kept: lower the learning rate, set training.gradient_clip, or use "
-                "--precision 32-true"
+                "lower the learning rate, set training.gradient_clip, or use --precision 32-true, and begin anew with "
+                "--overwrite"
             )
         total = rows.sum(0)
         self._sums = total if self._sums is None else self._sums + total

@@ -1,10 +1,13 @@
 """The log of a run: JSON lines beside the checkpoint, TensorBoard on request."""
 
 import json
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mmgen.errors import UsageError
+from mmgen.artifacts.files import write_text_atomic
+from mmgen.errors import ArtifactError, UsageError
 
 __all__ = ["RunLog", "log_path"]
 
@@ -19,41 +22,76 @@ class RunLog:
 
     Args:
         path: The log file.
-        after_step: Lines beyond this step are dropped first: a resumed run writes them again.
+        after_step: Lines beyond this step are dropped first: a resumed run writes them again. 0 begins anew.
         tensorboard: Also write TensorBoard events into a folder beside the log.
+
+    Raises:
+        ArtifactError: The file system refuses (full, read-only, no such folder).
+        UsageError: TensorBoard is wanted and not installed.
     """
 
     def __init__(self, path: Path, after_step: int, tensorboard: bool) -> None:
-        kept = []
-        if after_step and path.exists():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                try:
-                    if json.loads(line)["step"] <= after_step:
-                        kept.append(line + "\n")
-                except (json.JSONDecodeError, KeyError, TypeError):
-                    continue  # a line that a killed run did not finish
-        path.write_text("".join(kept), encoding="utf-8")
-        self._file = path.open("a", encoding="utf-8")
-        self._board: Any = None
-        if tensorboard:
-            try:
-                from torch.utils.tensorboard import SummaryWriter
-            except ImportError:
-                raise UsageError("training.tensorboard needs TensorBoard: pip install 'mmgen[tensorboard]'") from None
-            self._board = SummaryWriter(str(path.with_suffix("")))
+        self.path = path
+        write_text_atomic(path, "".join(_lines(path, after_step)) if after_step else "")
+        events = path.with_suffix("")
+        try:
+            if not after_step:
+                for old in events.glob("events.out.tfevents.*"):
+                    old.unlink()
+            self._board: Any = _board(events, after_step) if tensorboard else None
+            self._file = path.open("a", encoding="utf-8")
+        except OSError as error:
+            raise self._refused(error) from error
+
+    def _refused(self, error: OSError) -> ArtifactError:
+        reason = os.strerror(error.errno).lower() if error.errno else str(error)
+        return ArtifactError(
+            f"cannot write {error.filename or self.path}: {reason}; free some space or choose another folder"
+        )
 
     def write(self, record: dict[str, Any]) -> None:
-        """Append one line and flush it, so that a killed run loses at most the line being written."""
-        self._file.write(json.dumps(record) + "\n")
-        self._file.flush()
+        """Append one line and flush it, so that a killed run loses at most the line being written.
+
+        Raises:
+            ArtifactError: The file system refuses.
+        """
+        try:
+            self._file.write(json.dumps(record) + "\n")
+            self._file.flush()
+        except OSError as error:
+            raise self._refused(error) from error
         if self._board is not None:
             for name, value in _scalars(record):
                 self._board.add_scalar(name, value, record["step"])
 
     def close(self) -> None:
-        self._file.close()
+        """Nothing is left to be written then, but for a line that was refused already."""
+        with suppress(OSError):
+            self._file.close()
         if self._board is not None:
             self._board.close()
+
+
+def _lines(path: Path, last: int) -> list[str]:
+    """The whole lines of an earlier log up to step ``last``."""
+    kept = []
+    if path.is_file():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+            try:
+                if json.loads(line)["step"] <= last:
+                    kept.append(line + "\n")
+            except (json.JSONDecodeError, KeyError, TypeError):
+                continue  # a line that a killed run did not finish
+    return kept
+
+
+def _board(folder: Path, after_step: int) -> Any:
+    """A writer of TensorBoard events; what ``folder`` has beyond ``after_step`` is no longer shown."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise UsageError("training.tensorboard needs TensorBoard: pip install 'mmgen[tensorboard]'") from None
+    return SummaryWriter(str(folder), purge_step=after_step + 1 if after_step else None)
 
 
 def _scalars(record: dict[str, Any], prefix: str = "") -> list[tuple[str, float]]:

@@ -17,7 +17,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from mmgen.batch import Batch
-from mmgen.errors import Interrupted, UsageError
+from mmgen.errors import DataError, Interrupted, TrainingError, UsageError
 from mmgen.objectives._base import Bound
 from mmgen.progress import Progress, Work
 from mmgen.seeding import stream_key
@@ -144,7 +144,14 @@ def train(
         TrainingError: A value is not finite; names term and step.
         Interrupted: A signal came; the state was saved.
         UsageError: The saved state belongs to another run, or is missing where it is required.
+        DataError: There are no examples to train on or to validate on.
     """
+    for part, examples in (("training", rows), ("validation", validation)):
+        if not len(examples):
+            origin = examples.origin or f"the {part} part of the split"
+            raise DataError(
+                f"{origin} holds no examples, expected at least one; choose another split or make the dataset again"
+            )
     run = _Run(task, rows, validation, settings, out, save, described, resume, fabric)
     return Work(description, settings.steps, "step", run.steps)
 
@@ -167,7 +174,9 @@ class _Run:
         self.task, self.rows, self.validation, self.settings = task, rows, validation, settings
         self.out, self.save, self.described = out, save, described
         self.fabric = fabric or make_fabric(settings)
+        self.precision = resolve_precision(settings.precision, self.fabric.device)
         self.state = RunState()
+        self.saved_step: int | None = None
         self._open(resume)
 
     def _open(self, resume: Resume) -> None:
@@ -180,7 +189,8 @@ class _Run:
         if resume == "require" and not path.exists():
             raise UsageError(f"--resume found no state {path}; leave the option out to begin a run")
         if resume != "never" and path.exists():
-            self.state = load_state(path, self.task, optimizer, self.described)
+            self.state = load_state(path, self.task, optimizer, self.described, self.precision)
+            self.saved_step = self.state.step
             if self.state.finished and not self.out.exists():
                 raise UsageError(
                     f"{path} says that this run has ended, but {self.out} is gone; use --overwrite to run it again"
@@ -202,23 +212,39 @@ class _Run:
                 while state.step < settings.steps and not self._out_of_time():
                     self._step(order[state.step], guard)
                     state.step += 1
-                    state.seconds = before + time.monotonic() - began
+                    state.seconds = self._agreed(before + time.monotonic() - began)
                     if state.step % settings.log_every == 0 or state.step == settings.steps:
                         record = self._record(guard, logged, log)
                         logged = state.step
-                        yield Progress(state.step, record)
+                        yield Progress(state.step, record, self._seconds_left())
                     if state.step % settings.validate_every == 0 and state.step < settings.steps:
                         self._validate(guard, log)
                     self._stop_if_asked(request, guard)
                 state.finished = True
                 self._validate(guard, log)
+            except TrainingError as error:
+                raise TrainingError(f"{error} ({self._kept()})") from None
             finally:
                 if log is not None:
                     log.close()
         return TrainingResult(self.out, state.step, state.best, state.seconds)
 
+    def _agreed(self, seconds: float) -> float:
+        """The first process's clock, in every process: by it each decides when to stop and how fast to learn."""
+        fabric = self.fabric
+        if fabric.world_size == 1 or self.settings.minutes is None:
+            return seconds
+        if fabric.device.type == "cuda" and self.state.step % 20:
+            return self.state.seconds  # asking waits for the GPU
+        told = torch.tensor(seconds, dtype=torch.float64, device=fabric.device)
+        torch.distributed.broadcast(told, src=0)
+        return float(told)
+
+    def _seconds_left(self) -> float | None:
+        return None if self.settings.minutes is None else max(0.0, 60 * self.settings.minutes - self.state.seconds)
+
     def _out_of_time(self) -> bool:
-        return self.settings.minutes is not None and self.state.seconds >= 60 * self.settings.minutes
+        return self._seconds_left() == 0
 
     def _learning_rate(self) -> float:
         settings, step = self.settings, self.state.step
@@ -279,6 +305,8 @@ class _Run:
             assert log is not None
             terms = {name: mean for name, (mean, _) in figures.items() if name != "bound"}
             log.write({"step": state.step, "validation": {"bound": bound, "stderr": stderr, "terms": terms}})
+            if not self.out.exists():
+                state.best = None  # whoever removed the best weights gets the best of those to come
             better = state.best is None or bound > state.best
             state.best = bound if state.best is None else max(bound, state.best)
             if better or self.settings.keep == "last":
@@ -295,7 +323,21 @@ class _Run:
         self.fabric.barrier()
 
     def _save_state(self) -> None:
-        save_state(state_path(self.out), self.task, self.optimizer, self.state, self.described, self.settings.seed)
+        path, seed = state_path(self.out), self.settings.seed
+        save_state(path, self.task, self.optimizer, self.state, self.described, seed, self.precision)
+        self.saved_step = self.state.step
+
+    def _kept(self) -> str:
+        """What is on disk of a run that met a NaN; where the weights are those from before it, they are saved first."""
+        # A GPU is asked too late: the weights have gone on since. Running statistics may have seen the NaN.
+        if self.fabric.device.type == "cpu" and all(bool(t.isfinite().all()) for t in self.task.state_dict().values()):
+            if self.fabric.is_global_zero:
+                self._save_state()
+            self.saved_step = self.state.step
+        if self.saved_step is None:
+            return "nothing of this run has been saved yet"
+        best = f", {self.out} has the best weights before it" if self.state.best is not None else ""
+        return f"{state_path(self.out)} has the run at step {self.saved_step}{best}"
 
     def _stop_if_asked(self, request: StopRequest, guard: Guard) -> None:
         number = request.signal_number or 0

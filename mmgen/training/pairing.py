@@ -39,7 +39,7 @@ def paired_count(size: int, share: float) -> int:
         60
     """
     count = round(share * size)
-    if share > 0 and count == 0:
+    if share > 0 and count == 0 and size:
         raise DataError(
             f"data.paired got {share:g}, which of {size:,} training examples is none, expected at least "
             f"{1 / size:.2g}; choose a larger share, or 0 for no pairs at all"
@@ -78,7 +78,7 @@ class PairedRows(Rows):
         order = numpy_generator(seed, "paired").permutation(size)
         count = paired_count(size, share)
         whole, rest = order[:count], np.sort(order[count:])
-        self.rows = rows
+        self.rows, self.origin = rows, rows.origin
         self.apart = tuple(apart)
         self.paired = count
         self.left = len(rest)
@@ -167,7 +167,7 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
     count = paired_count(size, data.paired)
     left = size - count
     if not objective.any_subset:
-        if not count:
+        if data.paired == 0:
             raise DataError("data.paired got 0, but this objective needs paired examples; choose a share above 0")
         return (
             f"This objective needs whole examples: it trains on the {count:,} paired ones and leaves {left:,} out "

@@ -37,9 +37,19 @@ def state_path(out: Path) -> Path:
 
 
 def save_state(
-    path: Path, task: nn.Module, optimizer: torch.optim.Optimizer, state: RunState, settings: dict[str, Any], seed: int
+    path: Path,
+    task: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    state: RunState,
+    settings: dict[str, Any],
+    seed: int,
+    precision: str,
 ) -> None:
-    """Write everything atomically as a ``training-state`` artifact (no pickle: named tensors and JSON)."""
+    """Write everything atomically as a ``training-state`` artifact (no pickle: named tensors and JSON).
+
+    ``precision`` is what the run computes in, which the settings may leave to the hardware.
+    """
+    figures = {"step": state.step, "best": state.best, "seconds": state.seconds, "finished": state.finished}
     tensors: dict[str, Tensor] = {f"task.{name}": value for name, value in task.state_dict().items()}
     for number, moments in optimizer.state_dict()["state"].items():
         for name, value in moments.items():
@@ -51,20 +61,22 @@ def save_state(
         settings=settings,
         seed=seed,
         parents=(),
-        facts={"step": state.step, "best": state.best, "seconds": state.seconds, "finished": state.finished},
+        facts=figures | {"precision": precision},
         command="",
     )
 
 
-def load_state(path: Path, task: nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any]) -> RunState:
+def load_state(
+    path: Path, task: nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any], precision: str
+) -> RunState:
     """Put a saved state back into ``task`` and ``optimizer``.
 
     Raises:
-        UsageError: It belongs to a run with other settings; names those that differ.
+        UsageError: It belongs to a run with other settings or of another arithmetic; names those that differ.
         ArtifactError: Its settings are those of this run, but its contents are not.
     """
     header, tensors = read_checkpoint(path, "training-state")
-    _check_same(path, header, settings)
+    _check_same(path, header, settings, precision)
     try:
         return _put_back(header, tensors, task, optimizer)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
@@ -93,8 +105,11 @@ def _put_back(
     return RunState(int(facts["step"]), facts["best"], float(facts["seconds"]), bool(facts["finished"]))
 
 
-def _check_same(path: Path, header: Header, settings: dict[str, Any]) -> None:
+def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str) -> None:
     saved, wanted = (_flatten(json.loads(json.dumps(s))) for s in (header.settings, settings))
+    if "precision" in header.facts and not header.facts.get("finished"):
+        # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.
+        saved["training.precision"], wanted["training.precision"] = header.facts["precision"], precision
     different = [
         f"{key} ({saved.get(key)!r} there, {wanted.get(key)!r} now)"
         for key in sorted(saved.keys() | wanted.keys())
