@@ -15,6 +15,7 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Inference, Unit
 from mmgen.modalities._base import Modality
+from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
 
 NOISE = 0.7  # standard deviation of the observation noise of both modalities
@@ -110,3 +111,52 @@ def observations(size: int, seed: int = 0) -> Batch:
         noise = torch.randn(size, len(weights), generator=generator, dtype=torch.float64)
         values[name] = z @ weights.T + NOISE * noise
     return Batch(values, {name: torch.ones(size, dtype=torch.bool) for name in WEIGHTS})
+
+
+class ShiftedPosterior(Inference):
+    """q(z | x, y) of x = W z + B d(y) + noise: the exact one, moved by offsets (0: exact)."""
+
+    def __init__(
+        self, shift: nn.Linear, condition: Attributes, mean_offset: float = 0.0, log_sd_offset: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.shift, self.condition = shift, condition
+        self.mean_offset, self.log_sd_offset = mean_offset, log_sd_offset
+
+    def answers(self, given: tuple[str, ...]) -> bool:
+        return set(given) == set(WEIGHTS)
+
+    def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        described = self.condition.describe(batch.values["attributes"], batch.present["attributes"]).double()
+        moved = Batch({"image": batch.values["image"] - self.shift(described)}, {"image": batch.present["image"]})
+        exact = exact_posterior(moved, ("image",))
+        return DiagonalGaussian(exact.mean + self.mean_offset, exact.log_sd + self.log_sd_offset)
+
+
+def conditional_linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> MultimodalVAE:
+    """p(z) p(x | z, y) with x = W z + B d(y) + noise, y one attribute of two values, in float64."""
+    condition = Attributes("attributes", ("a",), (("no", "yes"),))
+    width = condition.description_size
+    decoder = nn.Linear(2 + width, 4, bias=False, dtype=torch.float64)
+    shift = nn.Linear(width, 4, bias=False, dtype=torch.float64)
+    shift.weight.data.copy_(torch.linspace(-1, 1, 4 * width).reshape(4, width))
+    decoder.weight.data.copy_(torch.cat([WEIGHTS["image"], shift.weight.data], 1))
+    inference = ShiftedPosterior(shift, condition, mean_offset, log_sd_offset)
+    return MultimodalVAE(2, {"image": Normal("image")}, {"image": decoder}, inference, condition)
+
+
+def conditional_observations(size: int, seed: int = 0) -> Batch:
+    """Images, with attributes as codes: what :func:`conditional_linear_gaussian` is asked about."""
+    images = observations(size, seed)
+    codes, known = (torch.arange(size) % 2)[:, None], torch.ones(size, 1, dtype=torch.bool)
+    values = {"image": images.values["image"], "attributes": codes}
+    return Batch(values, {"image": images.present["image"], "attributes": known})
+
+
+def exact_log_conditional(model: MultimodalVAE, batch: Batch) -> Tensor:
+    """log p(x | y) = log N(x; B d(y), W W' + s^2 I) of the conditional model."""
+    inference = model.inference
+    assert isinstance(inference, ShiftedPosterior)
+    described = inference.condition.describe(batch.values["attributes"], batch.present["attributes"]).double()
+    moved = batch.values["image"] - described @ inference.shift.weight.detach().T
+    return exact_log_marginal(Batch({"image": moved}, {}), ("image",))

@@ -19,14 +19,15 @@ from mmgen.metrics._base import Score
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics._likelihoods import proposal_given
 from mmgen.metrics.log_likelihood import LogLikelihood
-from mmgen.modalities.attributes import Attributes
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, TextDescription
-from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives.mvae import Mvae
 from tests.core.linear_gaussian import (
     NOISE,
     WEIGHTS,
     Normal,
+    conditional_linear_gaussian,
+    conditional_observations,
+    exact_log_conditional,
     exact_log_marginal,
     exact_posterior,
     linear_gaussian,
@@ -303,40 +304,13 @@ def test_posteriors_that_a_model_lacks() -> None:
         proposal_given(loaded(model))
 
 
-class ShiftedPosterior(Inference):
-    """The exact q(z | x, y) of x = W z + B d(y) + noise."""
-
-    def __init__(self, shift: nn.Linear, condition: Attributes) -> None:
-        super().__init__()
-        self.shift, self.condition = shift, condition
-
-    def answers(self, given: tuple[str, ...]) -> bool:
-        return set(given) == set(BOTH)
-
-    def infer(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
-        described = self.condition.describe(batch.values["attributes"], batch.present["attributes"]).double()
-        moved = Batch({"image": batch.values["image"] - self.shift(described)}, {"image": batch.present["image"]})
-        return exact_posterior(moved, ("image",))
-
-
 def test_a_conditional_model_says_log_p_of_x_given_y_itself() -> None:
     """x = W z + B d(y) + noise: log p(x|y) = log N(x; B d(y), W W' + s^2 I)."""
-    condition = Attributes("attributes", ("a",), (("no", "yes"),))
-    decoder = nn.Linear(2 + condition.description_size, 4, bias=False, dtype=torch.float64)
-    decoder.weight.data[:, :2] = WEIGHTS["image"]
-    shift = nn.Linear(condition.description_size, 4, bias=False, dtype=torch.float64)
-    shift.weight.data.copy_(decoder.weight.data[:, 2:])
-    inference = ShiftedPosterior(shift, condition)
-    model = MultimodalVAE(2, {"image": Normal("image")}, {"image": decoder}, inference, condition)
-    codes = (torch.arange(30) % 2)[:, None]
-    known = torch.ones(30, 1, dtype=torch.bool)
-    points = Batch({"image": POINTS.values["image"], "attributes": codes}, {**POINTS.present, "attributes": known})
+    model, points = conditional_linear_gaussian(), conditional_observations(30)
     found = scores(model, points, samples=2)
     assert {quantity for _, quantity, _ in found} == {"log p(x|y)"}
-    centre = decoder.weight.detach()[:, 2:] @ condition.describe(codes, known).double().T
-    moved = Batch({"image": POINTS.values["image"] - centre.T}, {})
     score = found["prior", "log p(x|y)", "importance"]
-    assert score.value == pytest.approx(float(exact_log_marginal(moved, ("image",)).mean()), abs=1e-6)
+    assert score.value == pytest.approx(float(exact_log_conditional(model, points).mean()), abs=1e-6)
     assert score.extra["log_weight_variance"] < 1e-12
     assert score.extra["proposal"] == "q(z|image, attributes)"
     with pytest.raises(UsageError, match=r"--proposal got image, .* it has auto, joint"):
