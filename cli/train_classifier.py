@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from cli._console import follow, result, say, table
+from cli._console import follow, is_first_process, result, say, table
 from cli._options import Device, InputPath, Output, Seed, command_line, read_path
 
 __all__ = ["train_classifier_command"]
@@ -49,8 +49,15 @@ def train_classifier_command(
     learning_rate: Annotated[
         float | None, typer.Option("--learning-rate", min=1e-9, show_default=False, help="Step size of Adam.")
     ] = None,
+    assignments: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", show_default=False, help="Another setting, as training.tensorboard=true."
+        ),
+    ] = None,
     held_out: Annotated[int, typer.Option("--held-out", min=1, help="Test images for its accuracy.")] = 10_000,
     device: Device = "auto",
+    devices: Annotated[int, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = 1,
     precision: Annotated[str, typer.Option("--precision", help="auto, 32-true or bf16-mixed.")] = "auto",
     resume: Annotated[
         bool, typer.Option("--resume", help="Insist on continuing an interrupted run; else one is continued if found.")
@@ -68,7 +75,7 @@ def train_classifier_command(
         resolve_told,
         train_classifier,
     )
-    from mmgen.config import validate
+    from mmgen.config import merge, parse_assignments, validate
     from mmgen.errors import UsageError
     from mmgen.registry import unknown_name
 
@@ -85,29 +92,30 @@ def train_classifier_command(
         **default_training(chosen),
         **{key: value for key, value in asked.items() if value is not None},
         "device": device,
+        "devices": devices,
         "precision": precision,
         "seed": seed,
     }
-    settings = validate(
-        ClassifierSettings,
-        {
-            "network": chosen,
-            "told": tell,
-            "augment": augment,
-            "split": split or "",
-            "held_out": held_out,
-            "training": training,
-        },
-    )
+    values = {
+        "network": chosen,
+        "told": tell,
+        "augment": augment,
+        "split": split or "",
+        "held_out": held_out,
+        "training": training,
+    }
+    settings = validate(ClassifierSettings, merge(values, parse_assignments(assignments or [])))
     out = output or Path(f"{path.stem}-judge.safetensors")
     mode = "require" if resume else "never" if overwrite else "auto"
     accuracy = follow(train_classifier(path, out, settings, command_line(), mode))
+    if not is_first_process():
+        return
     counts = {name: f"{right:,} of {accuracy.images[name]:,}" for name, right in accuracy.correct.items()}
     rows = [(name, f"{value:.2f} %", counts.get(name, "")) for name, value in accuracy.percent.items()]
     table("Judge on images that it has not seen", ("attribute", "accuracy", "correct"), rows)
-    if tell:
-        say(f"It is told {', '.join(tell)}; 'words' counts that as right, as the papers' correctness does.")
-    say(f"Judge ({chosen}) written to {out}")
+    if settings.told:
+        say(f"It is told {', '.join(settings.told)}; 'words' counts that as right, as the papers' correctness does.")
+    say(f"Judge ({settings.network}) written to {out}")
     result(out)
 
 

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Header, Parent, read_checkpoint, write_checkpoint
+from mmgen.artifacts.header import printable
 from mmgen.classifier._classifier import Classifier
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.registry import unknown_name
@@ -77,14 +78,25 @@ def save_classifier(
     )
 
 
-def load_classifier(path: Path | str, device: str | torch.device = "cpu") -> Classifier:
+def load_classifier(path: Path | str, device: str | torch.device = "cpu", measured: bool = True) -> Classifier:
     """A trained classifier in evaluation mode, with its held-out accuracy.
 
+    Args:
+        path: The file.
+        device: Where it is to compute.
+        measured: Whether it must have been measured, which is the last step of its training.
+
     Raises:
-        ArtifactError: The file is no classifier, or does not fit the network that it names.
+        ArtifactError: The file is no classifier, does not fit the network that it names, or is not finished.
     """
     path = Path(path)
     header, tensors = read_checkpoint(path, "classifier")
+    if measured and "held_out_accuracy" not in header.facts:
+        again = printable(header.command, 2000) or f"mmgen train-classifier with --output {path}, as before"
+        raise ArtifactError(
+            f"the judge {path} is not finished, so nobody knows how good it is: its training was interrupted; go on "
+            f"with: {again}"
+        )
     try:
         described = header.settings["classifier"]
         channels, height, width = (int(side) for side in described["image_shape"])

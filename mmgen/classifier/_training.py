@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from mmgen.artifacts import Dataset, read_header, reference
+from mmgen.artifacts import Dataset, check_output, read_header, reference
 from mmgen.classifier._accuracy import Accuracy, measure
 from mmgen.classifier._augment import augmentation_for
 from mmgen.classifier._files import build_classifier, load_classifier, save_classifier
@@ -92,7 +92,7 @@ def train_classifier(
     """Train a judge on the training part of a dataset and measure it on images that it has not seen.
 
     The file at ``out`` says which dataset, split, part and how many rows it has learnt from, and how many test images
-    its accuracy was measured on.
+    its accuracy was measured on. A judge that the same run has finished stays as it is.
 
     Args:
         data: Dataset file.
@@ -103,8 +103,10 @@ def train_classifier(
 
     Raises:
         DataError: The dataset has no images or no attributes.
+        UsageError: ``out`` holds something else, or a judge that another run has finished.
         TrainingError, Interrupted: As for the training loop.
     """
+    check_output(out, "classifier", data)
 
     def run() -> Generator[Progress, None, Accuracy]:
         return (yield from _train(data, out, settings, command, resume))
@@ -118,22 +120,23 @@ def _train(
     import torch
 
     began = time.monotonic()
-    header = read_header(data)
     with Dataset.open(data) as dataset:
         if not dataset.images or not dataset.attributes:
             raise DataError(f"dataset {data} has no images with attributes: there is nothing for a judge to learn")
         image, info = next(iter(dataset.images.values())), next(iter(dataset.attributes.values()))
-        scheme = settings.split or dataset.default_scheme
+        identity = _identity(dataset, settings)
+        scheme, told = identity["split"], tuple(identity["told"])
+        if resume != "never" and not state_path(out).exists():
+            known = _finished(out, identity, info.names)
+            if known is not None:
+                return known
         fabric = make_fabric(settings.training)
         torch.manual_seed(stream_key(settings.training.seed, "classifier weights"))
-        told = resolve_told(settings.told, dataset)
         classifier = build_classifier(settings.network, image.shape, info.names, info.values, told)
         augmentation = augmentation_for(info.names, info.values) if settings.augment else None
         task = ClassifierTask(classifier, image.name, info.name, augmentation)
         rows = DatasetRows.of_split(dataset, scheme, "train", fabric.device)
         validation = DatasetRows.of_split(dataset, scheme, "val", fabric.device)
-        described = {**settings.model_dump(mode="json"), "split": scheme, "told": list(told)}
-        learnt_from = {"dataset": header.content_id, "split": scheme, "part": "train", "rows": len(rows)}
         parents = (reference(data, "dataset", out),)
 
         def save(path: Path, facts: dict[str, Any]) -> None:
@@ -141,28 +144,65 @@ def _train(
                 path,
                 classifier,
                 task.saved_tensors(),
-                settings={**described, "learnt_from": learnt_from},
+                settings=identity,
                 seed=settings.training.seed,
                 parents=parents,
                 facts=facts,
                 command=command,
             )
 
-        # What the state of an interrupted run is compared with: the same settings on other data are another run.
-        identity = {**described, "learnt_from": learnt_from}
         work = train(
             task, rows, validation, settings.training, out, save, identity, work_description(settings), resume, fabric
         )
         yield from work
         del rows, validation
         accuracy, facts = _measure(dataset, out, scheme, settings, str(fabric.device))
-        best = load_classifier(out)
-        facts = {**read_header(out).facts, **facts, "total_seconds": round(time.monotonic() - began, 1)}
-        classifier.network.load_state_dict(best.network.state_dict())
-        save(out, facts)
-        # A judge is never continued once it is done, and its optimiser's moments take twice its own size.
-        state_path(out).unlink(missing_ok=True)
+        if fabric.is_global_zero:
+            best = load_classifier(out, measured=False)
+            facts = {**read_header(out).facts, **facts, "total_seconds": round(time.monotonic() - began, 1)}
+            classifier.network.load_state_dict(best.network.state_dict())
+            save(out, facts)
+            # A judge is never continued once it is done, and its optimiser's moments take twice its own size.
+            state_path(out).unlink(missing_ok=True)
         return accuracy
+
+
+def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:
+    """All that decides what a judge becomes: the same settings on other data are another run."""
+    scheme = settings.split or dataset.default_scheme
+    learnt_from = {
+        "dataset": dataset.header.content_id,
+        "split": scheme,
+        "part": "train",
+        "rows": len(dataset.split(scheme, "train")),
+    }
+    told = list(resolve_told(settings.told, dataset))
+    return {**settings.model_dump(mode="json"), "split": scheme, "told": told, "learnt_from": learnt_from}
+
+
+def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accuracy | None:
+    """The accuracy of the judge at ``out`` where this run has made it already; None where there is none.
+
+    Raises:
+        UsageError: Another run has made it.
+    """
+    if not out.exists() or not out.stat().st_size:
+        return None
+    header = read_header(out)
+    correct, images = (header.facts.get(f"held_out_{what}") for what in ("correct", "images"))
+    if not isinstance(correct, dict) or not isinstance(images, dict):
+        return None
+    saved, wanted = ({**made, **made.get("training", {})} for made in (header.settings, identity))
+    different = [key for key in wanted if key != "training" and wanted[key] != saved.get(key)]
+    if different:
+        raise UsageError(
+            f"{out} is a finished judge with another {', '.join(different)}; use the same settings and dataset to keep "
+            "it, another --output, or --overwrite to replace it"
+        )
+    said = [name for name in names if name in correct]
+    return Accuracy(
+        {name: correct[name] for name in said}, {name: images[name] for name in said}, len(identity["told"])
+    )
 
 
 def work_description(settings: ClassifierSettings) -> str:
@@ -176,7 +216,7 @@ def _measure(
     """Accuracy of the best weights, as they are in the file, on test images; and the facts that the file tells."""
     test = dataset.split(scheme, "test")
     chosen = numpy_generator(settings.training.seed, "held out").permutation(len(test))[: settings.held_out]
-    classifier = load_classifier(out, device)
+    classifier = load_classifier(out, device, measured=False)
     held_out = DatasetRows(dataset, test[np.sort(chosen)], classifier.device)
     image, attributes = next(iter(dataset.images)), next(iter(dataset.attributes))
     accuracy = measure(classifier, held_out, image, attributes)
