@@ -83,7 +83,7 @@ def make_data_command(
             metavar="N",
             show_default=False,
             rich_help_panel=_DIGITS,
-            help="Images of each source digit: mnist-a 10, others 1; multimnist has --number only.",
+            help="Images of each source digit, without --number: mnist-a 10, others 1; multimnist has --number only.",
         ),
     ] = None,
     binarise: Annotated[
@@ -225,6 +225,7 @@ def make_data_command(
     Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
     import data_recipes
+    from mmgen.artifacts import check_output
     from mmgen.config import parse_assignments, validate
     from mmgen.errors import UsageError
 
@@ -259,6 +260,7 @@ def make_data_command(
     _check_options(recipe, schema, options | {key: f"setting {key}" for key in assigned})
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
+    check_output(path, "dataset")
     preparing = chosen.prepare()
     if preparing is not None:
         follow(preparing)

@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from data_recipes._base import Recipe, Rows, Workers, in_order
 from data_recipes._render import binarise, pack, stack
@@ -44,11 +45,11 @@ class SmallPictureRecipe(Recipe):
     size: Annotated[int, Field(ge=16, le=512)] = 28
     """Height and width of the canvas in pixels."""
 
-    copies: Annotated[int, Field(ge=1)] = 1
-    """Images of each source digit."""
-
     number: Annotated[int | None, Field(ge=20)] = None
     """Images in all, instead of copies of every digit."""
+
+    copies: Annotated[int, Field(ge=1)] = 1
+    """Images of each source digit."""
 
     binarise: bool = True
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
@@ -58,6 +59,13 @@ class SmallPictureRecipe(Recipe):
     drawn_factors: ClassVar[dict[str, Factor]] = {}
     thing: ClassVar[str] = "digit"
     """What a source picture shows, in words."""
+
+    @field_validator("copies")
+    @classmethod
+    def _is_not_numbered(cls, copies: int, info: ValidationInfo) -> int:
+        if info.data.get("number") is not None:
+            raise PydanticCustomError("copies", "leave it out with number, which says how many images there are")
+        return copies
 
     @property
     @abstractmethod

@@ -96,7 +96,7 @@ def check_output(path: Path, kind: str, *inputs: Path) -> None:
             "lost; choose another name"
         )
     if os.path.isdir(path):
-        raise ArtifactError(f"cannot write {path}: it is a folder; choose the name of a file")
+        raise ArtifactError(f"cannot write {path}: is a directory; choose the name of a file")
     if not os.path.isdir(Path(path).parent):
         raise ArtifactError(f"cannot write {path}: there is no folder {Path(path).parent}; make it first")
     if not os.path.exists(path) or (os.path.isfile(path) and not os.path.getsize(path)):

@@ -181,7 +181,7 @@ def test_an_output_is_no_input_and_replaces_only_its_own_kind(tmp_path, family, 
     ):
         with pytest.raises(UsageError, match=words):
             check_output(path, "model", dataset)
-    with pytest.raises(ArtifactError, match="it is a folder; choose the name of a file"):
+    with pytest.raises(ArtifactError, match="is a directory; choose the name of a file"):
         check_output(tmp_path, "model")
     with pytest.raises(ArtifactError, match=r"there is no folder .*nowhere; make it first"):
         check_output(tmp_path / "nowhere" / "m.safetensors", "model")

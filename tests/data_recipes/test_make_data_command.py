@@ -84,6 +84,14 @@ def test_mistakes_end_in_one_sentence(small_mnist, tmp_path, arguments, code, co
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_file_that_is_no_dataset_is_not_replaced(small_mnist, tmp_path):
+    (tmp_path / "notes.txt").write_text("mine")
+    done = run("mnist-a", "--mnist", small_mnist, "--workers", 1, "-o", "notes.txt", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot write a dataset to notes.txt" in sentence(done.stderr)
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+
+
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="the superuser may write anywhere")
 def test_a_read_only_folder_is_named(small_mnist, tmp_path):
     tmp_path.chmod(0o500)

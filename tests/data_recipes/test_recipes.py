@@ -167,6 +167,7 @@ def test_bad_sources_are_refused_before_anything_is_written(tmp_path):
         ({"number": 0}, "number"),
         ({"source": "svhn"}, "'mnist' or 'digits'"),
         ({"copies": -1, "number": "many"}, "setting 'number'"),
+        ({"copies": 3, "number": 40}, "setting 'copies': leave it out with number"),
     ],
 )
 def test_wrong_settings_are_named(settings, complaint):
