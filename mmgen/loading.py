@@ -1,6 +1,6 @@
 """Everything of a trained model from Python: ``mmgen.load(path)``."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,16 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._encode import posterior_to_aggregate
-from mmgen.aggregates._fit import load_aggregate
-from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.models._settings import AttributesDescription, ImageDescription, TextDescription
-from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.notation import UNKNOWN
+from mmgen.opened import Opened
 from mmgen.queries import (
     ANYTHING,
     batch_of_captions,
@@ -27,10 +22,8 @@ from mmgen.queries import (
     parse_caption,
     parse_query,
 )
-from mmgen.registry import unknown_name
 from mmgen.seeding import torch_generator
 from mmgen.training.batches import to_batch
-from mmgen.training.model_run import ExperimentSettings, load_model
 from mmgen.training.precision import autocast, resolve_device
 
 if TYPE_CHECKING:
@@ -38,175 +31,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Loaded", "load"]
 
-LatentSampler = Callable[[Batch, int, torch.Generator | None], Tensor]
-LatentLogProb = Callable[[Tensor, Batch], Tensor]
 
+class Loaded(Opened):
+    """A trained model, or an aggregate together with the model that it was fitted to: what a person calls from Python.
 
-class Loaded:
-    """A trained model, or an aggregate together with the model that it was fitted to.
-
-    Attributes:
-        path: The file that was loaded.
-        header: Its header.
-        model: The model, in evaluation mode.
-        model_path: The model's own checkpoint.
-        model_header: The header of that.
-        settings: The model's settings.
-        aggregate: The aggregate, for an aggregate file.
-        target: "aggregate" or "true" for an aggregate file, else None.
+    All of it runs without gradients. Its attributes are those of :class:`~mmgen.opened.Opened`.
     """
-
-    def __init__(self, path: Path, device: torch.device) -> None:
-        self.path = path
-        self.header: Header = require_kind(path, "model", "aggregate")
-        self.device = device
-        self.aggregate: Aggregate | None = None
-        self.target: str | None = None
-        self.model_path = path
-        if self.header.kind == "aggregate":
-            _, fit, self.aggregate = load_aggregate(path, device)
-            self.target = fit.aggregate.target
-            self.model_path = find_parent(path, "model")
-        self.settings: ExperimentSettings
-        self.model: MultimodalVAE
-        self.model_header: Header
-        self.model_header, self.settings, self.model = load_model(self.model_path, device)
-
-    @property
-    def attributes(self) -> AttributesDescription | None:
-        """Names of attributes and of their values."""
-        return self.settings.data.attributes
-
-    @property
-    def image(self) -> ImageDescription | None:
-        """Shape of images; of several image modalities the main one."""
-        return self.settings.data.image
-
-    @property
-    def images(self) -> dict[str, ImageDescription]:
-        """All image modalities of the data by name, the main one first."""
-        data = self.settings.data
-        return {image.name: image for image in (data.image, *data.further_images) if image is not None}
-
-    @property
-    def text(self) -> TextDescription | None:
-        """Vocabulary and length of captions, where the dataset has them."""
-        return self.settings.data.text
-
-    @property
-    def given(self) -> str | None:
-        """What kind of description its fitted posterior, else its own q(z|y), is conditioned on: attributes or text."""
-        if self.aggregate is not None:
-            return None if self.aggregate.given == "nothing" else self.aggregate.given
-        if self._own is None:
-            return None
-        return "text" if self.text and self._own == (self.text.name,) else "attributes"
-
-    def dataset_path(self) -> Path:
-        """The dataset that the model was trained on.
-
-        Raises:
-            MissingParentError: It is gone; names the command that makes it.
-        """
-        return find_parent(self.model_path, "dataset")
-
-    @property
-    def encoder_given(self) -> tuple[str, ...]:
-        """What the posterior is given from which the decoders were trained."""
-        return posterior_to_aggregate(self.settings)
-
-    @property
-    def posteriors(self) -> list[str]:
-        """What latents can be drawn from: "prior", "text" (the model's own q(z|y)), and the fitted one."""
-        names = ["prior"]
-        if self._own is not None:
-            names.append("text")
-        if self.target:
-            names.append(self.target)
-        return names
-
-    def _check(self, posterior: str) -> None:
-        if posterior in self.posteriors:
-            return
-        if posterior in ("aggregate", "true"):
-            raise UsageError(
-                f"{self.path} has no fitted posterior '{posterior}'; make one with: "
-                f"mmgen fit-aggregate {self.model_path} --target {posterior}"
-            )
-        raise UsageError(unknown_name("posterior", posterior, self.posteriors))
-
-    @property
-    def default_posterior(self) -> str:
-        """The fitted posterior of an aggregate file, else the model's own q(z|y), else the prior."""
-        return self.posteriors[-1]
-
-    def latent_sampler(self, posterior: str) -> LatentSampler:
-        """A function (descriptions of B, n, generator) -> z [n, B, D] that draws from a posterior.
-
-        Raises:
-            UsageError: There is no such posterior.
-        """
-        self._check(posterior)
-        if posterior in ("prior", "text"):
-
-            def draw(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-                given = () if posterior == "prior" else self._given(condition)
-                return self.model.posterior(condition, given).sample(generator, (n,))
-
-            return draw
-        aggregate = self._aggregate
-
-        def draw_fitted(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-            if aggregate.given == "nothing":  # q(z) does not depend on the description
-                return aggregate.sample(None, n * condition.size, generator).reshape(n, condition.size, -1)
-            return aggregate.sample(condition, n, generator)
-
-        return draw_fitted
-
-    def latent_log_prob(self, posterior: str) -> LatentLogProb:
-        """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
-        self._check(posterior)
-        if posterior in ("prior", "text"):
-            prior = posterior == "prior"
-            return lambda z, condition: self.model.posterior(
-                condition, () if prior else self._given(condition)
-            ).log_prob(z)
-        return self._aggregate.log_prob
-
-    @property
-    def _own(self) -> tuple[str, ...] | None:
-        """The description that the model's own q(z|y) is given: attributes or text; None where it has none."""
-        known = (part for part in (self.attributes, self.text) if part is not None)
-        return next(((part.name,) for part in known if self.model.answers((part.name,))), None)
-
-    def said(self, condition: Batch) -> tuple[str, ...]:
-        """Modalities of a description that the model's own posterior is given: all that say something, but once.
-
-        Text that spells attributes says what they say, so that the attributes are enough; free text says something
-        else. Of a description that says nothing it is the first modality that there is a posterior of.
-        """
-        parts = [part.name for part in (self.attributes, self.text) if part is not None]
-        able = [name for name in parts if name in condition.values and self.model.answers((name,))]
-        said = [name for name in able if bool(condition.present[name].any())]
-        if len(said) > 1 and ((self.text and self.text.slots) or not self.model.answers(tuple(said))):
-            said = said[:1]
-        return tuple(said or able[:1])
-
-    def _given(self, condition: Batch) -> tuple[str, ...]:
-        said = self.said(condition)
-        if not said:
-            raise UsageError(
-                f"got a description by {' and '.join(condition.values)}, expected one by {self.given}, which q(z | "
-                f"description) of {self.model_path} reads"
-            )
-        return said
-
-    @property
-    def _aggregate(self) -> Aggregate:
-        assert self.aggregate is not None
-        return self.aggregate
-
-    # What a person calls from Python. All of it runs without gradients.
 
     def describe(self, given: str | Mapping[str, str]) -> Batch:
         """A description as a batch of one.
@@ -270,6 +100,16 @@ class Loaded:
 
         Returns:
             E[image | z] [n, C, H, W] in [0, 1], one z per image.
+
+        Example:
+            >>> import mmgen
+            >>> model = mmgen.load("mnist-a-telbo-aggregate-realnvp.safetensors")  # doctest: +SKIP
+            >>> model.posteriors  # doctest: +SKIP
+            ['prior', 'text', 'aggregate']
+            >>> model.sample("digit=3 scale=big", n=16).shape  # doctest: +SKIP
+            torch.Size([16, 1, 64, 64])
+            >>> model.sample({"digit": "3"}, n=4, posterior="prior", seed=1).shape  # doctest: +SKIP
+            torch.Size([4, 1, 64, 64])
         """
         condition = self.describe(given)
         generator = torch_generator(seed, "samples", device=str(self.device))
@@ -288,10 +128,27 @@ class Loaded:
         """Posteriors q(z | image) [B, D], or q(z | image, description) if the model encodes both.
 
         Args:
-            images: [B, C, H, W] in [0, 1] of the main image modality; or several such by the names of theirs, all of
-                the same examples, for q(z | exactly these).
+            images: [B, C, H, W] of the main image modality, in [0, 1] or uint8 as a dataset has them; or several such
+                by the names of theirs, in [0, 1] and all of the same examples, for q(z | exactly these).
             attributes: uint8 codes [B, A], 255 unknown; all unknown by default.
             text: Word codes [B, T], V for "no word".
+
+        Raises:
+            UsageError: The images are neither, or the model has no such posterior.
+
+        Example:
+            >>> import mmgen
+            >>> from mmgen.artifacts import Dataset
+            >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
+            >>> with Dataset.open(model.dataset_path()) as data:  # doctest: +SKIP
+            ...     rows = data.split("iid", "test")[:8]
+            ...     images = data.read_image("image", rows)
+            ...     codes = data.read_attributes("attributes", rows)
+            >>> q = model.encode(images)  # doctest: +SKIP
+            >>> q.mean.shape, q.sd.shape  # doctest: +SKIP
+            (torch.Size([8, 10]), torch.Size([8, 10]))
+            >>> model.encode(images, codes).sample(shape=(5,)).shape  # doctest: +SKIP
+            torch.Size([5, 8, 10])
         """
         if isinstance(images, Mapping):
             from mmgen.translation import infer
@@ -300,7 +157,7 @@ class Loaded:
                 raise UsageError("got images by modality and codes of a description, expected one of them")
             return infer(self, images)
         assert self.image is not None
-        pixels = {self.image.name: torch.as_tensor(images, dtype=torch.float32)}
+        pixels = {self.image.name: self._pixels(images)}
         codes = {}
         if self.attributes is not None:
             unknown = np.full((len(pixels[self.image.name]), len(self.attributes.names)), UNKNOWN, np.uint8)
@@ -356,27 +213,89 @@ class Loaded:
         named = images if isinstance(images, Mapping) else {source or self.image.name: images}
         return translate(self, named, target or self.image.name, draws, seed, given)
 
-    @torch.inference_mode()
-    def posterior(self, given: str | Mapping[str, str]) -> DiagonalGaussian:
-        """The model's own q(z | description) [1, D]; for a fitted one draw from :meth:`latent_sampler`."""
-        if self._own is None:
+    def _pixels(self, images: Tensor | np.ndarray) -> Tensor:
+        """Images of the main modality as float32 in [0, 1], whichever way they are given."""
+        assert self.image is not None
+        pixels = torch.as_tensor(images)
+        if pixels.dtype == torch.uint8 and self.image.layout == "bytes":
+            return pixels.float() / 255
+        pixels = pixels.float()
+        if pixels.numel() and not ((pixels >= 0) & (pixels <= 1)).all():
             raise UsageError(
-                f"{self.model_path} has no q(z | description) of its own; fit one with mmgen fit-aggregate"
+                f"images got values from {float(pixels.min()):g} to {float(pixels.max()):g}, expected 0 to 1, or uint8 "
+                "as Dataset.read_image gives them"
             )
+        return pixels
+
+    @torch.inference_mode()
+    def posterior(self, given: str | Mapping[str, str], posterior: str | None = None) -> DiagonalGaussian:
+        """The model's own q(z | description) [1, D], a Gaussian with ``mean`` and ``sd``.
+
+        A fitted posterior need not be one: draw from it with :meth:`sample` or :meth:`latent_sampler`, and ask for its
+        density with :meth:`latent_log_prob`.
+
+        Args:
+            given: The description; attributes left out are unknown.
+            posterior: "text" for the model's own, "prior" for p(z); by default the model's own, or, of an aggregate's
+                file, the fitted one, which is refused.
+
+        Raises:
+            UsageError: There is no such posterior, or it is a fitted one.
+
+        Example:
+            >>> import mmgen
+            >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
+            >>> model.posterior("digit=3").mean.shape  # doctest: +SKIP
+            torch.Size([1, 10])
+            >>> fitted = mmgen.load("mnist-a-telbo-aggregate-realnvp.safetensors")  # doctest: +SKIP
+            >>> draw = fitted.latent_sampler("aggregate")  # doctest: +SKIP
+            >>> draw(fitted.describe("digit=3"), 100, None).shape  # doctest: +SKIP
+            torch.Size([100, 1, 10])
+        """
+        name = posterior or self.target or "text"
+        own = f'; for that of {self.model_path} itself ask for posterior="text"' if self._own is not None else ""
+        if name == self.target:
+            raise UsageError(
+                f"{self.path} holds the fitted posterior '{name}', which has no mean and standard deviation to return: "
+                f"draw from it with sample(...) or latent_sampler('{name}'){own}"
+            )
+        if name == "text" and not own:
+            fitted = f"draw from the fitted one with latent_sampler('{self.target}')"
+            unfitted = f"fit one with: mmgen fit-aggregate {self.model_path}"
+            raise UsageError(
+                f"{self.model_path} has no q(z | description) of its own; {fitted if self.target else unfitted}"
+            )
+        self._check(name)
         description = self.describe(given)
-        return self.model.posterior(description, self._given(description))
+        return self.model.posterior(description, () if name == "prior" else self._given(description))
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> "Score":
         """Importance-weighted estimate of log p(image) in nats, with its standard error.
 
         Args:
-            images: [B, C, H, W] in [0, 1].
+            images: [B, C, H, W] in [0, 1] or uint8 as a dataset has them; of the dataset's kind, so binary ones of a
+                model of binary images.
             samples: Importance samples K per image.
             seed: Of the samples.
+
+        Raises:
+            UsageError: The images are neither.
+
+        Example:
+            >>> import mmgen
+            >>> from mmgen.artifacts import Dataset
+            >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
+            >>> with Dataset.open(model.dataset_path()) as data:  # doctest: +SKIP
+            ...     images = data.read_image("image", data.split("iid", "test")[:8])
+            >>> score = model.log_likelihood(images, samples=10)  # doctest: +SKIP
+            >>> print(f"{score.value:.1f} ± {score.stderr:.1f} {score.unit}")  # doctest: +SKIP
+            -... ± ... nats
+            >>> len(score.extra["values"])  # doctest: +SKIP
+            8
         """
         from mmgen.metrics._likelihoods import image_log_likelihood
 
-        return image_log_likelihood(self, images, samples, seed)
+        return image_log_likelihood(self, images if self.image is None else self._pixels(images), samples, seed)
 
 
 def _together(one: Batch, other: Batch) -> Batch:

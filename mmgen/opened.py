@@ -1,0 +1,188 @@
+"""The files of a trained model, opened, and every density over z that they hold."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mmgen.aggregates._base import Aggregate
+from mmgen.aggregates._encode import posterior_to_aggregate
+from mmgen.aggregates._fit import load_aggregate
+from mmgen.artifacts import Header, find_parent, require_kind
+from mmgen.batch import Batch
+from mmgen.errors import UsageError
+from mmgen.models._settings import AttributesDescription, ImageDescription, TextDescription
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.registry import unknown_name
+from mmgen.training.model_run import ExperimentSettings, load_model
+
+__all__ = ["LatentLogProb", "LatentSampler", "Opened"]
+
+LatentSampler = Callable[[Batch, int, torch.Generator | None], Tensor]
+LatentLogProb = Callable[[Tensor, Batch], Tensor]
+
+
+class Opened:
+    """A trained model, or an aggregate together with the model that it was fitted to.
+
+    Attributes:
+        path: The file that was loaded.
+        header: Its header.
+        model: The model, in evaluation mode.
+        model_path: The model's own checkpoint.
+        model_header: The header of that.
+        settings: The model's settings.
+        aggregate: The aggregate, for an aggregate file.
+        target: "aggregate" or "true" for an aggregate file, else None.
+    """
+
+    def __init__(self, path: Path, device: torch.device) -> None:
+        self.path = path
+        self.header: Header = require_kind(path, "model", "aggregate")
+        self.device = device
+        self.aggregate: Aggregate | None = None
+        self.target: str | None = None
+        self.model_path = path
+        if self.header.kind == "aggregate":
+            _, fit, self.aggregate = load_aggregate(path, device)
+            self.target = fit.aggregate.target
+            self.model_path = find_parent(path, "model")
+        self.settings: ExperimentSettings
+        self.model: MultimodalVAE
+        self.model_header: Header
+        self.model_header, self.settings, self.model = load_model(self.model_path, device)
+
+    @property
+    def attributes(self) -> AttributesDescription | None:
+        """Names of attributes and of their values."""
+        return self.settings.data.attributes
+
+    @property
+    def image(self) -> ImageDescription | None:
+        """Shape of images; of several image modalities the main one."""
+        return self.settings.data.image
+
+    @property
+    def images(self) -> dict[str, ImageDescription]:
+        """All image modalities of the data by name, the main one first."""
+        data = self.settings.data
+        return {image.name: image for image in (data.image, *data.further_images) if image is not None}
+
+    @property
+    def text(self) -> TextDescription | None:
+        """Vocabulary and length of captions, where the dataset has them."""
+        return self.settings.data.text
+
+    @property
+    def given(self) -> str | None:
+        """What kind of description its fitted posterior, else its own q(z|y), is conditioned on: attributes or text."""
+        if self.aggregate is not None:
+            return None if self.aggregate.given == "nothing" else self.aggregate.given
+        if self._own is None:
+            return None
+        return "text" if self.text and self._own == (self.text.name,) else "attributes"
+
+    def dataset_path(self) -> Path:
+        """The dataset that the model was trained on.
+
+        Raises:
+            MissingParentError: It is gone; names the command that makes it.
+        """
+        return find_parent(self.model_path, "dataset")
+
+    @property
+    def encoder_given(self) -> tuple[str, ...]:
+        """What the posterior is given from which the decoders were trained."""
+        return posterior_to_aggregate(self.settings)
+
+    @property
+    def posteriors(self) -> list[str]:
+        """What latents can be drawn from: "prior", "text" (the model's own q(z|y)), and the fitted one."""
+        names = ["prior"]
+        if self._own is not None:
+            names.append("text")
+        if self.target:
+            names.append(self.target)
+        return names
+
+    def _check(self, posterior: str) -> None:
+        if posterior in self.posteriors:
+            return
+        if posterior in ("aggregate", "true"):
+            raise UsageError(
+                f"{self.path} has no fitted posterior '{posterior}'; make one with: "
+                f"mmgen fit-aggregate {self.model_path} --target {posterior}"
+            )
+        raise UsageError(unknown_name("posterior", posterior, self.posteriors))
+
+    @property
+    def default_posterior(self) -> str:
+        """The fitted posterior of an aggregate file, else the model's own q(z|y), else the prior."""
+        return self.posteriors[-1]
+
+    def latent_sampler(self, posterior: str) -> LatentSampler:
+        """A function (descriptions of B, n, generator) -> z [n, B, D] that draws from a posterior.
+
+        Raises:
+            UsageError: There is no such posterior.
+        """
+        self._check(posterior)
+        if posterior in ("prior", "text"):
+
+            def draw(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+                given = () if posterior == "prior" else self._given(condition)
+                return self.model.posterior(condition, given).sample(generator, (n,))
+
+            return draw
+        aggregate = self._aggregate
+
+        def draw_fitted(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+            if aggregate.given == "nothing":  # q(z) does not depend on the description
+                return aggregate.sample(None, n * condition.size, generator).reshape(n, condition.size, -1)
+            return aggregate.sample(condition, n, generator)
+
+        return draw_fitted
+
+    def latent_log_prob(self, posterior: str) -> LatentLogProb:
+        """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
+        self._check(posterior)
+        if posterior in ("prior", "text"):
+            prior = posterior == "prior"
+            return lambda z, condition: self.model.posterior(
+                condition, () if prior else self._given(condition)
+            ).log_prob(z)
+        return self._aggregate.log_prob
+
+    @property
+    def _own(self) -> tuple[str, ...] | None:
+        """The description that the model's own q(z|y) is given: attributes or text; None where it has none."""
+        known = (part for part in (self.attributes, self.text) if part is not None)
+        return next(((part.name,) for part in known if self.model.answers((part.name,))), None)
+
+    def said(self, condition: Batch) -> tuple[str, ...]:
+        """Modalities of a description that the model's own posterior is given: all that say something, but once.
+
+        Text that spells attributes says what they say, so that the attributes are enough; free text says something
+        else. Of a description that says nothing it is the first modality that there is a posterior of.
+        """
+        parts = [part.name for part in (self.attributes, self.text) if part is not None]
+        able = [name for name in parts if name in condition.values and self.model.answers((name,))]
+        said = [name for name in able if bool(condition.present[name].any())]
+        if len(said) > 1 and ((self.text and self.text.slots) or not self.model.answers(tuple(said))):
+            said = said[:1]
+        return tuple(said or able[:1])
+
+    def _given(self, condition: Batch) -> tuple[str, ...]:
+        said = self.said(condition)
+        if not said:
+            raise UsageError(
+                f"got a description by {' and '.join(condition.values)}, expected one by {self.given}, which q(z | "
+                f"description) of {self.model_path} reads"
+            )
+        return said
+
+    @property
+    def _aggregate(self) -> Aggregate:
+        assert self.aggregate is not None
+        return self.aggregate

@@ -1,0 +1,77 @@
+"""What a person calls on a loaded model: the examples of the docstrings, and what is refused."""
+
+import doctest
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mmgen.artifacts import DatasetWriter
+from mmgen.errors import UsageError
+from mmgen.loading import Loaded, load
+
+MODEL, FITTED = "mnist-a-telbo.safetensors", "mnist-a-telbo-aggregate-realnvp.safetensors"
+
+
+@pytest.fixture(scope="module")
+def folder(stubs: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model and an aggregate with the names, sizes and attributes of the examples."""
+    folder = tmp_path_factory.mktemp("examples")
+    data, generator = folder / "data.h5", np.random.default_rng(0)
+    codes = np.stack([np.arange(60) % 10, np.arange(60) // 10 % 2], 1).astype(np.uint8)
+    with DatasetWriter(data, size=60, settings={"recipe": "mnist-a"}, seed=0, command="mmgen make-data") as writer:
+        writer.add_image("image", shape=(1, 64, 64), layout="bits")
+        writer.add_attributes("attributes", {"digit": [str(digit) for digit in range(10)], "scale": ["small", "big"]})
+        packed = np.packbits(generator.integers(0, 2, (60, 64 * 64), np.uint8), axis=1)
+        writer.write(0, images={"image": packed}, attributes={"attributes": codes})
+        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
+    tables = {"embedding": 4, "hidden": 8, "decoder_hidden": 8}
+    stubs.train_tiny(data, folder / MODEL, {"name": "telbo"}, 10, attribute_network=tables)
+    stubs.fit_tiny(folder / MODEL, data, folder / FITTED, "aggregate", "attributes")
+    stubs.train_tiny(data, folder / "elbo.safetensors", {"name": "elbo"}, 10, attribute_network=tables)
+    stubs.fit_tiny(folder / "elbo.safetensors", data, folder / "elbo-true.safetensors", "true", "attributes")
+    return folder
+
+
+@pytest.mark.parametrize("called", [load, Loaded.sample, Loaded.encode, Loaded.posterior, Loaded.log_likelihood])
+def test_examples_run(called: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    assert called.__doc__ is not None
+    text = called.__doc__.replace("# doctest: +SKIP", "")  # the files are here
+    examples = doctest.DocTestParser().get_doctest(text, {}, called.__qualname__, None, 0)
+    assert len(examples.examples) > 2
+    said: list[str] = []
+    failed, _ = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(examples, out=said.append)
+    assert not failed, "".join(said)
+
+
+def test_a_fitted_posterior_is_named_with_how_to_draw_from_it(folder: Path) -> None:
+    fitted, lonely = load(folder / FITTED), load(folder / "elbo-true.safetensors")
+    with pytest.raises(UsageError, match=r"latent_sampler\('aggregate'\); for that of .*telbo.* posterior=\"text\""):
+        fitted.posterior("digit=3")
+    own = fitted.posterior("digit=3", posterior="text")
+    torch.testing.assert_close(own.mean, load(folder / MODEL).posterior("digit=3").mean)
+    assert fitted.posterior("digit=3", posterior="prior").mean.abs().max() == 0
+    with pytest.raises(UsageError, match=r"draw from it with sample\(...\) or latent_sampler\('true'\)$"):
+        lonely.posterior("digit=3")
+    with pytest.raises(UsageError, match=r"no q\(z \| description\) of its own; draw from the fitted one"):
+        lonely.posterior("digit=3", posterior="text")
+    with pytest.raises(UsageError, match=r"of its own; fit one with: mmgen fit-aggregate \S+elbo.safetensors"):
+        load(folder / "elbo.safetensors").posterior("digit=3")
+    with pytest.raises(UsageError, match="no fitted posterior 'true'"):
+        fitted.posterior("digit=3", posterior="true")
+
+
+def test_images_are_taken_as_a_dataset_has_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load(folder / MODEL)
+    grey = np.random.default_rng(0).integers(0, 256, (2, 1, 64, 64)).astype(np.uint8)
+    with pytest.raises(UsageError, match="images got values from 0 to 255, expected 0 to 1, or uint8"):
+        model.encode(grey)
+    with pytest.raises(UsageError, match="expected 0 to 1"):
+        model.log_likelihood(grey.astype(np.float32))
+    monkeypatch.setattr(Loaded, "image", SimpleNamespace(name="image", layout="bytes"))
+    torch.testing.assert_close(model.encode(grey).mean, model.encode(grey / 255.0).mean)
