@@ -1,6 +1,7 @@
 """``mmgen quickstart``: from data to report in some minutes, with the commands that a user would type."""
 
 import json
+import math
 import os
 import shlex
 import time
@@ -143,11 +144,16 @@ def finding(scores: Sequence[dict[str, Any]]) -> str:
     true, aggregate = (_find(scores, "correctness", posterior, 4) for posterior in ("true", "aggregate"))
     if true is None or aggregate is None:
         return ""
-    difference = aggregate["value"] - true["value"]
+    if true["value"] is None or aggregate["value"] is None:
+        return ""
+    difference = f"{aggregate['value'] - true['value']:+.1f}"
+    if true["stderr"] is not None and aggregate["stderr"] is not None:
+        difference += f" ± {math.hypot(aggregate['stderr'], true['stderr']):.1f}"
     images = min(true["n"], aggregate["n"])
     return (
-        f"Drawn from the learned aggregate, pictures are right {difference:+.1f} points more often than from q_true "
-        f"(same family, size and steps; {images:,} pictures each, of concepts in the test split)."
+        f"Drawn from the learned aggregate, pictures are right {difference} points more often than from q_true "
+        f"(same family, size and steps; {images:,} pictures each, of concepts in the test split; ± combines their "
+        "standard errors)."
     )
 
 

@@ -54,7 +54,9 @@ def test_table_and_finding() -> None:
         ["q_agg(z | words)", "83.5 ± 0.5 %", "", ""],
         ["(the judge itself, on real pictures)", "92.3 %", "", ""],
     ]
-    assert "+22.2 points" in quickstart.finding(scores)
+    assert "+22.2 ± 0.7 points" in quickstart.finding(scores)  # sqrt(0.5^2 + 0.5^2)
+    assert "+22.2 points" in quickstart.finding([{**score, "stderr": None} for score in scores])
+    assert quickstart.finding([{**score, "value": None} for score in scores]) == ""
 
 
 def test_a_failing_command_ends_it_with_that_commands_exit_code(tmp_path: Path) -> None:
