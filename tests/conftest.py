@@ -1,5 +1,6 @@
 """Fixtures that the tests of several rooms share."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,24 @@ settings.register_profile("mmgen", deadline=None)
 settings.load_profile("mmgen")
 
 
+def outside_data(name: str) -> Path:
+    """A folder of data that the repository does not hold, in $MMGEN_TEST_DATA; skips the test where it is missing."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    folder = Path(os.environ.get("MMGEN_TEST_DATA") or beside) / name
+    if not folder.is_dir():
+        pytest.skip(
+            f"there is no folder {folder}; MMGEN_TEST_DATA names the one that holds {name}/ (see CONTRIBUTING.md)"
+        )
+    return folder
+
+
 @pytest.fixture(scope="session")
 def mnist_folder() -> Path:
-    """Folder with the original MNIST files, kept beside the repository; skips where they are not there."""
-    folder = Path(__file__).resolve().parents[2] / "shared" / "data" / "mnist"
-    if not folder.is_dir():
-        pytest.skip(f"the MNIST files are not at {folder}")
-    return folder
+    """Folder with the original MNIST files."""
+    return outside_data("mnist")
+
+
+@pytest.fixture(scope="session")
+def two_objects_reference() -> Path:
+    """Folder with pictures of Two Objects that Cycles rendered with CLEVR's own assets."""
+    return outside_data("two-objects-reference")

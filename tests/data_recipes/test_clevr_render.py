@@ -14,7 +14,6 @@ from data_recipes._clevr import _api, _compiled
 from data_recipes._scene_file import read_scene_file
 from data_recipes._scenes import LAMPS, LOOKS, SceneArrays, scene_arrays
 
-REFERENCES = Path(__file__).resolve().parents[3] / "shared" / "data" / "two-objects-reference"
 SCENES = Path(__file__).with_name("reference_scenes.json")
 
 
@@ -54,10 +53,8 @@ def one_scene(**changes) -> SceneArrays:
     return {name: np.array(value) for name, value in values.items()}
 
 
-def test_pictures_are_like_those_of_cycles(scenes, images):
-    if not REFERENCES.is_dir():
-        pytest.skip(f"the reference pictures are not at {REFERENCES}")
-    paths = [REFERENCES / f"scene-{i:02d}.png" for i in range(len(images))]
+def test_pictures_are_like_those_of_cycles(scenes, images, two_objects_reference):
+    paths = [two_objects_reference / f"scene-{i:02d}.png" for i in range(len(images))]
     references = np.stack([np.asarray(Image.open(path).convert("RGB"), np.float64) for path in paths])
     squares = ((images - references.transpose(0, 3, 1, 2)) ** 2).mean(axis=1)
     shown = _clevr.masks(scenes, 112) > 0
