@@ -33,6 +33,8 @@ def _default(parameter: Any) -> str:
     value = parameter.default
     if parameter.required:
         return "required"
+    if isinstance(parameter.show_default, str):
+        return _cell(parameter.show_default)
     if value is None or callable(value) or value is False or value in ((), []) or not parameter.show_default:
         return ""
     if isinstance(value, list | tuple):
