@@ -16,7 +16,9 @@ PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchma
 def command_lines(page: Path) -> list[list[str]]:
     """Arguments of each ``mmgen ...`` in the page's fenced blocks, pipes taken apart."""
     found: list[list[str]] = []
-    for block in re.findall(r"^```(?:sh|bash|console)\n(.*?)^```", page.read_text(encoding="utf-8"), re.S | re.M):
+    for label, block in re.findall(r"^```(\w*)\n(.*?)^```$", page.read_text(encoding="utf-8"), re.S | re.M):
+        if label not in ("", "sh", "bash", "console"):
+            continue
         for line in block.replace("\\\n", " ").splitlines():
             lexer = shlex.shlex(line.removeprefix("$ "), posix=True, punctuation_chars="|>&;")
             lexer.whitespace_split = True
@@ -40,6 +42,11 @@ def test_commands_page_is_up_to_date() -> None:
     assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == generate.commands_page(), "run: make docs"
 
 
+def test_defaults_that_are_said_in_words_are_in_the_table() -> None:
+    page = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+    assert re.search(r"^\| `--dropped .*\| 0,1,2,3 \|$", page, re.M)
+
+
 @pytest.mark.parametrize("command", command_names())
 def test_readme_names_each_command(command: str) -> None:
     assert f"`mmgen {command}" in (ROOT / "README.md").read_text(encoding="utf-8")
@@ -48,7 +55,7 @@ def test_readme_names_each_command(command: str) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_every_command_line_in_a_page_can_be_typed(page: Path) -> None:
     for arguments in command_lines(page):
-        if arguments[0].startswith("-"):
+        if arguments[0].startswith("-") or "[OPTIONS]" in arguments:
             continue
         assert arguments[0] in command_names(), f"{page.name}: mmgen {shlex.join(arguments)}"
         load_command(arguments[0]).make_context(arguments[0], arguments[1:])
@@ -57,6 +64,23 @@ def test_every_command_line_in_a_page_can_be_typed(page: Path) -> None:
 def test_readme_opens_with_the_two_commands() -> None:
     blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
     assert [line.split("#")[0].strip() for line in blocks[0].splitlines()] == ["make quickstart", "make test"]
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub calls the headings of a page."""
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    found: set[str] = set()
+    for heading in re.findall(r"^#+ +(.*?) *$", text, re.M):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading)
+        slug = re.sub(r"[^\w\- ]", "", plain.lower()).replace(" ", "-")
+        found.add(next(name for n in range(99) if (name := f"{slug}-{n}" if n else slug) not in found))
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_to_headings_lead_somewhere(page: Path) -> None:
+    for target, anchor in re.findall(r"\]\(([^)#:]*)#([^)]*)\)", page.read_text(encoding="utf-8")):
+        assert anchor in anchors(page.parent / target if target else page), f"{page.name} links to {target}#{anchor}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

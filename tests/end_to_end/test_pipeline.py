@@ -1,16 +1,21 @@
 """Stages form a real pipe: each prints the path of what it made and nothing else, or stops with one sentence."""
 
+import contextlib
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
 
 from mmgen.artifacts import read_header
-from tests.end_to_end.program import MMGEN, TINY, environment, mmgen, within
+from tests.end_to_end.program import MMGEN, ROOT, TINY, environment, mmgen, within
 
 
 def test_stages_compose_in_a_pipe(folder: Path) -> None:
-    """train | fit-aggregate | eval, run by a shell; the last stage prints JSON lines, the others a path each."""
+    """train | fit-aggregate | eval, run by a shell; the last stage prints JSON lines, the others a path each.
+
+    What they made is drawn from by a command, and by the Python of the README.
+    """
     stages = [
         ["train", "-", "--objective", "elbo", "--steps", "40", *TINY],
         ["fit-aggregate", "-", "--steps", "30", "--examples", "500"],
@@ -32,6 +37,9 @@ def test_stages_compose_in_a_pipe(folder: Path) -> None:
     assert mmgen(folder, "sample", made[1], "--given", "digit=3 scale=big", "-n", 4, "-o", "grid.png") == "grid.png\n"
     assert (folder / "grid.png").read_bytes()[:4] == b"\x89PNG"
     assert mmgen(folder, "report", made[1], "scores.jsonl", "-o", "report.html") == "report.html\n"
+    (example,) = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
+    with contextlib.chdir(folder):
+        exec(re.sub(r'"[^" ]*\.safetensors"', repr(made[1]), example), {})
     header = read_header(folder / made[1])
     assert {parent.role for parent in header.parents} == {"model", "latents", "dataset"}
 

@@ -1,0 +1,65 @@
+"""The Python of the pages runs, and does what the page says of it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import data_recipes
+from mmgen.artifacts import Dataset
+from mmgen.metrics._base import Score
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from tests.core.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from tests.metrics.toy import Judge, loaded_painter, write_dataset
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+
+
+def run_blocks(page: str) -> list[dict[str, Any]]:
+    """What each Python block of a page leaves behind."""
+    left = []
+    for number, block in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.S | re.M)
+    ):
+        names: dict[str, Any] = {"__name__": f"{Path(page).stem}_{number}"}
+        exec(compile(block, page, "exec"), names)
+        left.append(names)
+    return left
+
+
+def test_the_objective_of_the_page_is_the_bound_that_it_says() -> None:
+    (names,) = run_blocks("how-to-add-an-objective.md")
+    bound = names["TextSide"]()(linear_gaussian(0.3, -0.2), observations(200).repeat(50))
+    assert bound.is_bound
+    exact = exact_log_marginal(observations(200), ("image", "attributes"))
+    assert bound.value.mean() < exact.mean()
+
+
+def test_the_metric_of_the_page_scores_a_model(tmp_path: Path) -> None:
+    (names,) = run_blocks("how-to-add-a-metric.md")
+    dataset = Dataset.open(write_dataset(tmp_path / "toy.h5"))
+    settings = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0,))
+    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), dataset, Judge(), ("text",), settings)
+    found: list[Score] = []
+
+    def scored() -> Iterator[float]:
+        found.extend((yield from names["StrictCorrectness"]()(evaluation, "text")))
+
+    fractions = list(scored())
+    (score,) = found
+    assert fractions == sorted(fractions)
+    assert 0 <= score.value <= 100
+    assert score.unit == "%"
+
+
+def test_both_ways_of_reading_a_dataset_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data_recipes.get("mnist-a")(source="digits", number=600, size=16).make(tmp_path / "mnist-a.h5", workers=1).run()
+    without, with_it = run_blocks("artifacts.md")
+    assert len(without["pixels"]) == 16
+    for name in ("pixels", "codes"):
+        np.testing.assert_array_equal(without[name], with_it[name])
+    assert without["names"] == ["digit", "scale", "orientation", "location"]
