@@ -66,10 +66,12 @@ def baseline_command(
     """
     path = read_path(dataset, "dataset")
 
-    from mmgen.artifacts import Dataset, write_text_atomic
+    from mmgen.artifacts import Dataset, check_output, write_text_atomic
     from mmgen.baselines import get
     from mmgen.baselines._run import lines_of, measure
 
+    out = output or Path(f"{path.stem}-{method}.jsonl")
+    check_output(out, None, path)
     get(method)  # a wrong name is reported before anything slow
     asked = {"steps": steps, "seed": seed, "device": device}
     with Dataset.open(path) as opened:
@@ -80,7 +82,6 @@ def baseline_command(
         (f"{score.extra['paired']:,}", f"{score.value:.2f} ± {score.stderr:.2f} %", f"{score.n:,}") for score in scores
     ]
     table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
-    out = output or Path(f"{path.stem}-{method}.jsonl")
     write_text_atomic(out, lines_of(scores))
     result(out)
 

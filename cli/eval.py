@@ -117,13 +117,15 @@ def eval_command(
     """
     path = read_path(checkpoint, "model or aggregate")
 
-    from mmgen.artifacts import Dataset
+    from mmgen.artifacts import Dataset, check_output
     from mmgen.classifier import load_classifier
     from mmgen.config import validate
     from mmgen.loading import load
     from mmgen.metrics import get
     from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate, find_judge
 
+    if output:
+        check_output(output, None, path)
     for name in metric or []:
         get(name)  # every name is checked before anything slow
     values: dict[str, Any] = {

@@ -241,11 +241,13 @@ def _posterior_for(loaded: "Loaded", described: bool) -> str:
     return posterior
 
 
-def _check_ending(out: Path) -> None:
+def _check_output(out: Path, *inputs: Path) -> None:
+    from mmgen.artifacts import check_output
     from mmgen.errors import UsageError
 
     if out.suffix.lower() not in (".png", ".h5"):
         raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
+    check_output(out, "samples" if out.suffix.lower() == ".h5" else None, *inputs)
 
 
 def _translate_images(
@@ -263,7 +265,7 @@ def _translate_images(
     from mmgen.figures.sampling import save_samples, translated_grid
     from mmgen.figures.translations import drawn_from, started
 
-    _check_ending(out)
+    _check_output(out, *([start.file] if start.file else []))
     if len(given) > 1:
         raise UsageError(f"--given got {len(given)} descriptions, expected one to go with the pictures of --from")
     shown = started(loaded, start, _EXAMPLES, seed, rows)
@@ -291,7 +293,7 @@ def _draw_images(
     from mmgen.figures.hierarchy import share_right
     from mmgen.figures.sampling import sample_grid, save_samples
 
-    _check_ending(out)
+    _check_output(out)
     asked = parse(loaded, given)
     source = posterior or _posterior_for(loaded, any(given))
     found, reader = _judge(loaded, judge, out)

@@ -22,10 +22,13 @@ def show_command(
 
     The lineage is a tree of the files that it was made from, each verified by its content id or marked as missing.
     """
+    from mmgen.artifacts import check_output
     from mmgen.figures.lineage import lineage, tree_lines
     from mmgen.figures.show import contact_sheet, describe
 
     path = read_path(file, "file")
+    if output is not None:
+        check_output(output, None, path)
     described = describe(path)
     if as_json:
         result(json.dumps(described))

@@ -81,18 +81,24 @@ def require_kind(path: Path, *kinds: str) -> Header:
     return header
 
 
-def check_output(path: Path, kind: str, *inputs: Path) -> None:
+def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
     """Make sure that an artifact of ``kind`` may be written to ``path``; asked before work starts.
 
     Only an artifact of the same kind is replaced, or an empty file, and none that the work reads.
+
+    Args:
+        path: File to write.
+        kind: What it will be; None for a page, a picture or a table, which replaces all but artifacts.
+        inputs: Files that the work reads.
 
     Raises:
         UsageError: ``path`` is one of ``inputs``, or holds something else, which would be lost.
         ArtifactError: It cannot be written there: it is a folder, or in none.
     """
+    what = f"{_article(kind)} to {path}" if kind else str(path)
     if os.path.realpath(path) in map(os.path.realpath, inputs):
         raise UsageError(
-            f"cannot write {_article(kind)} to {path}: it is one of the files that this is made from, and would be "
+            f"cannot write {what}: it is one of the files that this is made from, and would be "
             "lost; choose another name"
         )
     if os.path.isdir(path):
@@ -102,13 +108,13 @@ def check_output(path: Path, kind: str, *inputs: Path) -> None:
     if not os.path.exists(path) or (os.path.isfile(path) and not os.path.getsize(path)):
         return
     try:
-        found = read_header(path).kind
+        found: str | None = read_header(path).kind
     except ArtifactError:
-        found = ""
+        found = None
     if found != kind:
         holds = _article(found) if found else "something that is no artifact of mmgen"
         raise UsageError(
-            f"cannot write {_article(kind)} to {path}: it holds {holds}, which would be lost; choose another name, or "
+            f"cannot write {what}: it holds {holds}, which would be lost; choose another name, or "
             "remove that file first"
         )
 
