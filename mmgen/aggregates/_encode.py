@@ -43,7 +43,7 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
             return max(seeing, key=len)
     read = " or ".join(dict.fromkeys(" and ".join(given) or "nothing" for given in queries))
     raise UsageError(
-        f"an aggregate is of encodings of images, but this model infers z from {read}, which is no image; train one "
+        f"this needs encodings of images, but the model infers z from {read}, which is no image; train one "
         "whose posterior is given the image"
     )
 
