@@ -133,7 +133,8 @@ MAKERS: dict[str, Callable[[Path], object]] = {
     "dataset": make_dataset, "latents": make_latents, "samples": make_samples, "model": make_checkpoint,
 }  # fmt: skip
 READERS: dict[str, Callable[[Path], object]] = {
-    "dataset": _read_dataset, "latents": read_latents, "samples": read_samples, "model": read_checkpoint,
+    "dataset": _read_dataset, "latents": read_latents, "samples": read_samples,
+    **dict.fromkeys(("model", "aggregate", "classifier", "training-state"), read_checkpoint),
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """One small file of every kind per format version, kept for ever: what was once written stays readable.
 
 Never write these files again. For a new format version add new ones beside them, made by the ``make_...`` functions of
-``conftest.py``, and their content ids here.
+``conftest.py`` or by the commands that the files name, and their content ids here.
 """
 
 import hashlib
@@ -12,7 +12,9 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+import torch
 
+from mmgen.aggregates._fit import load_aggregate
 from mmgen.artifacts import (
     PARTS,
     Dataset,
@@ -26,13 +28,25 @@ from mmgen.artifacts import (
     write_latents,
     write_samples,
 )
+from mmgen.artifacts.header import KINDS
+from mmgen.batch import Batch
+from mmgen.config import validate
+from mmgen.models.build import build_model
+from mmgen.training.model_run import ExperimentSettings
+from mmgen.training.state import load_state
+from mmgen.training.task import ModelTask
 
+LOG_DENSITY = -2.193188
+"""log q(z = 0 | digit 0, big) of the golden aggregate, nats, as on the day when it was fitted."""
 GOLDEN = Path(__file__).parents[1] / "golden"
 CONTENT_IDS = {
     "dataset-v1.h5": "02b328675960333a3f2a06063d9b060e9ce4295021001905fd14d19211293b27",
     "latents-v1.h5": "1dc511062568691cabec4d8c0651b330f4ffc9a5670705b3e28b3a52cd962c82",
     "samples-v1.h5": "7045eea8e7304005b3561be6a6ed8e9af621664cf066b047733f8399beb4fa22",
     "model-v1.safetensors": "452cf098773d9319fc62f9fdb566c80b5e5c9b5751b32bd3078284f0a4fd60ae",
+    "aggregate-v1.safetensors": "a79f01faf86273270c917254eebaabbbc71e1faeaea70c7ea055cfb3d9a2412c",
+    "classifier-v1.safetensors": "708ece94aaeb2fef8c844f35e5b033ee3fd3c829e593ffdd299ce59393bf2c15",
+    "training-state-v1.safetensors": "c38b5cade9068deb6bd804918becd5b83685c760e11a8b351567b252caecda9b",
 }
 
 
@@ -66,8 +80,30 @@ def test_content_id_as_the_documentation_says_without_mmgen():
     assert hashlib.sha256(text.encode("ascii")).hexdigest() == header["content_id"]
 
 
-def test_every_golden_file_is_listed():
+def test_every_golden_file_is_listed_and_every_kind_has_one():
     assert {path.name for path in GOLDEN.iterdir()} == set(CONTENT_IDS)
+    assert {name.rsplit("-v", 1)[0] for name in CONTENT_IDS} == KINDS.keys()
+
+
+def test_the_golden_aggregate_is_still_a_density():
+    _, settings, aggregate = load_aggregate(GOLDEN / "aggregate-v1.safetensors")
+    assert settings.aggregate.family == {"name": "realnvp", "steps": 1, "hidden": [4]}
+    values, present = torch.zeros(1, 4, dtype=torch.int64), torch.tensor([[True, True, False, False]])
+    found = aggregate.log_prob(torch.zeros(1, 1, 2), Batch({"attributes": values}, {"attributes": present}))
+    assert found.item() == pytest.approx(LOG_DENSITY, abs=1e-4)
+
+
+def test_the_golden_training_state_still_continues():
+    path = GOLDEN / "training-state-v1.safetensors"
+    header = read_header(path)
+    settings = validate(ExperimentSettings, {name: v for name, v in header.settings.items() if name != "dataset"})
+    objective = settings.build_objective()
+    task = ModelTask(build_model(settings.model, objective, settings.data), objective)
+    optimizer = torch.optim.Adam(task.parameter_groups(0.0))
+    state = load_state(path, task, optimizer, header.settings, header.facts["precision"])
+    assert (state.step, state.finished) == (3, True)
+    assert len(optimizer.state) == len(list(task.parameters()))
+    assert {float(moments["step"]) for moments in optimizer.state.values()} == {3.0}
 
 
 def test_parent_of_the_golden_model(tmp_path):
