@@ -1,7 +1,8 @@
 """A small, fast pair for CPUs: pixels folded into channels first, so that no layer works at full resolution."""
 
+from collections.abc import Collection
 from itertools import pairwise
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
@@ -13,6 +14,9 @@ from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
 __all__ = ["Strided"]
 
 Size = Annotated[int, Field(ge=1)]
+
+_FINER: tuple[dict[str, Any], ...] = ({}, {"patch": 2}, {"patch": 2, "channels": [32, 64]})
+"""Settings in place of the defaults, by falling step: for sides divisible by 16, by 8 (24, 40) and by 4 (28)."""
 
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
@@ -38,8 +42,17 @@ class Strided(ImageNetwork):
     ground: there the mean is many times the spread, batch norm's averages cannot follow it while weights still move
     fast, and validation is far worse than training for it."""
 
+    @classmethod
+    def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
+        """Settings other than the defaults for images of these sides; none where the defaults fit, or nothing does."""
+        return next((finer for finer in _FINER if not any(side % cls(**finer)._step for side in sides)), {})
+
+    @property
+    def _step(self) -> int:
+        return int(self.patch * 2 ** (len(self.channels) - 1))
+
     def _side(self, shape: tuple[int, int, int]) -> tuple[int, int]:
-        step = self.patch * 2 ** (len(self.channels) - 1)
+        step = self._step
         if shape[1] % step or shape[2] % step:
             raise SettingsError(
                 f"image network strided got images of {shape[1]}x{shape[2]}, expected sides divisible by {step} "

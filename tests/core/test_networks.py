@@ -66,6 +66,23 @@ def test_the_sheet_is_placed_where_the_map_says() -> None:
     assert torch.allclose(drawn[:, 18:], torch.tensor(-6.0))
 
 
+@pytest.mark.parametrize(
+    ("sides", "settings"),
+    [
+        ([64, 32], {}),
+        ([24], {"patch": 2}),
+        ([28, 64], {"patch": 2, "channels": [32, 64]}),
+        ([50], {}),  # nothing fits: the network says so
+    ],
+)
+def test_the_default_network_follows_the_sides_of_images(sides: list[int], settings: dict[str, object]) -> None:
+    strided = mmgen.networks.get("strided")
+    assert strided.for_sides(sides) == settings
+    if settings:
+        network, features = strided(**settings).encoder((1, sides[0], sides[0]))
+        assert network(torch.rand(2, 1, sides[0], sides[0])).shape == (2, features)
+
+
 def test_tables_of_attributes_equal_the_network_on_each_example() -> None:
     torch.manual_seed(0)
     tables = AttributeTables((3, 2), 5, AttributeNetwork(embedding=4, hidden=8))

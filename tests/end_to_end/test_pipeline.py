@@ -44,6 +44,14 @@ def test_stages_compose_in_a_pipe(folder: Path) -> None:
     assert {parent.role for parent in header.parents} == {"model", "latents", "dataset"}
 
 
+def test_digits_of_28_pixels_need_no_settings(tmp_path: Path) -> None:
+    digits = ["--source", "digits", "--size", "28", "--number", "300", "--workers", "1"]
+    mmgen(tmp_path, "make-data", "mnist-a", *digits, "-o", "d.h5")
+    options = ["--objective", "elbo", "--steps", "2", "--batch", "8", "--device", "cpu"]
+    assert mmgen(tmp_path, "train", "d.h5", *options) == "d-elbo.safetensors\n"
+    assert len(mmgen(tmp_path, "sample", "d-elbo.safetensors", "-n", 2, "-o", "two.png")) > 0
+
+
 def test_a_failed_stage_stops_the_pipe_with_one_sentence(folder: Path) -> None:
     failed = within(folder, "fit-aggregate", "-", given="")
     assert (failed.returncode, failed.stdout) == (1, "")
