@@ -28,6 +28,8 @@ CONDITION = Batch(
     {"attributes": torch.tensor([[True, True], [False, True], [False, False]])},
 )
 FAMILIES = mmgen.aggregates.names()
+FLOWS = [name for name in FAMILIES if isinstance(mmgen.aggregates.get(name)().density(2, 0), CouplingFlow)]
+SEVERAL_MODES = [name for name in FAMILIES if name != "gaussian"]
 
 
 def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
@@ -101,7 +103,7 @@ def test_densities_stay_in_full_precision_under_autocast(name: str) -> None:
     torch.testing.assert_close(inside, plain)
 
 
-@pytest.mark.parametrize("name", ["realnvp", "nsf"])
+@pytest.mark.parametrize("name", FLOWS)
 def test_flows_invert(name: str) -> None:
     aggregate = randomised(name, 5, ATTRIBUTES)
     assert isinstance(aggregate.density, CouplingFlow)
@@ -182,7 +184,7 @@ def fit(tmp_path: Path, family: str, target: Target, model: MultimodalVAE, steps
     return aggregate.eval()
 
 
-@pytest.mark.parametrize("family", ["mixture", "nsf"])
+@pytest.mark.parametrize("family", SEVERAL_MODES)
 def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Path) -> None:
     """Mean difference of log densities under draws from the truth is KL(truth || fit), estimated: close to zero."""
     aggregate = fit(tmp_path, family, "aggregate", linear_gaussian(), steps=700)
@@ -198,7 +200,8 @@ def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Pa
     with torch.no_grad():
         marginal = aggregate.log_prob(z, nothing).numpy()
     both = np.logaddexp(rows.log_density(z.numpy(), 0), rows.log_density(z.numpy(), 1)) - math.log(2)
-    assert np.mean(both - marginal) < 0.06
+    # Affine couplings leave bridges between three places; the best single Gaussian is 1.2 nats away.
+    assert np.mean(both - marginal) < (0.4 if family == "realnvp" else 0.06)
 
 
 def test_target_true_finds_the_posterior_of_the_text(tmp_path: Path) -> None:
