@@ -102,10 +102,10 @@ def test_a_model_whose_weights_are_not_finite_is_refused(folder: Path, model: Pa
 
 
 @contextmanager
-def little_room(folder: Path) -> Iterator[Path]:
+def little_room(folder: Path, size: int = 200) -> Iterator[Path]:
     """A disk that takes no file of more than some bytes."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (200, hard))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
         yield folder
     finally:
@@ -156,3 +156,15 @@ def test_where_nothing_can_be_written(folder: Path, model: Path, tmp_path: Path,
     assert left <= {"x.log.jsonl"}, "no half a file"
     assert {path for path in folder.iterdir() if "-latents-" not in path.name} == before
     assert not list(folder.glob(".*"))
+
+
+@pytest.mark.parametrize("command", ["train", "train-classifier"])
+def test_a_disk_with_room_for_the_log_alone(folder: Path, tmp_path: Path, command: str) -> None:
+    """The training fails when it saves; with room again the same command makes the file."""
+    arguments = [argument.format(tmp_path) for argument in COMMANDS[command]]
+    with little_room(tmp_path, 10_000):
+        done = within(folder, command, *arguments)
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert done.stderr.splitlines()[-1].startswith(f"mmgen: cannot write {tmp_path}/x")
+    assert {path.name for path in tmp_path.iterdir()} == {"x.log.jsonl"}
+    assert mmgen(folder, command, *arguments) == f"{tmp_path}/x.safetensors\n"
