@@ -1,7 +1,8 @@
 """What every family of image networks offers, and the small blocks that several rooms share."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from torch import Tensor, nn
 
@@ -12,6 +13,11 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU, "silu
 
 class ImageNetwork(ABC):
     """A pair of an encoder and a decoder of one style; members are frozen dataclasses of their settings."""
+
+    @classmethod
+    def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
+        """Settings other than the defaults for images of these sides; none where the defaults fit, or nothing does."""
+        return {}
 
     @abstractmethod
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:

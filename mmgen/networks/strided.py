@@ -44,7 +44,6 @@ class Strided(ImageNetwork):
 
     @classmethod
     def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
-        """Settings other than the defaults for images of these sides; none where the defaults fit, or nothing does."""
         return next((finer for finer in _FINER if not any(side % cls(**finer)._step for side in sides)), {})
 
     @property

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from pydantic import Field
 
+import mmgen.networks
 import mmgen.objectives
 from mmgen.artifacts import Dataset, Header, check_output, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
@@ -20,7 +21,6 @@ from mmgen.models._settings import (
 from mmgen.models.build import build_model
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._text import TextNetwork
-from mmgen.networks.strided import Strided
 from mmgen.objectives._base import Objective
 from mmgen.progress import Work
 from mmgen.seeding import stream_key
@@ -90,10 +90,11 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
         model = model.model_copy(update={"text_network": model.text_network or TextNetwork()})
     described = validate(DataSettings, describe_data(dataset), "data")
     data = settings.data.model_copy(update={key: getattr(described, key) for key in described.model_fields_set})
-    if model.image_network == {"name": "strided"}:  # nothing was said of its sizes: they follow the images
+    if model.image_network.keys() == {"name"}:  # nothing was said of its sizes: they follow the images
         images = [image for image in (data.image, *data.further_images) if image is not None]
-        finer = Strided.for_sides([side for image in images for side in image.shape[1:]])
-        model = model.model_copy(update={"image_network": {"name": "strided", **finer}})
+        sides = [side for image in images for side in image.shape[1:]]
+        network = mmgen.networks.get(model.image_network["name"]).for_sides(sides)
+        model = model.model_copy(update={"image_network": model.image_network | network})
     return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
 
 
