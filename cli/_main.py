@@ -130,10 +130,9 @@ def _complaint(error: typer.TyperException) -> str:
     parameter = getattr(error, "param", None)
     if faults is None or parameter is None:
         return text
-    option = "/".join(name for name in parameter.opts if name.startswith("--")) or parameter.name
-    fault = faults()[0]
-    expected = fault["msg"].split(", ")[0].removeprefix("Input should be ")
-    return f"{option} got '{fault['input']}', expected {expected}"
+    from mmgen.config import refused
+
+    return refused("/".join(name for name in parameter.opts if name.startswith("--")) or parameter.name, faults()[0])
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -45,6 +45,14 @@ def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
     return sorted(fields)
 
 
+def refused(name: str, fault: Mapping[str, Any]) -> str:
+    """One of pydantic's errors about the value of ``name`` as a sentence: what was got, what is expected."""
+    told, value = fault["msg"].split(", unable to parse")[0], fault.get("input")
+    if told.startswith("Input should be "):
+        return f"{name} got {value!r}, expected {told.removeprefix('Input should be ')}"
+    return f"{name}: {told[:1].lower()}{told[1:]}, got {value!r}"
+
+
 def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
     """Build ``schema`` (a pydantic model or dataclass) from plain values.
 
@@ -80,11 +88,7 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
             elif fault["type"] == "value_error":  # a room's own words, which say what it got
                 faults.append(f"setting '{key}': {fault['ctx']['error']}")
             else:
-                told, value = fault["msg"], fault.get("input")
-                if told.startswith("Input should be "):
-                    faults.append(f"setting '{key}' got {value!r}, expected {told.removeprefix('Input should be ')}")
-                else:
-                    faults.append(f"setting '{key}': {told[:1].lower()}{told[1:]}, got {value!r}")
+                faults.append(refused(f"setting '{key}'", fault))
         raise SettingsError("; ".join(faults)) from None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmgen.errors import ArtifactError
 
-__all__ = ["atomic_path", "regular_file", "write_text_atomic"]
+__all__ = ["atomic_path", "cannot_write", "regular_file", "write_text_atomic"]
 
 _ADVICE = {
     errno.EIO: "check the disk",
@@ -34,11 +34,14 @@ _STALE_SECONDS = 24 * 3600
 """A temporary file untouched for this long belongs to a writer that was killed."""
 
 
-def _cannot_write(final: Path, error: OSError) -> ArtifactError:
+def cannot_write(final: Path, error: OSError) -> ArtifactError:
+    """What to raise where the file system refuses to write ``final``."""
     code = error.errno or errno.EIO
     if code == errno.ENOENT and not final.parent.exists():
         return ArtifactError(f"cannot write {final}: there is no folder {final.parent}; make it first")
-    return ArtifactError(f"cannot write {final}: {os.strerror(code).lower()}; {_ADVICE[code]}")
+    return ArtifactError(
+        f"cannot write {final}: {os.strerror(code).lower()}; {_ADVICE.get(code, 'choose another folder')}"
+    )
 
 
 def _sync(path: Path, flags: int) -> None:
@@ -95,7 +98,7 @@ def atomic_path(final: Path) -> Iterator[Path]:
         ours = {None, *map(os.fspath, (temporary, final, final.parent))}
         if error.errno not in _ADVICE or error.filename not in ours:
             raise
-        raise _cannot_write(final, error) from error
+        raise cannot_write(final, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink()

@@ -1,13 +1,12 @@
 """The log of a run: JSON lines beside the checkpoint, TensorBoard on request."""
 
 import json
-import os
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts.files import write_text_atomic
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.artifacts.files import cannot_write, write_text_atomic
+from mmgen.errors import UsageError
 
 __all__ = ["RunLog", "log_path"]
 
@@ -41,13 +40,7 @@ class RunLog:
             self._board: Any = _board(events, after_step) if tensorboard else None
             self._file = path.open("a", encoding="utf-8")
         except OSError as error:
-            raise self._refused(error) from error
-
-    def _refused(self, error: OSError) -> ArtifactError:
-        reason = os.strerror(error.errno).lower() if error.errno else str(error)
-        return ArtifactError(
-            f"cannot write {error.filename or self.path}: {reason}; free some space or choose another folder"
-        )
+            raise cannot_write(Path(error.filename or path), error) from error
 
     def write(self, record: dict[str, Any]) -> None:
         """Append one line and flush it, so that a killed run loses at most the line being written.
@@ -59,7 +52,7 @@ class RunLog:
             self._file.write(json.dumps(record) + "\n")
             self._file.flush()
         except OSError as error:
-            raise self._refused(error) from error
+            raise cannot_write(self.path, error) from error
         if self._board is not None:
             for name, value in _scalars(record):
                 self._board.add_scalar(name, value, record["step"])
