@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from cli._console import follow, is_first_process, result
-from cli._options import InputPath, Output, command_line, read_path
+from cli._options import Device, InputPath, Output, Seed, command_line, read_path
 from cli.train import resume_mode
 
 __all__ = ["fit_aggregate_command"]
@@ -58,8 +58,8 @@ def fit_aggregate_command(
             help="Where encodings are cached; by default beside the model, by what was encoded.",
         ),
     ] = None,
-    device: Annotated[str, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = "auto",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = 0,
+    device: Device = "auto",
+    seed: Seed = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Insist on continuing a saved fit.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a fit was saved.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,

@@ -85,7 +85,7 @@ class Evaluation:
         posteriors: Sequence[str],
         settings: EvaluationSettings,
     ) -> None:
-        from mmgen.training.model_run import check_data
+        from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
         check_data(dataset, loaded.path, loaded.attributes, loaded.image, loaded.text)
         self.loaded = loaded

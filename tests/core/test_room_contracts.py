@@ -81,6 +81,7 @@ def test_inference_from_subsets(name: str) -> None:
     units = [("image", None), ("attributes", None)]
     chosen = [[True, False], [False, True], [True, True]]
     if not inference.any_subset:
+        # Not a user's mistake: whoever asks has not looked at any_subset, so it is Python's own error.
         with pytest.raises(NotImplementedError, match="no posterior for every subset"):
             inference.infer_subsets(batch, units, chosen)
         return

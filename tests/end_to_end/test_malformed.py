@@ -16,6 +16,7 @@ import torch
 from mmgen.artifacts import FORMAT_VERSION, read_checkpoint, write_checkpoint
 from tests.end_to_end.program import TINY, mmgen, within
 
+# What unpickling would run: never to be read, whatever the file around it is called, in its tensors or in its header.
 PICKLE = b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x08builtins\x94."
 
 
