@@ -25,6 +25,7 @@ from mmgen.training.loop import TrainingResult, train
 from mmgen.training.pairing import paired_count
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.state import state_path
+from mmgen.training.task import Task
 
 
 class Numbers(Rows):
@@ -40,7 +41,7 @@ class Numbers(Rows):
         return Batch({"x": indices.float()[:, None] / self.size}, {"x": torch.ones(len(indices), dtype=torch.bool)})
 
 
-class Line(nn.Module):
+class Line(Task):
     """A task of two parameters; at ``poisoned`` its value is no number."""
 
     def __init__(self, poisoned: int | None = None) -> None:
@@ -51,12 +52,6 @@ class Line(nn.Module):
     def forward(self, batch: Batch, step: int | None) -> Bound:
         value = -(self.line(batch.values["x"]) - 1).square().squeeze(1)
         return Bound(value * (torch.nan if step is not None and step == self.poisoned else 1), {"fit": value})
-
-    def parameter_groups(self, l2_attributes_decoder: float) -> list[dict[str, Any]]:
-        return [{"params": list(self.parameters())}]
-
-    def saved_tensors(self) -> dict[str, Tensor]:
-        return dict(self.state_dict())
 
 
 def run(
@@ -74,7 +69,7 @@ def run(
         )
 
     described = {"training": chosen.model_dump(mode="json")}
-    work = train(task, Numbers(16), Numbers(validation), chosen, out, save, described, resume=resume)  # type: ignore[arg-type]  # a task by its methods
+    work = train(task, Numbers(16), Numbers(validation), chosen, out, save, described, resume=resume)
     for progress in work:
         if begin and progress.done >= begin:
             return TrainingResult(out, progress.done, None, 0.0)
@@ -209,7 +204,7 @@ def test_a_run_whose_best_weights_were_removed_makes_them_again(tmp_path: Path) 
 
 def test_progress_knows_when_the_minutes_are_over(tmp_path: Path) -> None:
     chosen = TrainingSettings(steps=4, batch=4, log_every=2, minutes=2, device="cpu")
-    work = train(Line(), Numbers(8), Numbers(4), chosen, tmp_path / "m.safetensors", lambda *_: None, {})  # type: ignore[arg-type]  # a task by its methods
+    work = train(Line(), Numbers(8), Numbers(4), chosen, tmp_path / "m.safetensors", lambda *_: None, {})
     left = [progress.seconds_left for progress in work]
     assert all(one is not None and 100 < one < 120 for one in left) and len(left) == 2
     pace = _console._Pace()
