@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-import data_recipes
+from mmgen import data_recipes
 from mmgen.artifacts import Dataset
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

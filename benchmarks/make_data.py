@@ -50,7 +50,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "mnist-a.h5"
         arguments = ["--mnist", options.mnist, "--number", options.number, "--workers", options.workers, "-o", path]
-        command = [sys.executable, "-c", "from cli._main import main; main()", "make-data", "mnist-a"]
+        command = [sys.executable, "-c", "from mmgen.cli._main import main; main()", "make-data", "mnist-a"]
         load = os.getloadavg()[0]
         start = time.perf_counter()
         process = subprocess.Popen([*command, *map(str, arguments)])

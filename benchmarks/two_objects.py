@@ -22,11 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from data_recipes import _clevr, get
-from data_recipes._scene_file import read_scene_file
-from data_recipes._scenes import LOOKS, SceneArrays, draw_scenes, scene_arrays
-from data_recipes._streams import stream_keys
 from mmgen.artifacts import read_header
+from mmgen.data_recipes import _clevr, get
+from mmgen.data_recipes._scene_file import read_scene_file
+from mmgen.data_recipes._scenes import LOOKS, SceneArrays, draw_scenes, scene_arrays
+from mmgen.data_recipes._streams import stream_keys
 
 WHOLE_DB, OBJECT_DB, MILLISECONDS, LEVEL_STEPS = 40.0, 30.0, 25.0, 2.0
 """What the renderer is meant to keep."""

@@ -15,9 +15,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from cli._console import result, say
-from cli._options import remember_command_line
 from mmgen import __version__
+from mmgen.cli._console import result, say
+from mmgen.cli._options import remember_command_line
 from mmgen.errors import MmgenError
 
 __all__ = ["app", "command_names", "load_command", "main"]
@@ -61,7 +61,7 @@ def _short_help(command: str) -> str:
 
 def load_command(command: str) -> Any:
     """The runnable command, from its file."""
-    module = importlib.import_module(f"cli.{command.replace('-', '_')}")
+    module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(name=command)(getattr(module, _function_name(command)))
     return typer.main.get_command(single)

@@ -24,7 +24,7 @@ def run_command(arguments: Sequence[str], folder: Path, what: str) -> str:
         MmgenError: It failed; our exit code is its own.
     """
     # -P: a file in the folder must not be taken for a module.
-    command = [sys.executable, "-P", "-m", "cli", *arguments]
+    command = [sys.executable, "-P", "-m", "mmgen", *arguments]
     process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
     try:
         made, _ = process.communicate()

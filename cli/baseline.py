@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli._console import follow, result, say, table
-from cli._options import Device, InputPath, Output, Seed, read_path
+from mmgen.cli._console import follow, result, say, table
+from mmgen.cli._options import Device, InputPath, Output, Seed, read_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from cli._console import follow, result, say, table
-from cli._options import Device, InputPath, Seed, read_path
+from mmgen.cli._console import follow, result, say, table
+from mmgen.cli._options import Device, InputPath, Seed, read_path
 
 if TYPE_CHECKING:
     from mmgen.loading import Loaded

@@ -5,9 +5,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli._console import follow, is_first_process, result
-from cli._options import Device, InputPath, Output, Seed, command_line, read_path
-from cli.train import resume_mode
+from mmgen.cli._console import follow, is_first_process, result
+from mmgen.cli._options import Device, InputPath, Output, Seed, command_line, read_path
+from mmgen.cli.train import resume_mode
 
 __all__ = ["fit_aggregate_command"]
 

@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from cli._console import result, table
+from mmgen.cli._console import result, table
 
 __all__ = ["list_command"]
 
 # What a user types it after, and the package whose files are the members.
 _ROOMS = {
-    "recipe": "data_recipes",
+    "recipe": "mmgen.data_recipes",
     "network": "mmgen.networks",
     "likelihood": "mmgen.likelihoods",
     "inference": "mmgen.inference",

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli._console import follow, result
-from cli._options import Seed, Workers, command_line
+from mmgen.cli._console import follow, result
+from mmgen.cli._options import Seed, Workers, command_line
 
 __all__ = ["make_data_command"]
 
@@ -215,7 +215,7 @@ def make_data_command(
             metavar="PATH",
             show_default=False,
             rich_help_panel=_CELEBA,
-            help="dlib's predictor of 68 landmarks; by default that of pip install 'mmgen[faces]', or downloaded.",
+            help="dlib's predictor of 68 landmarks; by default that of pip install 'mmgen-toolkit[faces]', or downloaded.",
         ),
     ] = None,
 ) -> None:
@@ -224,7 +224,7 @@ def make_data_command(
     The file holds images, attributes, captions where there are any, every generative factor and several ways to split.
     Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
-    import data_recipes
+    from mmgen import data_recipes
     from mmgen.artifacts import check_output
     from mmgen.config import parse_assignments, validate
     from mmgen.errors import UsageError
@@ -272,7 +272,7 @@ def make_data_command(
 
 def _check_options(recipe: str, schema: Any, options: Mapping[str, str]) -> None:
     """Refuse options, by setting, that are other recipes' only."""
-    import data_recipes
+    from mmgen import data_recipes
     from mmgen.errors import UsageError
 
     for key, option in options.items():

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli._console import result, say
-from cli._options import Device, Output, Seed, read_path
+from mmgen.cli._console import result, say
+from mmgen.cli._options import Device, Output, Seed, read_path
 
 __all__ = ["plot_command"]
 

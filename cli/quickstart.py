@@ -12,9 +12,9 @@ from typing import Annotated, Any
 
 import typer
 
-from cli._console import result, say, table
-from cli._options import Output, Seed
-from cli._stages import end_with_children, run_command
+from mmgen.cli._console import result, say, table
+from mmgen.cli._options import Output, Seed
+from mmgen.cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
 
 __all__ = ["quickstart_command"]

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli._console import follow, result, say
-from cli._options import Device, Output, Seed, command_line, read_path
+from mmgen.cli._console import follow, result, say
+from mmgen.cli._options import Device, Output, Seed, command_line, read_path
 
 __all__ = ["report_command"]
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli._console import follow, result, say, table
-from cli._options import Output, command_line, read_path
-from cli._stages import end_with_children, run_command
+from mmgen.cli._console import follow, result, say, table
+from mmgen.cli._options import Output, command_line, read_path
+from mmgen.cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from cli._console import result, say, table
-from cli._options import Device, InputPath, Output, Seed, command_line, read_path
+from mmgen.cli._console import result, say, table
+from mmgen.cli._options import Device, InputPath, Output, Seed, command_line, read_path
 
 if TYPE_CHECKING:
     import numpy as np

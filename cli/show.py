@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli._console import result, say
-from cli._options import InputPath, Output, Seed, read_path
+from mmgen.cli._console import result, say
+from mmgen.cli._options import InputPath, Output, Seed, read_path
 
 __all__ = ["show_command"]
 

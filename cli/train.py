@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from cli._console import follow, is_first_process, result, say
-from cli._options import InputPath, Output, command_line, read_path
+from mmgen.cli._console import follow, is_first_process, result, say
+from mmgen.cli._options import InputPath, Output, command_line, read_path
 
 __all__ = ["train_command"]
 
@@ -56,7 +56,7 @@ def train_command(
     """Train a model on a dataset.
 
     Writes the weights that are best by validation bound, and beside them the state to continue from (.last.safetensors)
-    and a log (.log.jsonl); --set training.tensorboard=true also writes TensorBoard events (extra mmgen[tensorboard]).
+    and a log (.log.jsonl). --set training.tensorboard=true also writes TensorBoard events.
     Ctrl-C saves; the same command again continues, with the same result as without the break. The exception is
     --minutes: the clock ends such a run, and a cosine schedule follows it.
     """

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from cli._console import follow, is_first_process, result, say, table
-from cli._options import Device, InputPath, Output, Seed, command_line, read_path
+from mmgen.cli._console import follow, is_first_process, result, say, table
+from mmgen.cli._options import Device, InputPath, Output, Seed, command_line, read_path
 
 __all__ = ["train_classifier_command"]
 

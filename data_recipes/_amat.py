@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._sources import DIGIT_SIZE, Digits
+from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
 from mmgen.errors import DataError
 from mmgen.notation import UNKNOWN
 

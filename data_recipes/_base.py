@@ -71,7 +71,7 @@ class Recipe(Settings, ABC):
 def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[T]:
     """Results of ``render(*call)`` for each call, in the order of the calls, computed by several processes."""
     if isinstance(workers, str):
-        from data_recipes._cluster import on_cluster
+        from mmgen.data_recipes._cluster import on_cluster
 
         yield from on_cluster(render, calls, workers)
         return

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._scenes import Scenes, Words, ground_axes
-from data_recipes._streams import Bits, bits, choice
+from mmgen.data_recipes._scenes import Scenes, Words, ground_axes
+from mmgen.data_recipes._streams import Bits, bits, choice
 
 __all__ = [
     "NO_RELATION", "RELATIONS", "Captions", "attribute_words", "compose", "draw_captions", "relations", "vocabulary",

@@ -78,7 +78,7 @@ def _client(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise UsageError(
-            "--scheduler needs Dask, which is not installed: pip install 'mmgen[dask]', or leave the option out"
+            "--scheduler needs Dask, which is not installed: pip install 'mmgen-toolkit[dask]', or leave the option out"
         ) from None
     parts = urlsplit(address)
     try:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from data_recipes._streams import Bits, bits
+from mmgen.data_recipes._streams import Bits, bits
 
 __all__ = ["PIXEL_SLOT", "Patch", "binarise", "pack", "paste", "shape_digits", "stack"]
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from data_recipes._captions import NO_RELATION, Captions, attribute_words, compose, draw_captions, relations
-from data_recipes._scenes import Scenes, Words
-from data_recipes._streams import Bits
+from mmgen.data_recipes._captions import NO_RELATION, Captions, attribute_words, compose, draw_captions, relations
+from mmgen.data_recipes._scenes import Scenes, Words
+from mmgen.data_recipes._streams import Bits
 from mmgen.errors import DataError
 from mmgen.registry import unknown_name
 

@@ -1,8 +1,7 @@
 """Scenes: one or two objects on a floor, a camera and three lamps, drawn by the rules of CLEVR's generator.
 
-Everything about a scene is a draw from its own numbered stream (:mod:`data_recipes._streams`), rounded to float32. That
-is what the dataset's factors hold: they are exactly the scene that was rendered.
-
+Everything about a scene is a draw from its own numbered stream (:mod:`mmgen.data_recipes._streams`), rounded to
+float32. That is what the dataset's factors hold: they are exactly the scene that was rendered.
 References:
     CLEVR: A Diagnostic Dataset for Compositional Language and Elementary Visual Reasoning (Johnson, Hariharan, van der
     Maaten, Fei-Fei, Zitnick, Girshick, 2016), arXiv:1612.06890, Section 3 and its published generator
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._streams import Bits, bits, choice, uniform
+from mmgen.data_recipes._streams import Bits, bits, choice, uniform
 
 __all__ = [
     "COLOURS", "LAMPS", "LOOKS", "SIZES", "VISIBLE_AT", "SceneArrays", "Scenes", "VisiblePixels", "Words",

@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._download import Files, cache_folder, download, is_complete
-from data_recipes._idx import read_idx
+from mmgen.data_recipes._download import Files, cache_folder, download, is_complete
+from mmgen.data_recipes._idx import read_idx
 from mmgen.errors import DataError
 from mmgen.progress import Work
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._streams import shuffled
+from mmgen.data_recipes._streams import shuffled
 
 __all__ = ["Parts", "by_group", "official"]
 

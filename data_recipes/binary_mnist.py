@@ -13,9 +13,9 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from data_recipes._amat import read_amat
-from data_recipes._digits import DigitRecipe, Factor, Vocabulary
-from data_recipes._sources import DIGIT_SIZE, Digits
+from mmgen.data_recipes._amat import read_amat
+from mmgen.data_recipes._digits import DigitRecipe, Factor, Vocabulary
+from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
 from mmgen.progress import Work
 
 __all__ = ["BinaryMnist"]

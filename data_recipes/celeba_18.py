@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from data_recipes._base import Rows
-from data_recipes._celeba._lists import Lists
-from data_recipes._celeba._recipe import CelebaRecipe
+from mmgen.data_recipes._base import Rows
+from mmgen.data_recipes._celeba._lists import Lists
+from mmgen.data_recipes._celeba._recipe import CelebaRecipe
 
 __all__ = ["Celeba18"]
 

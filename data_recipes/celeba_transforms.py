@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field, PrivateAttr
 
-from data_recipes._base import Rows
-from data_recipes._celeba._landmarks import (
+from mmgen.data_recipes._base import Rows
+from mmgen.data_recipes._celeba._landmarks import (
     Detector,
     FaceFinder,
     draw_mask,
@@ -22,9 +22,9 @@ from data_recipes._celeba._landmarks import (
     load_predictor,
     need_faces_extra,
 )
-from data_recipes._celeba._lists import Lists, Points
-from data_recipes._celeba._pictures import completion, edges, watermark
-from data_recipes._celeba._recipe import CelebaRecipe
+from mmgen.data_recipes._celeba._lists import Lists, Points
+from mmgen.data_recipes._celeba._pictures import completion, edges, watermark
+from mmgen.data_recipes._celeba._recipe import CelebaRecipe
 from mmgen.progress import Work
 
 __all__ = ["CelebaTransforms"]

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from data_recipes._base import Rows
-from data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, Lists
-from data_recipes._celeba._recipe import CelebaRecipe, Scheme
-from data_recipes._splits import by_group
-from data_recipes._streams import bits, stream_keys
+from mmgen.data_recipes._base import Rows
+from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, Lists
+from mmgen.data_recipes._celeba._recipe import CelebaRecipe, Scheme
+from mmgen.data_recipes._splits import by_group
+from mmgen.data_recipes._streams import bits, stream_keys
 
 __all__ = ["CelebaWords"]
 

@@ -9,8 +9,8 @@ References:
 
 from typing import ClassVar
 
-from data_recipes._digits import SmallPictureRecipe, Vocabulary
-from data_recipes._sources import Published
+from mmgen.data_recipes._digits import SmallPictureRecipe, Vocabulary
+from mmgen.data_recipes._sources import Published
 
 __all__ = ["FashionMnist"]
 

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from data_recipes._digits import DigitRecipe, Vocabulary
+from mmgen.data_recipes._digits import DigitRecipe, Vocabulary
 
 __all__ = ["Mnist"]
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._digits import DigitRecipe, Factor, Picture, Vocabulary
-from data_recipes._render import stack
+from mmgen.data_recipes._digits import DigitRecipe, Factor, Picture, Vocabulary
+from mmgen.data_recipes._render import stack
 
 __all__ = ["Mnist2bit"]
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from data_recipes._digits import DigitRecipe, Factor, Picture, Scheme, Vocabulary
-from data_recipes._render import paste, shape_digits
-from data_recipes._splits import by_group
-from data_recipes._streams import bits, choice, truncated_normal, uniform
+from mmgen.data_recipes._digits import DigitRecipe, Factor, Picture, Scheme, Vocabulary
+from mmgen.data_recipes._render import paste, shape_digits
+from mmgen.data_recipes._splits import by_group
+from mmgen.data_recipes._streams import bits, choice, truncated_normal, uniform
 
 __all__ = ["MnistA"]
 

@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from data_recipes._base import Recipe, Rows, Workers, in_order
-from data_recipes._captions import RELATIONS, Captions, attribute_words, draw_captions, vocabulary
-from data_recipes._scene_file import SceneFile, caption_scenes, read_scene_file
-from data_recipes._scenes import LAMPS, LOOKS, VISIBLE_AT, SceneArrays, Scenes, Words, draw_scenes, scene_arrays
-from data_recipes._splits import Parts, by_group
-from data_recipes._streams import shuffled, stream_keys
+from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
+from mmgen.data_recipes._captions import RELATIONS, Captions, attribute_words, draw_captions, vocabulary
+from mmgen.data_recipes._scene_file import SceneFile, caption_scenes, read_scene_file
+from mmgen.data_recipes._scenes import LAMPS, LOOKS, VISIBLE_AT, SceneArrays, Scenes, Words, draw_scenes, scene_arrays
+from mmgen.data_recipes._splits import Parts, by_group
+from mmgen.data_recipes._streams import shuffled, stream_keys
 from mmgen.progress import Progress, Work
 from mmgen.registry import unknown_name
 
@@ -116,13 +116,13 @@ class TwoObjects(Recipe):
     def prepare(self) -> Work[Any] | None:
         if self.render is not None:
             read_scene_file(self.render, self.objects, self.words)  # a bad file is refused before anything long
-        from data_recipes._clevr import compile_kernels
+        from mmgen.data_recipes._clevr import compile_kernels
 
         return compile_kernels()
 
     def rows(self, indices: NDArray[np.int64], seed: int, given: tuple[Scenes, Captions] | None) -> Rows:
         """The images ``indices`` [n], of given or drawn scenes, as they are stored; runs in a worker."""
-        from data_recipes import _clevr
+        from mmgen.data_recipes import _clevr
 
         keys = stream_keys(seed, self.name, indices)
         noise = stream_keys(seed, f"{self.name} noise", indices)
@@ -142,10 +142,10 @@ class TwoObjects(Recipe):
 
     def _images(self, arrays: SceneArrays) -> NDArray[np.uint8]:
         if self.renderer == "numba":
-            from data_recipes import _clevr
+            from mmgen.data_recipes import _clevr
 
             return _clevr.render(arrays, self.size, self.samples)
-        from data_recipes._clevr._blender import render_with_blender
+        from mmgen.data_recipes._clevr._blender import render_with_blender
 
         return render_with_blender(arrays, self.size, self.samples, self.blender_python)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from cli._main import command_names, load_command
+from mmgen.cli._main import command_names, load_command
 
 PAGE = Path(__file__).with_name("commands.md")
 

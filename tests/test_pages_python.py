@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-import data_recipes
+from mmgen import data_recipes
 from mmgen.artifacts import Dataset
 from mmgen.metrics._base import Score
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from cli._main import command_names, load_command
 from mmgen import reproductions
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
+from mmgen.cli._main import command_names, load_command
 from mmgen.config import preset_names
 from mmgen.errors import ArtifactError, SettingsError, UsageError
 from mmgen.reproductions._plan import Stage, find_list, read_plan, script, state_of, with_data

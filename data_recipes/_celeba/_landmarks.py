@@ -19,8 +19,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._celeba._pictures import HEIGHT, WIDTH
-from data_recipes._download import cache_folder, download, is_complete
+from mmgen.data_recipes._celeba._pictures import HEIGHT, WIDTH
+from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.errors import DataError, UsageError
 from mmgen.progress import Work
 
@@ -46,7 +46,9 @@ _MIRRORS = (
     "https://github.com/ageitgey/face_recognition_models/raw/master/face_recognition_models/models/",
     "https://raw.githubusercontent.com/ageitgey/face_recognition_models/master/face_recognition_models/models/",
 )
-_MANUAL = f"install it with pip install 'mmgen[faces]', or get {_NAME} some other way and name it with --landmarks"
+_MANUAL = (
+    f"install it with pip install 'mmgen-toolkit[faces]', or get {_NAME} some other way and name it with --landmarks"
+)
 _NEEDED = {"dlib": "dlib", "cv2": "OpenCV", "skimage": "scikit-image"}
 
 REGIONS: Mapping[str, slice] = {
@@ -93,7 +95,7 @@ def need_faces_extra() -> None:
     if lacking:
         raise UsageError(
             f"celeba-transforms needs {', '.join(_NEEDED.values())}, of which {', '.join(lacking)} cannot be found: "
-            "pip install 'mmgen[faces]'"
+            "pip install 'mmgen-toolkit[faces]'"
         )
 
 
@@ -190,7 +192,7 @@ class FaceFinder:
         if found != sha256:
             raise DataError(
                 "this worker's landmark predictor is another one than that of the machine which started the work: "
-                f"install the same mmgen[faces] on both, or give both the same {_NAME}"
+                f"install the same mmgen-toolkit[faces] on both, or give both the same {_NAME}"
             )
         self._rectangle = dlib.rectangle
         self._detect = _load_detector() if detector == "dlib" else None

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._base import Rows
+from mmgen.data_recipes._base import Rows
 from mmgen.errors import ArtifactError
 
 __all__ = ["Shard", "ShardFolder"]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from data_recipes._celeba._lists import Lists, Points, read_lists
+from mmgen.data_recipes._celeba._lists import Lists, Points, read_lists
 from mmgen.errors import DataError
 
 __all__ = ["WHERE_TO_GET_IT", "Source"]

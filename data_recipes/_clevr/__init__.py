@@ -22,7 +22,7 @@ def render(scenes: SceneArrays, size: int, samples: int = 64) -> NDArray[np.uint
     """Pictures of n scenes; a pure function of its arguments, computed by one thread.
 
     Args:
-        scenes: See :func:`data_recipes._scenes.scene_arrays`.
+        scenes: See :func:`mmgen.data_recipes._scenes.scene_arrays`.
         size: Height and width in pixels.
         samples: Paths per pixel that shows metal; half as many for rubber, a quarter for shadows, four for the plain
             floor, four times as many where a lamp is mirrored.
@@ -30,21 +30,21 @@ def render(scenes: SceneArrays, size: int, samples: int = 64) -> NDArray[np.uint
     Returns:
         uint8 [n, 3, size, size].
     """
-    from data_recipes._clevr._api import render
+    from mmgen.data_recipes._clevr._api import render
 
     return render(scenes, size, samples)
 
 
 def visible_pixels(scenes: SceneArrays, size: int = 112) -> NDArray[np.int64]:
     """How many pixels show each object: int64 [n, objects]; a pixel shows what lies behind its middle."""
-    from data_recipes._clevr._api import visible_pixels
+    from mmgen.data_recipes._clevr._api import visible_pixels
 
     return visible_pixels(scenes, size)
 
 
 def masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
     """What each pixel shows: uint8 [n, size, size], 0 floor, i + 1 object i."""
-    from data_recipes._clevr._api import masks
+    from mmgen.data_recipes._clevr._api import masks
 
     return masks(scenes, size)
 
@@ -54,6 +54,6 @@ def compile_kernels() -> Work[None] | None:
 
     Without it, the first call compiles; do it before starting workers, or each of them will.
     """
-    from data_recipes._clevr._api import compile_kernels
+    from mmgen.data_recipes._clevr._api import compile_kernels
 
     return compile_kernels()

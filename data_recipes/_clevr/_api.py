@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._clevr._bodies import BLUE, COLUMNS, COS, METAL, RED, SHAPE, SIN, SIZE, X, Y
-from data_recipes._clevr._camera import FILTER_WIDTH
-from data_recipes._clevr._compiled import is_cached, kernels
-from data_recipes._clevr._lamps import lamp_rows
-from data_recipes._clevr._sampling import PURPOSES, filter_table
+from mmgen.data_recipes._clevr._bodies import BLUE, COLUMNS, COS, METAL, RED, SHAPE, SIN, SIZE, X, Y
+from mmgen.data_recipes._clevr._camera import FILTER_WIDTH
+from mmgen.data_recipes._clevr._compiled import is_cached, kernels
+from mmgen.data_recipes._clevr._lamps import lamp_rows
+from mmgen.data_recipes._clevr._sampling import PURPOSES, filter_table
 from mmgen.progress import Progress, Work
 
 __all__ = ["compile_kernels", "masks", "render", "visible_pixels"]
@@ -44,7 +44,7 @@ def _cameras(scenes: SceneArrays) -> Floats:
 
 
 def render(scenes: SceneArrays, size: int, samples: int) -> NDArray[np.uint8]:
-    """See :func:`data_recipes._clevr.render`."""
+    """See :func:`mmgen.data_recipes._clevr.render`."""
     render_scene, _ = kernels()
     bodies, lamps, cameras = body_rows(scenes), lamp_rows(scenes), _cameras(scenes)
     offsets = np.empty((PURPOSES, 3), np.int64)
@@ -55,7 +55,7 @@ def render(scenes: SceneArrays, size: int, samples: int) -> NDArray[np.uint8]:
 
 
 def visible_pixels(scenes: SceneArrays, size: int) -> NDArray[np.int64]:
-    """See :func:`data_recipes._clevr.visible_pixels`."""
+    """See :func:`mmgen.data_recipes._clevr.visible_pixels`."""
     bodies = body_rows(scenes)
     counts = np.zeros(bodies.shape[:2], np.int64)
     kernels()[1](bodies, _cameras(scenes), size, counts, np.empty((0, 0, 0), np.uint8))
@@ -63,7 +63,7 @@ def visible_pixels(scenes: SceneArrays, size: int) -> NDArray[np.int64]:
 
 
 def masks(scenes: SceneArrays, size: int) -> NDArray[np.uint8]:
-    """See :func:`data_recipes._clevr.masks`."""
+    """See :func:`mmgen.data_recipes._clevr.masks`."""
     bodies = body_rows(scenes)
     result = np.zeros((len(bodies), size, size), np.uint8)
     kernels()[1](bodies, _cameras(scenes), size, np.zeros(bodies.shape[:2], np.int64), result)
@@ -82,7 +82,7 @@ def _example() -> SceneArrays:
 
 
 def compile_kernels() -> Work[None] | None:
-    """See :func:`data_recipes._clevr.compile_kernels`."""
+    """See :func:`mmgen.data_recipes._clevr.compile_kernels`."""
     if is_cached():
         return None
 

@@ -9,9 +9,9 @@ from math import sqrt
 
 import numpy as np
 
-from data_recipes._clevr._bodies import NOTHING
-from data_recipes._clevr._jit import device
-from data_recipes._clevr._vectors import Vector
+from mmgen.data_recipes._clevr._bodies import NOTHING
+from mmgen.data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._vectors import Vector
 
 __all__ = ["BACK", "HALF_WIDTH", "RADIUS", "START", "ALBEDO", "ambient", "backdrop_normal", "meet_backdrop"]
 

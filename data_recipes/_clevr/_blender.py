@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from data_recipes._clevr import SceneArrays
+from mmgen.data_recipes._clevr import SceneArrays
 from mmgen.errors import DataError, UsageError
 
 __all__ = ["blender_scenes", "render_with_blender"]
@@ -27,7 +27,7 @@ _SHAPES = ("sphere", "cylinder", "cube")
 
 def blender_scenes(scenes: SceneArrays, size: int, samples: int) -> dict[str, Any]:
     """All that Blender has to know, as JSON can say it."""
-    from data_recipes._clevr import _backdrop, _bodies, _camera, _lamps, _materials
+    from mmgen.data_recipes._clevr import _backdrop, _bodies, _camera, _lamps, _materials
 
     def listed(values: Any) -> list[float]:
         return [float(value) for value in values]
@@ -125,7 +125,7 @@ def render_with_blender(
     """Pictures of n scenes by Cycles, on one thread.
 
     Args:
-        scenes: See :func:`data_recipes._scenes.scene_arrays`.
+        scenes: See :func:`mmgen.data_recipes._scenes.scene_arrays`.
         size: Height and width in pixels.
         samples: Paths per pixel.
         python: An interpreter that can import bpy; this one by default.

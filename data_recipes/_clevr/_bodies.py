@@ -15,8 +15,8 @@ from math import sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._clevr._jit import device
-from data_recipes._clevr._vectors import Vector, along, dot, unit
+from mmgen.data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._vectors import Vector, along, dot, unit
 
 __all__ = [
     "BLUE", "COLUMNS", "COS", "CUBE", "CYLINDER", "GREEN", "METAL", "NOTHING", "RED", "RIM", "SHAPE", "SIN", "SIZE",

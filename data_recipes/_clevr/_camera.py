@@ -2,8 +2,8 @@
 
 from math import pi, tan
 
-from data_recipes._clevr._jit import device
-from data_recipes._clevr._vectors import Axes, Vector, cross, dot, scale, sub, unit
+from mmgen.data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._vectors import Axes, Vector, cross, dot, scale, sub, unit
 
 __all__ = ["FIELD_OF_VIEW", "FILTER_WIDTH", "camera_axes", "primary_ray", "project"]
 

@@ -12,9 +12,9 @@ from typing import Any
 import numba
 from llvmlite import binding
 
-from data_recipes._clevr import _kernel, _visibility
-from data_recipes._clevr._jit import OPTIONS, compile_later
-from data_recipes._download import cache_folder
+from mmgen.data_recipes._clevr import _kernel, _visibility
+from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
+from mmgen.data_recipes._download import cache_folder
 
 __all__ = ["is_cached", "kernels", "kernel_folder"]
 

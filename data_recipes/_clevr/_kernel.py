@@ -14,12 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._clevr._backdrop import ALBEDO, ambient, backdrop_normal, meet_backdrop
-from data_recipes._clevr._bodies import METAL, NOTHING, body_colour, body_normal, nearest_body, seen_share, shadowed
-from data_recipes._clevr._camera import camera_axes, primary_ray
-from data_recipes._clevr._jit import device
-from data_recipes._clevr._lamps import light_from, light_seen
-from data_recipes._clevr._materials import (
+from mmgen.data_recipes._clevr._backdrop import ALBEDO, ambient, backdrop_normal, meet_backdrop
+from mmgen.data_recipes._clevr._bodies import (
+    METAL,
+    NOTHING,
+    body_colour,
+    body_normal,
+    nearest_body,
+    seen_share,
+    shadowed,
+)
+from mmgen.data_recipes._clevr._camera import camera_axes, primary_ray
+from mmgen.data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._lamps import light_from, light_seen
+from mmgen.data_recipes._clevr._materials import (
     GLOSSY,
     GLOSSY_SHARE,
     MIRROR,
@@ -33,8 +41,20 @@ from data_recipes._clevr._materials import (
     rubber_layers,
     rubber_sample,
 )  # fmt: skip
-from data_recipes._clevr._sampling import Offsets, point, prepare_pixel, table_value
-from data_recipes._clevr._vectors import Axes, Vector, add, along, dot, frame, from_frame, mul, scale, to_frame, unit
+from mmgen.data_recipes._clevr._sampling import Offsets, point, prepare_pixel, table_value
+from mmgen.data_recipes._clevr._vectors import (
+    Axes,
+    Vector,
+    add,
+    along,
+    dot,
+    frame,
+    from_frame,
+    mul,
+    scale,
+    to_frame,
+    unit,
+)
 
 __all__ = ["FEW", "render_scene"]
 
@@ -202,8 +222,8 @@ def render_scene(
     """Render into ``image``.
 
     Args:
-        bodies: Rows of :mod:`data_recipes._clevr._bodies`.
-        lamps: Rows of :mod:`data_recipes._clevr._lamps`.
+        bodies: Rows of :mod:`mmgen.data_recipes._clevr._bodies`.
+        lamps: Rows of :mod:`mmgen.data_recipes._clevr._lamps`.
         camera: Its position [3].
         key: The image's noise, uint64.
         samples: Paths of a pixel that shows metal.

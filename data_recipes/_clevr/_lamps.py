@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._clevr._jit import device
-from data_recipes._clevr._sampling import disc
-from data_recipes._clevr._vectors import Vector, along, dot, frame, scale, sub
+from mmgen.data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._sampling import disc
+from mmgen.data_recipes._clevr._vectors import Vector, along, dot, frame, scale, sub
 
 __all__ = [
     "LAMPS",

@@ -12,9 +12,9 @@ References:
 
 from math import exp, pi, sqrt
 
-from data_recipes._clevr._jit import device
-from data_recipes._clevr._sampling import circle, cosine_direction
-from data_recipes._clevr._vectors import Vector, add, along, dot, scale, unit
+from mmgen.data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._sampling import circle, cosine_direction
+from mmgen.data_recipes._clevr._vectors import Vector, add, along, dot, scale, unit
 
 __all__ = [
     "COAT", "COAT_ROUGHNESS", "GLOSSY", "GLOSSY_SHARE", "INNER_INDEX", "MIRROR", "MIRROR_SHARE", "NO_LAYERS",

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._clevr._jit import device
-from data_recipes._clevr._vectors import Vector
+from mmgen.data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._vectors import Vector
 
 __all__ = [
     "Offsets",

@@ -2,7 +2,7 @@
 
 from math import sqrt
 
-from data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._jit import device
 
 __all__ = [
     "Axes",

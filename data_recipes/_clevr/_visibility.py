@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from data_recipes._clevr._bodies import CUBE, SHAPE, SIZE, X, Y, nearest_body
-from data_recipes._clevr._camera import camera_axes, primary_ray, project
-from data_recipes._clevr._jit import device
-from data_recipes._clevr._vectors import Vector
+from mmgen.data_recipes._clevr._bodies import CUBE, SHAPE, SIZE, X, Y, nearest_body
+from mmgen.data_recipes._clevr._camera import camera_axes, primary_ray, project
+from mmgen.data_recipes._clevr._jit import device
+from mmgen.data_recipes._clevr._vectors import Vector
 
 __all__ = ["mark_bodies"]
 

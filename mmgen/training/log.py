@@ -83,7 +83,7 @@ def _board(folder: Path, after_step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
-        raise UsageError("training.tensorboard needs TensorBoard: pip install 'mmgen[tensorboard]'") from None
+        raise UsageError("training.tensorboard needs TensorBoard: pip install 'mmgen-toolkit[tensorboard]'") from None
     return SummaryWriter(str(folder), purge_step=after_step + 1 if after_step else None)
 
 

@@ -50,4 +50,4 @@ class TrainingSettings(Settings):
     seed: int = 0
     """Seed of initial weights, order and noise."""
     tensorboard: bool = False
-    """Also write TensorBoard events beside the checkpoint (needs the extra mmgen[tensorboard])."""
+    """Also write TensorBoard events beside the checkpoint (needs the extra mmgen-toolkit[tensorboard])."""

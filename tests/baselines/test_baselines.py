@@ -10,12 +10,12 @@ import pytest
 import torch
 
 import mmgen.baselines
-from cli._main import main
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.baselines import rbm
 from mmgen.baselines._base import Material
 from mmgen.baselines._logistic import Reader
 from mmgen.baselines._run import measure
+from mmgen.cli._main import main
 from mmgen.errors import DataError, UsageError
 from mmgen.training.model_run import ExperimentSettings, complete_settings
 from mmgen.training.pairing import paired_examples

@@ -7,7 +7,7 @@ from collections.abc import Generator
 
 import pytest
 
-from cli import _console
+from mmgen.cli import _console
 from mmgen.progress import Progress, Work
 
 

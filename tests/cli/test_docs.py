@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli._main import command_names, load_command
+from mmgen.cli._main import command_names, load_command
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("benchmarks/*.md")])

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from cli import _main
 from mmgen import __version__
+from mmgen.cli import _main
 from mmgen.errors import Interrupted, MmgenError, UsageError
 
 # What must not be paid for by somebody who asks for help.
@@ -18,7 +18,7 @@ HEAVY = ("torch", "numpy", "h5py", "sklearn", "matplotlib", "zuko", "pydantic")
 def loaded_by(*arguments: str) -> set[str]:
     """Top-level packages in memory after ``mmgen <arguments>``."""
     code = (
-        "import sys\nfrom cli._main import main\n"
+        "import sys\nfrom mmgen.cli._main import main\n"
         "try:\n    main()\n"
         "except SystemExit:\n    print('\\n' + ' '.join({m.split('.')[0] for m in sys.modules}))"
     )
@@ -95,13 +95,13 @@ def planted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Plants a command's body: ``planted(function)`` makes ``mmgen list`` call it."""
 
     def plant(body) -> None:
-        import cli.list
+        import mmgen.cli.list
 
         def list_command() -> None:
             """Planted."""
             body()
 
-        monkeypatch.setattr(cli.list, "list_command", list_command)
+        monkeypatch.setattr(mmgen.cli.list, "list_command", list_command)
 
     return plant
 
@@ -142,7 +142,7 @@ def test_a_bug_keeps_its_traceback(planted) -> None:
 
 
 def test_a_reader_that_leaves_early_is_no_bug() -> None:
-    program = f"{sys.executable} -c 'from cli._main import main; main()' list --json | head -n 1"
+    program = f"{sys.executable} -c 'from mmgen.cli._main import main; main()' list --json | head -n 1"
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.stdout.count("\n") <= 1

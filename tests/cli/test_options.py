@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from cli import _options
+from mmgen.cli import _options
 from mmgen.errors import MmgenError
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from cli import quickstart
-from cli._main import command_names, load_command
+from mmgen.cli import quickstart
+from mmgen.cli._main import command_names, load_command
 from mmgen.errors import MmgenError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,7 +74,7 @@ def test_results_are_kept_where_the_printed_command_says(tmp_path: Path) -> None
 
 @pytest.mark.slow
 def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
-    code = "from cli._main import main; main()"
+    code = "from mmgen.cli._main import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, "quickstart", "--quick", "-o", str(tmp_path / "q")],
         capture_output=True,

@@ -21,7 +21,7 @@ TINY = (
 
 
 def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    code = "from cli._main import main; main()"
+    code = "from mmgen.cli._main import main; main()"
     return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=folder)
 
 

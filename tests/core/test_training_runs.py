@@ -12,10 +12,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from cli import _console
-from cli._main import main
 from mmgen.artifacts import DatasetWriter, read_checkpoint, write_checkpoint
 from mmgen.batch import Batch
+from mmgen.cli import _console
+from mmgen.cli._main import main
 from mmgen.errors import ArtifactError, DataError, TrainingError, UsageError
 from mmgen.objectives._base import Bound
 from mmgen.progress import Progress

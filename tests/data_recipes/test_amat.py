@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-import data_recipes
+from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
 from mmgen.errors import DataError, SettingsError

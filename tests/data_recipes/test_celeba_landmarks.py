@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data_recipes._celeba import _landmarks
-from data_recipes._celeba._landmarks import (
+from mmgen.data_recipes._celeba import _landmarks
+from mmgen.data_recipes._celeba._landmarks import (
     FAR,
     REGIONS,
     FaceFinder,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from data_recipes._celeba._lists import ALL_ATTRIBUTES
-from data_recipes._celeba._pictures import (
+from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
+from mmgen.data_recipes._celeba._pictures import (
     HEIGHT,
     WIDTH,
     UnreadableError,
@@ -19,8 +19,8 @@ from data_recipes._celeba._pictures import (
     planes,
     watermark,
 )
-from data_recipes._streams import stream_keys
-from data_recipes.celeba_words import WORDS, shuffled_words, true_words
+from mmgen.data_recipes._streams import stream_keys
+from mmgen.data_recipes.celeba_words import WORDS, shuffled_words, true_words
 from tests.data_recipes._faces import drawn_face, jpeg
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import data_recipes
-from data_recipes._celeba import _recipe
-from data_recipes._celeba._landmarks import Face, FaceFinder
-from data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
-from data_recipes._celeba._pictures import completion, watermark
+from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
+from mmgen.data_recipes._celeba import _recipe
+from mmgen.data_recipes._celeba._landmarks import Face, FaceFinder
+from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
+from mmgen.data_recipes._celeba._pictures import completion, watermark
 from mmgen.errors import ArtifactError, DataError, Interrupted, SettingsError, UsageError
 from tests.data_recipes._faces import build_celeba
 
@@ -229,7 +229,7 @@ def test_where_nothing_can_be_read_nothing_stays(tmp_path):
 _KILLED = """
 import os, signal, sys
 from pathlib import Path
-import data_recipes
+from mmgen import data_recipes
 recipe = data_recipes.get("celeba-words")(celeba=Path(sys.argv[1]))
 for progress in recipe.make(Path(sys.argv[2]), workers=1, chunk=8):
     if progress.done >= 16:
@@ -269,7 +269,7 @@ def test_other_settings_do_not_take_what_was_finished(celeba, tmp_path):
 
 
 def test_termination_says_that_the_work_can_go_on():
-    from cli.make_data import _tidy_when_terminated
+    from mmgen.cli.make_data import _tidy_when_terminated
 
     with (
         pytest.raises(Interrupted, match="the same command goes on from what is finished"),

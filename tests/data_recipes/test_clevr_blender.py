@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from data_recipes._clevr import _blender
-from data_recipes._clevr._blender import blender_scenes, render_with_blender
-from data_recipes._scene_file import read_scene_file
-from data_recipes._scenes import LOOKS, SceneArrays, scene_arrays
+from mmgen.data_recipes._clevr import _blender
+from mmgen.data_recipes._clevr._blender import blender_scenes, render_with_blender
+from mmgen.data_recipes._scene_file import read_scene_file
+from mmgen.data_recipes._scenes import LOOKS, SceneArrays, scene_arrays
 from mmgen.errors import DataError, UsageError
 
 SCENES = Path(__file__).with_name("reference_scenes.json")
@@ -121,7 +121,7 @@ def test_the_worker_needs_nothing_of_mmgen():
 
 def test_the_workers_meshes_lie_on_the_bodies():
     """Its vertices are on the surfaces that the tracer meets, and its faces look outwards."""
-    from data_recipes._clevr import _blender_worker as worker
+    from mmgen.data_recipes._clevr import _blender_worker as worker
 
     for rim, make in ((1.0, worker._cube), (0.19, worker._cube), (0.08, worker._cylinder)):
         vertices, faces = make(rim)
@@ -147,7 +147,7 @@ def test_a_real_blender_agrees_with_the_tracer(scenes):
     """Runs where bpy can be imported."""
     if subprocess.run([sys.executable, "-c", "import bpy"], capture_output=True).returncode:
         pytest.skip("bpy is not installed for this Python")
-    from data_recipes import _clevr
+    from mmgen.data_recipes import _clevr
 
     two = {name: values[:2] for name, values in scenes.items()}
     difference = render_with_blender(two, 112, 64).astype(float) - _clevr.render(two, 112)

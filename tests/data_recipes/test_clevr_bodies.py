@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from data_recipes._clevr import _bodies as bodies_module
-from data_recipes._clevr._bodies import (
+from mmgen.data_recipes._clevr import _bodies as bodies_module
+from mmgen.data_recipes._clevr._bodies import (
     COLUMNS,
     COS,
     CUBE,
@@ -24,7 +24,7 @@ from data_recipes._clevr._bodies import (
     seen_share,
     shadowed,
 )  # fmt: skip
-from data_recipes._clevr._jit import OPTIONS, compile_later
+from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
 
 SHAPES = (SPHERE, CYLINDER, CUBE)
 RAYS = 4000

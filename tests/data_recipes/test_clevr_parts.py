@@ -4,13 +4,21 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from data_recipes._clevr import _backdrop, _materials
-from data_recipes._clevr._backdrop import backdrop_normal, meet_backdrop
-from data_recipes._clevr._bodies import NOTHING
-from data_recipes._clevr._camera import FIELD_OF_VIEW, camera_axes, primary_ray, project
-from data_recipes._clevr._jit import OPTIONS, compile_later
-from data_recipes._clevr._lamps import LAMPS, SUN_ANGLE, SUN_DIRECTION, SUN_STRENGTH, lamp_rows, light_from, light_seen
-from data_recipes._clevr._materials import (
+from mmgen.data_recipes._clevr import _backdrop, _materials
+from mmgen.data_recipes._clevr._backdrop import backdrop_normal, meet_backdrop
+from mmgen.data_recipes._clevr._bodies import NOTHING
+from mmgen.data_recipes._clevr._camera import FIELD_OF_VIEW, camera_axes, primary_ray, project
+from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
+from mmgen.data_recipes._clevr._lamps import (
+    LAMPS,
+    SUN_ANGLE,
+    SUN_DIRECTION,
+    SUN_STRENGTH,
+    lamp_rows,
+    light_from,
+    light_seen,
+)
+from mmgen.data_recipes._clevr._materials import (
     fresnel,
     ggx,
     ggx_sample,
@@ -19,7 +27,15 @@ from data_recipes._clevr._materials import (
     rubber_layers,
     rubber_sample,
 )
-from data_recipes._clevr._sampling import PURPOSES, circle, filter_table, hash64, point, prepare_pixel, table_value
+from mmgen.data_recipes._clevr._sampling import (
+    PURPOSES,
+    circle,
+    filter_table,
+    hash64,
+    point,
+    prepare_pixel,
+    table_value,
+)
 
 UP = np.array([0.0, 0.0, 1.0])
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from data_recipes import _clevr
-from data_recipes._clevr import _api, _compiled
-from data_recipes._scene_file import read_scene_file
-from data_recipes._scenes import LAMPS, LOOKS, SceneArrays, scene_arrays
+from mmgen.data_recipes import _clevr
+from mmgen.data_recipes._clevr import _api, _compiled
+from mmgen.data_recipes._scene_file import read_scene_file
+from mmgen.data_recipes._scenes import LAMPS, LOOKS, SceneArrays, scene_arrays
 
 SCENES = Path(__file__).with_name("reference_scenes.json")
 
@@ -236,6 +236,6 @@ def test_a_read_only_home_is_no_hindrance():
     # Even root cannot make a folder there, so the test does not depend on who runs it.
     environment = os.environ | {"XDG_CACHE_HOME": "/sys/cache", "HOME": "/sys"}
     environment.pop("NUMBA_CACHE_DIR", None)
-    program = "from data_recipes._clevr import _api; print(_api.visible_pixels(_api._example(), 32)[0, 0] > 0)"
+    program = "from mmgen.data_recipes._clevr import _api; print(_api.visible_pixels(_api._example(), 32)[0, 0] > 0)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout.strip() == "True"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-import data_recipes
+from mmgen import data_recipes
 from mmgen.artifacts import Dataset
 from tests.data_recipes._faces import build_celeba
 
@@ -117,7 +117,7 @@ def test_no_scheduler_is_one_sentence(tmp_path):
 
 @pytest.mark.parametrize("address", ["localhost", "host:8786", "tcp://host", "tcp://:1", "http://host:80", "tcp://h:x"])
 def test_an_address_that_is_none_is_refused(address, tmp_path):
-    from data_recipes._cluster import on_cluster
+    from mmgen.data_recipes._cluster import on_cluster
     from mmgen.errors import UsageError
 
     with pytest.raises(UsageError, match="expected what 'dask scheduler' prints"):
@@ -128,7 +128,7 @@ def test_without_dask_it_says_what_to_install(tmp_path):
     program = "import sys; sys.modules['distributed'] = None"
     done = run("mnist", "--source", "digits", "--scheduler", "tcp://127.0.0.1:1", cwd=tmp_path, program=program)
     assert done.returncode == 2
-    assert "pip install 'mmgen[dask]'" in sentence(done)
+    assert "pip install 'mmgen-toolkit[dask]'" in sentence(done)
 
 
 def test_workers_and_scheduler_exclude_each_other(tmp_path):

@@ -6,7 +6,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from data_recipes._download import cache_folder, download, is_complete
+from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.errors import ArtifactError, DataError
 
 CONTENT = {"a.gz": bytes(range(256)) * 1000, "b.gz": b"small"}

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import data_recipes
+from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
 from tests.data_recipes._faces import build_celeba

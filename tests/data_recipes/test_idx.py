@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from data_recipes._idx import read_idx
+from mmgen.data_recipes._idx import read_idx
 from mmgen.errors import DataError
 
 

@@ -14,7 +14,9 @@ import pytest
 from mmgen.artifacts import Dataset
 
 # A shell starts background jobs with SIGINT ignored, and tests may run in one; a user's Ctrl-C meets the usual handler.
-_PROGRAM = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from cli._main import main; main()"
+_PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from mmgen.cli._main import main; main()"
+)
 COMMAND = [sys.executable, "-c", _PROGRAM, "make-data"]
 
 

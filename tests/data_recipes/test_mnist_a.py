@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from data_recipes._streams import stream_keys
-from data_recipes.mnist_a import MnistA
+from mmgen.data_recipes._streams import stream_keys
+from mmgen.data_recipes.mnist_a import MnistA
 
 N = 6000
 _SQUARE = np.zeros((28, 28), np.uint8)

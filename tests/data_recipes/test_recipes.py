@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import data_recipes
-from data_recipes._base import Recipe
+from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
+from mmgen.data_recipes._base import Recipe
 from mmgen.errors import DataError, SettingsError, UsageError
 
 DIGIT_RECIPES = ["binary-mnist", "fashion-mnist", "mnist", "mnist-2bit", "mnist-a"]
@@ -126,7 +126,7 @@ def test_a_smaller_number_is_a_prefix(small_mnist, tmp_path):
 
 
 def test_mnist_keeps_digits_as_published(mnist_folder, tmp_path):
-    from data_recipes._sources import read_digits
+    from mmgen.data_recipes._sources import read_digits
 
     digits = read_digits("mnist", mnist_folder)
     with make("mnist", tmp_path / "d.h5", mnist=mnist_folder) as dataset:

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from data_recipes._render import binarise, pack, paste, shape_digits, stack
-from data_recipes._streams import stream_keys
+from mmgen.data_recipes._render import binarise, pack, paste, shape_digits, stack
+from mmgen.data_recipes._streams import stream_keys
 
 BAR = np.zeros((28, 28), np.uint8)
 BAR[4:24, 12:16] = 255  # upright, about the centre

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from data_recipes._splits import by_group, official
+from mmgen.data_recipes._splits import by_group, official
 
 
 @pytest.mark.parametrize("n", [20, 100, 240, 1797])

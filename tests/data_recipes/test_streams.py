@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from data_recipes._streams import bits, choice, shuffled, stream_keys, truncated_normal, uniform
+from mmgen.data_recipes._streams import bits, choice, shuffled, stream_keys, truncated_normal, uniform
 
 
 def test_a_stream_is_the_published_splitmix64_sequence():

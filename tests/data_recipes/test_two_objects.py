@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import data_recipes
-from data_recipes._captions import RELATIONS
-from data_recipes._clevr import visible_pixels
-from data_recipes._scenes import LOOKS, scene_arrays
-from data_recipes._streams import stream_keys
-from data_recipes.two_objects import _part_of_combinations
+from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
+from mmgen.data_recipes._captions import RELATIONS
+from mmgen.data_recipes._clevr import visible_pixels
+from mmgen.data_recipes._scenes import LOOKS, scene_arrays
+from mmgen.data_recipes._streams import stream_keys
+from mmgen.data_recipes.two_objects import _part_of_combinations
 from mmgen.errors import DataError, SettingsError
 
 REFERENCES = Path(__file__).with_name("reference_scenes.json")
@@ -273,7 +273,7 @@ def test_words_are_taken_in_their_usual_order():
 
 def test_keys_and_arrays_are_what_the_renderer_counts(dataset):
     keys = stream_keys(0, "two-objects", np.arange(300))
-    from data_recipes._scenes import draw_scenes
+    from mmgen.data_recipes._scenes import draw_scenes
 
     scenes = draw_scenes(keys, 2, LOOKS, visible_pixels)
     assert np.array_equal(visible_pixels(scene_arrays(scenes, LOOKS, keys), 112)[:, 0], dataset.factor("visible_a"))
@@ -286,7 +286,7 @@ def test_blender_gets_the_same_scenes(dataset, tmp_path, monkeypatch):
         asked.append((scenes, size, samples, python))
         return np.full((len(scenes["x"]), 3, size, size), 7, np.uint8)
 
-    module = types.ModuleType("data_recipes._clevr._blender")
+    module = types.ModuleType("mmgen.data_recipes._clevr._blender")
     module.render_with_blender = render
     monkeypatch.setitem(sys.modules, module.__name__, module)
     with make(tmp_path / "d.h5", number=20, renderer="blender", blender_python="/some/python") as made:

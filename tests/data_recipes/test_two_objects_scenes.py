@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from data_recipes import _clevr
-from data_recipes._captions import RELATIONS, attribute_words, draw_captions, vocabulary
-from data_recipes._scenes import LOOKS, SIZES, draw_scenes, footprint, scene_arrays
-from data_recipes._streams import stream_keys
+from mmgen.data_recipes import _clevr
+from mmgen.data_recipes._captions import RELATIONS, attribute_words, draw_captions, vocabulary
+from mmgen.data_recipes._scenes import LOOKS, SIZES, draw_scenes, footprint, scene_arrays
+from mmgen.data_recipes._streams import stream_keys
 
 N = 10_000
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import torch
 
-from cli._main import main
 from mmgen.artifacts import read_checkpoint
+from mmgen.cli._main import main
 
-MMGEN = [sys.executable, "-m", "cli"]
+MMGEN = [sys.executable, "-m", "mmgen"]
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
     "--set", "model.image_network.channels=[8,8]", "--set", "model.hidden=32", "--set", "model.latent_size=4",

@@ -8,7 +8,7 @@ import pytest
 
 
 def _mmgen(*arguments: object) -> int:
-    from cli._main import main
+    from mmgen.cli._main import main
 
     with pytest.raises(SystemExit) as left:
         main([str(argument) for argument in arguments])

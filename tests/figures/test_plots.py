@@ -277,7 +277,7 @@ def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
 def test_the_command_prints_the_path_alone(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cli._main import main
+    from mmgen.cli._main import main
 
     monkeypatch.chdir(tmp_path)
     files = [str(path) for path in _fitted(toy)]
@@ -295,7 +295,7 @@ def test_the_command_prints_the_path_alone(
 def test_sample_draws_captions_and_says_what_images_show(
     toy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from cli._main import main
+    from mmgen.cli._main import main
 
     monkeypatch.chdir(tmp_path)
     fitted, model = str(toy / "aggregate.safetensors"), str(toy / "marginal.safetensors")

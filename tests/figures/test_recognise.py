@@ -109,7 +109,7 @@ def test_find_judge_wants_the_same_dataset(world: Path, tmp_path: Path, monkeypa
 
 
 def _mmgen(*arguments: object) -> int:
-    from cli._main import main
+    from mmgen.cli._main import main
 
     with pytest.raises(SystemExit) as left:
         main([str(argument) for argument in arguments])

@@ -46,7 +46,7 @@ def _is(grid: Grid, number: int, image: np.ndarray) -> bool:
 
 
 def _mmgen(*arguments: object) -> int:
-    from cli._main import main
+    from mmgen.cli._main import main
 
     with pytest.raises(SystemExit) as left:
         main([str(argument) for argument in arguments])
