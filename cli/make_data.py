@@ -215,7 +215,7 @@ def make_data_command(
             metavar="PATH",
             show_default=False,
             rich_help_panel=_CELEBA,
-            help="dlib's predictor of 68 landmarks; by default that of pip install 'mmgen-toolkit[faces]', or downloaded.",
+            help="dlib's predictor of 68 landmarks; by default that of the extra 'faces', or downloaded.",
         ),
     ] = None,
 ) -> None:

@@ -2,6 +2,7 @@
 
 Everything about a scene is a draw from its own numbered stream (:mod:`mmgen.data_recipes._streams`), rounded to
 float32. That is what the dataset's factors hold: they are exactly the scene that was rendered.
+
 References:
     CLEVR: A Diagnostic Dataset for Compositional Language and Elementary Visual Reasoning (Johnson, Hariharan, van der
     Maaten, Fei-Fei, Zitnick, Girshick, 2016), arXiv:1612.06890, Section 3 and its published generator
