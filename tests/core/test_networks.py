@@ -67,20 +67,39 @@ def test_the_sheet_is_placed_where_the_map_says() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sides", "settings"),
+    ("name", "sides", "settings"),
     [
-        ([64, 32], {}),
-        ([24], {"patch": 2}),
-        ([28, 64], {"patch": 2, "channels": [32, 64]}),
-        ([50], {}),  # nothing fits: the network says so
+        ("strided", [64, 32], {}),
+        ("strided", [24], {"patch": 2}),
+        ("strided", [28, 64], {"patch": 2, "channels": [32, 64]}),
+        ("strided", [50], {}),  # nothing fits: the network says so
+        ("residual", [64, 32], {}),
+        ("residual", [24], {"channels": [32, 64, 96]}),
+        ("residual", [28, 64], {"patch": 1, "channels": [32, 64, 96]}),
+        ("residual", [50], {}),
     ],
 )
-def test_the_default_network_follows_the_sides_of_images(sides: list[int], settings: dict[str, object]) -> None:
-    strided = mmgen.networks.get("strided")
-    assert strided.for_sides(sides) == settings
+def test_a_network_follows_the_sides_of_images(name: str, sides: list[int], settings: dict[str, object]) -> None:
+    member = mmgen.networks.get(name)
+    assert member.for_sides(sides) == settings
     if settings:
-        network, features = strided(**settings).encoder((1, sides[0], sides[0]))
+        network, features = member(**settings).encoder((1, sides[0], sides[0]))
         assert network(torch.rand(2, 1, sides[0], sides[0])).shape == (2, features)
+
+
+def test_a_cell_of_the_residual_decoder_sees_where_it_lies_and_all_of_z() -> None:
+    torch.manual_seed(0)
+    decoder = mmgen.networks.get("residual")(blocks=1, width=8).decoder(3, (2, 32, 32)).eval()
+    z = torch.randn(1, 3, requires_grad=True)
+    with torch.no_grad():
+        for parameter in decoder.coarse.parameters():
+            parameter.zero_()  # without the coarse map only coordinates tell cells apart
+    pixels = decoder(z)[0, 0]
+    corners = [pixels[y : y + 4, x : x + 4] for y in (4, 24) for x in (4, 24)]  # away from the padded rim
+    assert all(not torch.allclose(one, other) for one in corners for other in corners if one is not other)
+    for corner in corners:
+        (gradient,) = torch.autograd.grad(corner.sum(), z, retain_graph=True)
+        assert (gradient != 0).all()
 
 
 def test_tables_of_attributes_equal_the_network_on_each_example() -> None:
