@@ -1,0 +1,48 @@
+"""The presets of Vedantam et al. take a step on data of their kind, and say what distinguishes them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from mmgen.config import merge, preset, preset_names, validate
+from mmgen.models.build import build_model
+from mmgen.training.batches import to_batch
+from mmgen.training.model_run import ExperimentSettings
+
+VEDANTAM = [name for name in preset_names() if name.startswith("vedantam/")]
+DIGITS = {"names": ["digit", "scale"], "values": [list("0123456789"), ["big", "small"]]}
+FACES = {"names": [f"attribute {a}" for a in range(18)], "values": [["no", "yes"]] * 18}
+
+
+def settings_of(name: str) -> ExperimentSettings:
+    """A preset's settings for the data that it is for."""
+    faces = "celeba" in name
+    image = {"name": "image", "shape": [3 if faces else 1, 64, 64], "layout": "bytes" if faces else "bits"}
+    data: dict[str, Any] = {"image": image, "attributes": FACES if faces else DIGITS}
+    return validate(ExperimentSettings, merge(preset(name), {"data": data}))
+
+
+@pytest.mark.parametrize("name", VEDANTAM)
+def test_a_step_of_every_preset(name: str) -> None:
+    settings = settings_of(name)
+    objective = settings.build_objective()
+    torch.manual_seed(0)
+    model = build_model(settings.model, objective, settings.data)
+    assert settings.data.image is not None and settings.data.attributes is not None
+    generator = np.random.default_rng(0)
+    images = torch.rand(2, *settings.data.image.shape).round()
+    codes = np.stack([generator.integers(0, len(v), 2) for v in settings.data.attributes.values], 1)
+    bound = objective(model, to_batch({"image": images}, {"attributes": torch.from_numpy(codes).byte()}), step=1)
+    assert bound.value.isfinite().all()
+    (-bound.value.mean()).backward()
+    assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_faces_have_their_own_latents_and_likelihood_and_new_combinations_their_own_split_and_schedule() -> None:
+    for objective in ("telbo", "jmvae", "bivcca"):
+        faces, unseen = (settings_of(f"vedantam/{objective}-{data}") for data in ("celeba", "mnist-a-compositional"))
+        assert (faces.model.latent_size, faces.model.image_likelihood) == (18, "quantised-normal")  # VE Appendix A.4
+        assert (unseen.data.split, unseen.training.steps) == ("compositional", 160_000)
+        assert faces.objective["name"] == unseen.objective["name"] == objective
