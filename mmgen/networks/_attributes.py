@@ -86,7 +86,7 @@ class AttributeVectorEncoder(nn.Module):
 
     Values of 0 and 1 share one vector, of either sign, and a bias, so that an unknown attribute adds nothing. For one
     attribute the sum is its embedding: on MNIST and on CelebA these are WG's networks, weight for weight. First weights
-    are theirs as well: vectors of values from N(0, 1), as torch's embeddings, those of 0 and 1 as torch's linear layers.
+    are theirs as well: vectors of values from N(0, 1), as torch's embeddings; those of 0 and 1 as torch's linear layer.
 
     Args:
         sizes: Values per attribute, length A.
