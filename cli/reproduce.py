@@ -45,6 +45,16 @@ def reproduce_command(
         list[str] | None,
         typer.Option("--only", metavar="ROW", show_default=False, help="Only run what this model needs; repeatable."),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            min=0,
+            metavar="N",
+            show_default=False,
+            help="Another seed for every command but the one that makes the dataset; in a folder of its own.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")] = False,
 ) -> None:
     """Make a published table again, and print it beside the paper's numbers.
@@ -58,6 +68,8 @@ def reproduce_command(
     listed, dataset = _plan.find_list(name, data)
     plan = _plan.read_plan(listed)
     everything = plan.at(scale)
+    if seed is not None:
+        everything = _plan.with_seed(everything, seed)
     folder = output or Path(everything.folder)
     if dataset is not None:
         everything = _plan.with_data(everything, read_path(str(dataset), "dataset"))

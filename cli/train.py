@@ -76,18 +76,18 @@ def train_command(
     values = _values(preset, config, assignments or [], objective, options)
 
     from mmgen.artifacts import Dataset
-    from mmgen.training.model_run import complete_settings, train_model
+    from mmgen.training.model_run import complete_settings, describe_left_out, train_model
     from mmgen.training.pairing import describe_rows
 
     with Dataset.open(path) as opened:
         settings = complete_settings(values, opened)
         size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
-    notice = describe_rows(size, settings.build_objective(), settings.data)
+    notices = [describe_left_out(settings), describe_rows(size, settings.build_objective(), settings.data)]
+    for notice in filter(None, notices):
+        say(notice)
     if dry_run:
         result(settings.model_dump_json(indent=2))
         return
-    if notice:
-        say(notice)
     tail = preset.rsplit("/", 1)[-1] if preset else settings.objective["name"]
     out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
     work = train_model(path, settings, out, command_line(), resume_mode(resume, overwrite))

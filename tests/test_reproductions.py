@@ -14,7 +14,7 @@ from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpo
 from mmgen.cli._main import command_names, load_command
 from mmgen.config import preset_names
 from mmgen.errors import ArtifactError, SettingsError, UsageError
-from mmgen.reproductions._plan import Stage, find_list, read_plan, script, state_of, with_data
+from mmgen.reproductions._plan import Scale, Stage, find_list, read_plan, script, state_of, with_data, with_seed
 from mmgen.training.state import state_path
 
 PLANS = [(name, scale) for name in reproductions.names() for scale in ("cpu", "paper")]
@@ -138,6 +138,44 @@ def test_a_dataset_of_ones_own_takes_the_place_of_the_lists(tmp_path: Path) -> N
     assert scale.stage[0].makes == "judge.safetensors"
     assert scale.stage[0].arguments[1] == str(tmp_path / "my scenes.h5")
     assert not any("two-objects.h5" in stage.arguments for stage in scale.stage)
+
+
+@pytest.mark.parametrize(("name", "scale"), PLANS)
+def test_another_seed_is_every_commands_but_the_datasets(name: str, scale: str) -> None:
+    listed = read_plan(name).at(scale)
+    seeded = with_seed(listed, 7)
+    assert seeded.folder == f"{listed.folder}-seed7"
+    assert with_seed(listed, 0) == listed
+    for before, after in zip(listed.stage, seeded.stage, strict=True):
+        if before.is_data or before.seed is None:
+            assert after == before
+        else:
+            assert after.seed == 7
+            assert shlex.split(after.command) == shlex.split(before.command.replace("--seed 0", "--seed 7"))
+    assert sum(stage.seed == 7 for stage in seeded.stage) >= 4
+    plots = Scale(
+        about="", folder="f", stage=[Stage(why="", command="mmgen plot contours m.h5 -o c.png", makes="c.png")]
+    )
+    with pytest.raises(UsageError, match="--seed got 7, but no command of this list takes --seed"):
+        with_seed(plots, 7)
+
+
+def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> None:
+    data, model, scores = (tmp_path / name for name in ("d.h5", "m.safetensors", "m.jsonl"))
+    write_data(data)
+    write_model(model, data)
+    trained = Stage(why="", command="mmgen train d.h5 --seed 0 -o m.safetensors", makes="m.safetensors")
+    other = Stage(why="", command="mmgen train d.h5 --seed 1 -o m.safetensors", makes="m.safetensors")
+    assert state_of(trained, tmp_path, ["d.h5"]) == "done"
+    with pytest.raises(ArtifactError, match=r"was made with seed 0 and is now to be made with seed 1; remove it"):
+        state_of(other, tmp_path, ["d.h5"])
+    line = {"ids": {"dataset": read_header(data).content_id}, "seed": 0}
+    scores.write_text(json.dumps(line) + "\n")
+    command = "mmgen baseline d.h5 --method vae --seed {} -o m.jsonl"
+    found = [
+        state_of(Stage(why="", command=command.format(seed), makes="m.jsonl"), tmp_path, ["d.h5"]) for seed in (0, 1)
+    ]
+    assert found == ["done", "outdated"]
 
 
 def test_faults_of_a_list_are_named(tmp_path: Path) -> None:

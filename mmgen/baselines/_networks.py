@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from mmgen.baselines._base import Material
 from mmgen.batch import Batch
@@ -43,6 +43,9 @@ class WithoutNoise(Task):
         self.image = image
         self.generated = generated
 
+    def label_weights(self) -> list[nn.Parameter]:
+        return self.model.label_weights()
+
     def forward(self, batch: Batch, step: int | None) -> Bound:
         """log p(generated | z = mean of q(z|x)) in nats [B]."""
         z = self.model.posterior(batch, (self.image,)).mean
@@ -75,6 +78,8 @@ def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, di
         facts.update(step=found["step"], validation_bound=found["validation_bound"])
 
     settings = material.settings.training
+    if not task.label_weights():  # the preset's is the joint model's, of which this is the image side
+        settings = settings.model_copy(update={"l2_attributes_decoder": 0.0})
     with TemporaryDirectory(prefix="mmgen-baseline-") as folder:
         out = Path(folder) / "baseline.safetensors"
         work = train(task, rows, material.rows("val"), settings, out, save, {}, resume="never")

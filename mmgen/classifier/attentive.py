@@ -5,6 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.classifier._base import JudgeNetwork
+from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["Attentive"]
 
@@ -39,7 +40,7 @@ class Attentive(JudgeNetwork):
         before = 4 * channels
         for after, stride in zip(_CHANNELS, _STRIDES, strict=True):
             layers += [
-                nn.Conv2d(before, after, 3, stride, 1, bias=False),
+                Conv2d(before, after, 3, stride, 1, bias=False),
                 nn.BatchNorm2d(after, momentum=_MOMENTUM),
                 nn.ReLU(inplace=True),
             ]

@@ -4,6 +4,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.classifier._base import JudgeNetwork, with_planes
+from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["Small"]
 
@@ -28,7 +29,7 @@ class Small(JudgeNetwork):
         before = (channels + told_size) * _PATCH**2
         for number, after in enumerate(_CHANNELS):
             stride = 1 if number == 0 else 2
-            layers += [nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
+            layers += [Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU(inplace=True)]
             before = after
         self.convolutions = nn.Sequential(*layers)
         # Each stride of 2 halves, rounding up.

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.classifier._base import JudgeNetwork, with_planes
+from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["Vedantam"]
 
@@ -26,8 +27,8 @@ class Vedantam(JudgeNetwork):
     def __init__(self, image_shape: tuple[int, int, int], sizes: tuple[int, ...], told_size: int = 0) -> None:
         super().__init__(image_shape, sizes, told_size)
         channels, height, width = image_shape
-        self.first = nn.Conv2d(channels + told_size, 32, 5, padding=2)
-        self.second = nn.Conv2d(32, 64, 5, padding=2)
+        self.first = Conv2d(channels + told_size, 32, 5, padding=2)
+        self.second = Conv2d(32, 64, 5, padding=2)
         # The hidden layers of all heads side by side in one matrix: the same function as one layer per attribute,
         # and one large product is several times faster than a few small ones.
         self.hidden = nn.Linear(64 * (height // 4) * (width // 4), _UNITS * len(sizes))

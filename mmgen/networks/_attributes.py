@@ -27,7 +27,9 @@ class AttributeNetwork:
     hidden: Annotated[int, Field(ge=1)] = 512
     """Width of the two-layer networks after the embedding."""
     decoder_hidden: Annotated[int, Field(ge=1)] = 128
-    """Width of the two-layer decoder p(y_k | z)."""
+    """Width of the hidden layers of the decoder p(y_k | z)."""
+    decoder_layers: Annotated[int, Field(ge=1)] = 2
+    """How many hidden layers it has (WG's published code: 3)."""
     batch_norm: bool = False
     """Whether the layers of a shared network are followed by batch norm (WG on CelebA)."""
     activation: Literal["elu", "relu", "silu"] = "elu"
@@ -63,14 +65,12 @@ class AttributeTables(nn.Module):
 
 
 class AttributeDecoder(nn.Module):
-    """p(y_k | z) for every attribute: two hidden layers each (VE A.4), logits side by side [B, S]."""
+    """p(y_k | z) for every attribute: a network each (two hidden layers in VE A.4), logits side by side [B, S]."""
 
     def __init__(self, inputs: int, sizes: tuple[int, ...], settings: AttributeNetwork) -> None:
         super().__init__()
-        width = settings.decoder_hidden
-        self.networks = nn.ModuleList(
-            mlp([inputs, width, width, size], ACTIVATIONS[settings.activation]) for size in sizes
-        )
+        widths = [settings.decoder_hidden] * settings.decoder_layers
+        self.networks = nn.ModuleList(mlp([inputs, *widths, size], ACTIVATIONS[settings.activation]) for size in sizes)
 
     def forward(self, z: Tensor) -> Tensor:
         return torch.cat([network(z) for network in self.networks], -1)
@@ -85,7 +85,8 @@ class AttributeVectorEncoder(nn.Module):
     """All attributes at once [B, A] -> [B, hidden]: a sum of one vector per known value, then fully connected layers.
 
     Values of 0 and 1 share one vector, of either sign, and a bias, so that an unknown attribute adds nothing. For one
-    attribute the sum is its embedding: on MNIST and on CelebA these are WG's networks, weight for weight.
+    attribute the sum is its embedding: on MNIST and on CelebA these are WG's networks, weight for weight. First weights
+    are theirs as well: vectors of values from N(0, 1), as torch's embeddings; those of 0 and 1 as torch's linear layer.
 
     Args:
         sizes: Values per attribute, length A.
@@ -98,7 +99,14 @@ class AttributeVectorEncoder(nn.Module):
         self.sizes = sizes
         self.features = settings.hidden
         widths = [1 if size == 2 else size for size in sizes]
-        stack: list[nn.Module] = [nn.Linear(sum(widths), settings.hidden, bias=2 in sizes)]
+        first = nn.Linear(sum(widths), settings.hidden, bias=2 in sizes)
+        # A linear layer's own first weights would make these vectors five times shorter (ten values); on MNIST with a
+        # label weight of 1 the label's expert is then lost for tens of thousands of steps.
+        with torch.no_grad():
+            for size, vectors in zip(sizes, first.weight.split(widths, 1), strict=True):
+                if size != 2:
+                    nn.init.normal_(vectors)
+        stack: list[nn.Module] = [first]
         for number in range(layers):
             if number:
                 stack.append(nn.Linear(settings.hidden, settings.hidden))
@@ -126,8 +134,8 @@ def attribute_decoder(inputs: int, sizes: tuple[int, ...], settings: AttributeNe
         return AttributeDecoder(inputs, sizes, settings)
     width = settings.decoder_hidden
     layers: list[nn.Module] = []
-    for before in (inputs, width):
-        layers.append(nn.Linear(before, width))
+    for number in range(settings.decoder_layers):
+        layers.append(nn.Linear(width if number else inputs, width))
         if settings.batch_norm:
             layers.append(nn.BatchNorm1d(width))
         layers.append(ACTIVATIONS[settings.activation]())

@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
+from mmgen.errors import SettingsError
 from mmgen.networks._base import ACTIVATIONS
 
 __all__ = ["SharedDecoder", "SharedEncoder", "SharedNetwork"]
@@ -17,6 +18,9 @@ class SharedNetwork:
 
     hidden: Annotated[int, Field(ge=1)] = 200
     """Width of their layers, and of what the decoders are given (CK: 200)."""
+    outputs: Annotated[int, Field(ge=1)] | None = None
+    """Width of what the decoders are given, where that is another; the shared decoder is then that of CK's published
+    code (500 wide, 200 out), which passes z on beside its layers: ``hidden`` is at least the size of z."""
     activation: Literal["elu", "relu", "silu"] = "relu"
     """Non-linearity."""
 
@@ -44,16 +48,39 @@ class SharedEncoder(nn.Module):
 
 
 class SharedDecoder(nn.Module):
-    """z [B, D] -> what every decoder is given [B, hidden]: five layers with two residual connections."""
+    """z [B, D] -> what every decoder is given [B, outputs]: five layers with two residual connections.
+
+    Raises:
+        SettingsError: z is passed on beside layers that are narrower.
+    """
 
     def __init__(self, latent_size: int, settings: SharedNetwork) -> None:
         super().__init__()
-        self.outputs = settings.hidden
-        sizes = [latent_size, *[settings.hidden] * 4]
-        self.layers = nn.ModuleList(_Layer(size, settings.hidden, settings.activation) for size in sizes)
+        hidden = settings.hidden
+        self.outputs = settings.outputs or hidden
+        self.beside = None if settings.outputs is None else hidden - latent_size
+        if self.beside is None:
+            sizes = [latent_size, *[hidden] * 4]
+            layers: list[nn.Module] = [_Layer(size, hidden, settings.activation) for size in sizes]
+        else:
+            if self.beside < 0:
+                raise SettingsError(
+                    f"model.shared.hidden got {hidden}, expected at least the latent size {latent_size} where "
+                    "model.shared.outputs is given; use wider layers"
+                )
+            layers = []
+            for size in (latent_size, hidden):
+                layers += [_Layer(size, hidden, settings.activation), nn.Linear(hidden, hidden)]
+            layers.append(nn.Linear(hidden, self.outputs))
+        self.layers = nn.ModuleList(layers)
 
     def forward(self, z: Tensor) -> Tensor:
-        one = self.layers[0](z)
-        three = one + self.layers[2](self.layers[1](one))
-        result: Tensor = three + self.layers[4](self.layers[3](three))
-        return result
+        if self.beside is None:
+            one = self.layers[0](z)
+            three = one + self.layers[2](self.layers[1](one))
+            result: Tensor = three + self.layers[4](self.layers[3](three))
+            return result
+        two = self.layers[1](self.layers[0](z)) + nn.functional.pad(z, (0, self.beside))
+        four = self.layers[3](self.layers[2](two)) + two
+        given: Tensor = self.layers[4](four)
+        return given

@@ -13,6 +13,7 @@ from torch import nn
 
 from mmgen.errors import SettingsError
 from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
+from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["Convolutional"]
 
@@ -72,7 +73,7 @@ class Convolutional(ImageNetwork):
         layers: list[nn.Module] = []
         before = shape[0]
         for number, (after, stride, padding) in enumerate(zip(self.channels, self.strides, self.paddings, strict=True)):
-            layers.append(nn.Conv2d(before, after, _KERNEL, stride, padding, bias=False))
+            layers.append(Conv2d(before, after, _KERNEL, stride, padding, bias=False))
             layers += self._after(after, batch_norm=number > 0)
             before = after
         sizes = [before * height * width, *self.fully_connected]
@@ -99,7 +100,7 @@ class Convolutional(ImageNetwork):
                 for large, small in zip(sides[number], sides[number + 1], strict=True)
             )
             layers.append(
-                nn.ConvTranspose2d(
+                ConvTranspose2d(
                     self.channels[number], outputs[number], (kernel[0], kernel[1]), stride, padding, bias=False
                 )
             )

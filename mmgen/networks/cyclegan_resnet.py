@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mmgen.errors import SettingsError
 from mmgen.networks._base import ImageNetwork, Reshape
+from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["CycleganResnet"]
 
@@ -44,9 +45,9 @@ class CycleganResnet(ImageNetwork):
         height, width = self._quarter(shape)
         layers: list[nn.Module] = [_padded(shape[0], self.width, 7), *_after(self.width)]
         for before in (self.width, 2 * self.width):
-            layers += [nn.Conv2d(before, 2 * before, 3, 2, 1), *_after(2 * before)]
+            layers += [Conv2d(before, 2 * before, 3, 2, 1), *_after(2 * before)]
         layers += [_Block(4 * self.width) for _ in range(self.blocks)]
-        layers += [nn.Conv2d(4 * self.width, self.maps, 1), nn.ReLU(), nn.Flatten()]
+        layers += [Conv2d(4 * self.width, self.maps, 1), nn.ReLU(), nn.Flatten()]
         layers.append(nn.Linear(self.maps * height * width, self.features))
         return nn.Sequential(*layers), self.features
 
@@ -60,7 +61,7 @@ class CycleganResnet(ImageNetwork):
             *(_Block(4 * self.width) for _ in range(self.blocks)),
         ]
         for before in (4 * self.width, 2 * self.width):
-            layers += [nn.ConvTranspose2d(before, before // 2, 3, 2, 1, output_padding=1), *_after(before // 2)]
+            layers += [ConvTranspose2d(before, before // 2, 3, 2, 1, output_padding=1), *_after(before // 2)]
         layers.append(_padded(self.width, shape[0], 7))
         return nn.Sequential(*layers)
 
@@ -74,7 +75,7 @@ class CycleganResnet(ImageNetwork):
 
 
 def _padded(before: int, after: int, kernel: int) -> nn.Module:
-    return nn.Conv2d(before, after, kernel, padding=kernel // 2, padding_mode="reflect")
+    return Conv2d(before, after, kernel, padding=kernel // 2, padding_mode="reflect")
 
 
 def _after(channels: int) -> list[nn.Module]:

@@ -13,6 +13,7 @@ from torch import nn
 
 from mmgen.errors import SettingsError
 from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape
+from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["Dcgan"]
 
@@ -43,7 +44,7 @@ class Dcgan(ImageNetwork):
         before, height, width = shape
         for after, kernel, stride in zip(self.channels, self.kernels, self.strides, strict=True):
             layers += [
-                nn.Conv2d(before, after, kernel, stride, padding=kernel // 2, bias=False),
+                Conv2d(before, after, kernel, stride, padding=kernel // 2, bias=False),
                 nn.BatchNorm2d(after),
                 ACTIVATIONS[self.activation](),
             ]
@@ -72,9 +73,9 @@ class Dcgan(ImageNetwork):
         ]
         for before, after in pairwise(widths):
             layers += [
-                nn.ConvTranspose2d(before, after, 5, 2, padding=2, output_padding=1, bias=False),
+                ConvTranspose2d(before, after, 5, 2, padding=2, output_padding=1, bias=False),
                 nn.BatchNorm2d(after),
                 ACTIVATIONS[self.activation](),
             ]
-        layers.append(nn.ConvTranspose2d(widths[-1], channels, 5, 2, padding=2, output_padding=1))
+        layers.append(ConvTranspose2d(widths[-1], channels, 5, 2, padding=2, output_padding=1))
         return nn.Sequential(*layers)

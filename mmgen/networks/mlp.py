@@ -17,7 +17,9 @@ class Mlp(ImageNetwork):
     """Flattened pixels through hidden layers and back."""
 
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (512, 512)
-    """Sizes of the hidden layers of the encoder; the decoder mirrors them."""
+    """Sizes of the hidden layers of the encoder."""
+    decoder_hidden: tuple[Annotated[int, Field(ge=1)], ...] | None = None
+    """Sizes of those of the decoder; left out, the encoder's in reverse (WG's published code on MNIST: 512-512-512)."""
     activation: Literal["elu", "relu", "silu"] = "silu"
     """Non-linearity."""
 
@@ -26,5 +28,6 @@ class Mlp(ImageNetwork):
         return nn.Sequential(nn.Flatten(), layers), self.hidden[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        layers = mlp([inputs, *reversed(self.hidden), math.prod(shape)], ACTIVATIONS[self.activation])
+        hidden = self.hidden[::-1] if self.decoder_hidden is None else self.decoder_hidden
+        layers = mlp([inputs, *hidden, math.prod(shape)], ACTIVATIONS[self.activation])
         return nn.Sequential(layers, Reshape(shape))

@@ -10,6 +10,7 @@ from torch import nn
 
 from mmgen.errors import SettingsError
 from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
+from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["Strided"]
 
@@ -70,11 +71,11 @@ class Strided(ImageNetwork):
         layers: list[nn.Module] = [
             nn.PixelUnshuffle(self.patch),
             *([nn.BatchNorm2d(patches, affine=False)] if self.normalise else []),
-            nn.Conv2d(patches, first, 3, 1, 1, bias=not self.batch_norm),
+            Conv2d(patches, first, 3, 1, 1, bias=not self.batch_norm),
             *self._after(first),
         ]
         for before, after in pairwise(self.channels):
-            layers += [nn.Conv2d(before, after, 3, 2, 1, bias=not self.batch_norm), *self._after(after)]
+            layers += [Conv2d(before, after, 3, 2, 1, bias=not self.batch_norm), *self._after(after)]
         sizes = [self.channels[-1] * height * width, *self.fully_connected]
         layers += [nn.Flatten(), mlp(sizes, ACTIVATIONS[self.activation], last=True)]
         return nn.Sequential(*layers), sizes[-1]
@@ -89,6 +90,6 @@ class Strided(ImageNetwork):
             *self._after(widths[0]),
         ]
         for before, after in pairwise(widths):
-            layers += [nn.ConvTranspose2d(before, after, 4, 2, 1, bias=not self.batch_norm), *self._after(after)]
-        layers += [nn.Conv2d(widths[-1], shape[0] * self.patch**2, 3, 1, 1), nn.PixelShuffle(self.patch)]
+            layers += [ConvTranspose2d(before, after, 4, 2, 1, bias=not self.batch_norm), *self._after(after)]
+        layers += [Conv2d(widths[-1], shape[0] * self.patch**2, 3, 1, 1), nn.PixelShuffle(self.patch)]
         return nn.Sequential(*layers)

@@ -6,7 +6,7 @@ References:
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -32,8 +32,8 @@ class Mvae(Objective):
     .. math:: ELBO(x_1, \ldots, x_N) + \sum_i ELBO(x_i) + \sum_{j=1}^k ELBO(X_j), \quad
               ELBO(X) = E_{q(z|X)}\Big[\sum_{x_i \in X} \lambda_i \log p(x_i|z)\Big] - \beta \, KL(q(z|X) \,\|\, p(z))
 
-    (WG Eq. 2 and 5). The :math:`X_j` are drawn afresh at every step, uniformly from the subsets of 2 to N - 1
-    modalities. Each encoder runs once per step and each decoder once, on the draws of all posteriors that it answers
+    (WG Eq. 2 and 5). The :math:`X_j` are drawn afresh at every step, from the subsets of 2 to N - 1 modalities. Each
+    encoder runs once per step and each decoder once, on the draws of all posteriors that it answers
     for. What is missing in an example is left out of its subsets; a subset of which it has a single modality is the
     term of that modality, and counts once.
     """
@@ -47,14 +47,22 @@ class Mvae(Objective):
     """lambda of each modality's likelihood; where not named 50 for attributes (WG) and 1 for everything else."""
     subsets: Annotated[int, Field(ge=0)] = 0
     """k, random subsets per step (WG: 1 with more than two modalities)."""
+    subset_law: Literal["subsets", "sizes"] = "subsets"
+    """Whether every subset of 2 to N - 1 modalities is as likely as any other, or every size is, and then every subset
+    of that size (WG's published code of MVAE19: more small and more large ones)."""
+    weigh: Literal["all", "joint"] = "all"
+    """Which terms the weights are for: all, as in the paper, or the joint one alone, every likelihood counting 1 in the
+    others (WG's published code of MVAE19, with weights of 1 for images)."""
     split_attributes: bool = False
     """Whether every single attribute counts as a modality (WG's MVAE19)."""
     predicts: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     """Further modalities that the posterior of one modality alone has to explain, where the example has them: with
-    {image = ["attributes"]} that of a labelled image bounds log p(image, label) instead of log p(image). Not in WG,
-    where only the joint term ties modalities together; it makes the little that is paired count for more."""
+    {image = ["attributes"]} that of a labelled image bounds log p(image, label) instead of log p(image). Not in WG's
+    Eq. 5, where only joint terms tie modalities together, but in their published code for transformed images, where
+    every modality's posterior explains all six. It makes the little that is paired count for more."""
     mean_of_modalities: bool = False
-    """Divide every sum of log-likelihoods by the number of modalities N (WG's experiments on transformed images)."""
+    """Divide every sum of log-likelihoods by the number of modalities that it is of, all N in WG's published code for
+    transformed images. A divergence then weighs N times more than in Eq. 2, in every term alike."""
     beta: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the divergences."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -89,6 +97,8 @@ class Mvae(Objective):
             )
         if self.subsets and len(self.modalities) < 3 and not self.split_attributes:
             raise ValueError(f"subsets got {self.subsets}, expected 0: {names} have no subsets but themselves and both")
+        if self.subset_law == "sizes" and not self.subsets:
+            raise ValueError("subset_law got sizes, but subsets got 0; ask for random subsets, or leave the law out")
         return self
 
     @property
@@ -112,20 +122,28 @@ class Mvae(Objective):
         z, kl = q.sample(), prior_kl(q)
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         likelihood = torch.zeros_like(kl)  # weighted, [S, B]
+        explained = [0] * len(chosen)
         found: list[Tensor] = []
         for number, unit in enumerate(units):
             asked = [row for row, subset in enumerate(chosen) if self._explains(units, subset, number)]
             term = _log_likelihood(model, unit, z[asked], batch, kept[asked] & present[number])
-            likelihood = likelihood.index_add(0, _rows(asked, z), self.weight(unit[0]) * term)
+            weights = torch.tensor([self._weight_in(row, unit) for row in asked], dtype=term.dtype, device=z.device)
+            likelihood = likelihood.index_add(0, _rows(asked, z), weights.unsqueeze(-1) * term)
             found.append(torch.zeros_like(kl).index_copy(0, _rows(asked, z), term.detach()))
+            for row in asked:
+                explained[row] += 1
         if self.mean_of_modalities:
-            likelihood = likelihood / len(units)
+            likelihood = likelihood / torch.tensor(explained, dtype=kl.dtype, device=z.device).unsqueeze(-1)
         value = ((likelihood - scale * kl) * kept).sum(0)
         return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
 
     def weight(self, name: str) -> float:
         """lambda of a modality."""
         return self.weights.get(name, 50.0 if name == "attributes" else 1.0)
+
+    def _weight_in(self, row: int, unit: Unit) -> float:
+        """lambda of a unit in one of the terms, of which the first is the joint one."""
+        return self.weight(unit[0]) if row == 0 or self.weigh == "all" else 1.0
 
     def _explains(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
         """Whether the posterior given a subset has to explain a unit: those that it is given, and what one predicts."""
@@ -139,7 +157,7 @@ class Mvae(Objective):
         alone = [tuple(number == own for number in range(count)) for own in range(count)]
         if count < 2:
             return [everything]
-        random = [random_subset(count) for _ in range(self.subsets)] if count > 2 else []
+        random = [random_subset(count, self.subset_law) for _ in range(self.subsets)] if count > 2 else []
         return [everything, *alone, *random]
 
     def units(self, model: MultimodalVAE) -> list[Unit]:
@@ -170,10 +188,10 @@ class Mvae(Objective):
         return terms
 
 
-def random_subset(count: int) -> Subset:
-    """One of the subsets of 2 to ``count`` - 1 units, each as likely as any other (from torch's global generator)."""
+def random_subset(count: int, law: str = "subsets") -> Subset:
+    """One of the subsets of 2 to ``count`` - 1 units (from torch's global generator); see ``Mvae.subset_law``."""
     sizes = range(2, count)
-    ways = torch.tensor([math.comb(count, size) for size in sizes], dtype=torch.float64)
+    ways = torch.tensor([math.comb(count, size) if law == "subsets" else 1 for size in sizes], dtype=torch.float64)
     size = sizes[int(torch.multinomial(ways, 1))]
     held = set(torch.randperm(count)[:size].tolist())
     return tuple(number in held for number in range(count))

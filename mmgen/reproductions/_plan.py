@@ -33,6 +33,7 @@ __all__ = [
     "script",
     "state_of",
     "with_data",
+    "with_seed",
 ]
 
 State = Literal["missing", "unfinished", "outdated", "done"]
@@ -40,6 +41,7 @@ State = Literal["missing", "unfinished", "outdated", "done"]
 
 _PROGRAM = "mmgen"
 _DATA = "make-data"
+_SEED = "--seed"
 
 
 class Stage(Settings):
@@ -66,6 +68,13 @@ class Stage(Settings):
     def arguments(self) -> list[str]:
         """What follows ``mmgen``."""
         return shlex.split(self.command)[1:]
+
+    @property
+    def seed(self) -> int | None:
+        """What its command gives as --seed, if anything."""
+        words = self.arguments
+        said = words[words.index(_SEED) + 1] if _SEED in words[:-1] else ""
+        return int(said) if said.isdecimal() else None
 
     @property
     def is_data(self) -> bool:
@@ -181,6 +190,28 @@ def with_data(scale: Scale, data: Path) -> Scale:
     return scale.model_copy(update={"stage": tuple(renamed(stage) for stage in scale.stage if not stage.is_data)})
 
 
+def with_seed(scale: Scale, seed: int) -> Scale:
+    """The same stages with another seed, in a folder of its own; the dataset is made as it was.
+
+    Raises:
+        UsageError: No stage but that of the dataset is given a seed.
+    """
+    seeded = [stage for stage in scale.stage if not stage.is_data and stage.seed is not None]
+    if not seeded:
+        raise UsageError(f"--seed got {seed}, but no command of this list takes {_SEED}; leave the option out")
+
+    def drawn(stage: Stage) -> Stage:
+        if stage.is_data or stage.seed in (None, seed):
+            return stage
+        words = shlex.split(stage.command)
+        words[words.index(_SEED) + 1] = str(seed)
+        return stage.model_copy(update={"command": shlex.join(words)})
+
+    stages = tuple(drawn(stage) for stage in scale.stage)
+    folder = scale.folder if stages == scale.stage else f"{scale.folder}-seed{seed}"
+    return scale.model_copy(update={"stage": stages, "folder": folder})
+
+
 def script(plan: Plan, scale: Scale, folder: Path) -> str:
     """All commands as a shell script."""
     lines = ["#!/bin/sh", f"# {plan.title}", f"# {plan.source}"]
@@ -200,8 +231,8 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
         earlier: Files that the stages before it make; a dataset that takes the place of one is an input too.
 
     Raises:
-        ArtifactError: What is there is damaged, or was made from other files than those there, and is too dear to be
-            replaced without asking.
+        ArtifactError: What is there is damaged, was made from other files than those there or with another seed, and is
+            too dear to be replaced without asking.
     """
     path = folder / stage.makes
     if not path.exists():
@@ -209,10 +240,15 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     inputs = [folder / word for word in stage.arguments if word in earlier or _is_given(word)]
     newest = max((parent.stat().st_mtime for parent in inputs if parent.exists()), default=0.0)
     if path.suffix == ".jsonl":
-        return "done" if _scored(path, inputs) else "outdated"
+        return "done" if _scored(path, inputs, stage.seed) else "outdated"
     if path.suffix not in (".h5", ".safetensors"):
         return "done" if path.stat().st_mtime >= newest else "outdated"
     header = read_header(path)
+    if stage.seed is not None and header.seed != stage.seed:
+        raise ArtifactError(
+            f"{path} was made with seed {header.seed} and is now to be made with seed {stage.seed}; remove it and its "
+            "training state to have it made again, or use another --output"
+        )
     parents = {parent.content_id for parent in header.parents}
     for parent in inputs:
         if read_header(parent).content_id not in parents:
@@ -245,11 +281,13 @@ def fitting(scale: Scale, folder: Path) -> list[str]:
     return found
 
 
-def _scored(path: Path, inputs: list[Path]) -> bool:
-    """Whether a file of scores is of these files."""
+def _scored(path: Path, inputs: list[Path], seed: int | None) -> bool:
+    """Whether a file of scores is of these files, and of this seed where one is said."""
     try:
         lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
         named = {identity for line in lines for identity in line["ids"].values()}
+        if seed is not None and any(line.get("seed", seed) != seed for line in lines):
+            return False
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return False
     return bool(lines) and {read_header(parent).content_id for parent in inputs} <= named

@@ -182,9 +182,8 @@ class _Run:
     def _open(self, resume: Resume) -> None:
         settings = self.settings
         self.task.to(self.fabric.device)
-        optimizer = torch.optim.Adam(
-            self.task.parameter_groups(settings.l2_attributes_decoder), lr=settings.learning_rate, fused=True
-        )
+        groups = self.task.parameter_groups(settings.weight_decay, settings.l2_attributes_decoder)
+        optimizer = torch.optim.Adam(groups, lr=settings.learning_rate, fused=True)
         path = state_path(self.out)
         if resume == "require" and not path.exists():
             raise UsageError(f"--resume found no state {path}; leave the option out to begin a run")
@@ -249,6 +248,7 @@ class _Run:
     def _learning_rate(self) -> float:
         settings, step = self.settings, self.state.step
         rate = settings.learning_rate * min(1.0, (step + 1) / max(1, settings.warmup_steps))
+        rate *= settings.learning_rate_decay**step
         if settings.schedule == "cosine":
             done = step / settings.steps
             if settings.minutes is not None:

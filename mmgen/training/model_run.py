@@ -1,5 +1,8 @@
 """Training a model from a dataset file: settings in, work out; and a model back from its checkpoint."""
 
+import json
+import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +33,15 @@ from mmgen.training.pairing import training_rows
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import ModelTask
 
-__all__ = ["ExperimentSettings", "check_data", "complete_settings", "describe_data", "load_model", "train_model"]
+__all__ = [
+    "ExperimentSettings",
+    "check_data",
+    "complete_settings",
+    "describe_data",
+    "describe_left_out",
+    "load_model",
+    "train_model",
+]
 
 Description = ImageDescription | AttributesDescription | TextDescription
 
@@ -96,6 +107,35 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
         network = mmgen.networks.get(model.image_network["name"]).for_sides(sides)
         model = model.model_copy(update={"image_network": model.image_network | network})
     return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
+
+
+def describe_left_out(settings: ExperimentSettings) -> str:
+    """One sentence about the modalities of the dataset that the objective does not look at; "" where it sees them all.
+
+    Args:
+        settings: Completed settings (see :func:`complete_settings`).
+    """
+    data, objective, name = settings.data, settings.build_objective(), settings.objective["name"]
+    there = [part.name for part in (data.image, *data.further_images, data.attributes, data.text) if part is not None]
+    used = objective.modalities_used
+    left = [part for part in there if part not in used]
+    if not left:
+        return ""
+    if "modalities" in settings.objective:
+        generated = objective.generates
+        wanted = json.dumps([*generated, *(part for part in left if part not in generated)])
+        way = f"--set {shlex.quote(f'objective.modalities={wanted}')} takes {'it' if len(left) == 1 else 'them'} in"
+    else:
+        several = [other for other in mmgen.objectives.names() if hasattr(mmgen.objectives.get(other), "modalities")]
+        way = f"{' and '.join(several)} can learn from more modalities"
+        if settings.objective.get("description", left[0]) not in left and left[-1] in ("attributes", "text"):
+            way = f"--set objective.description={left[-1]} takes that instead of {settings.objective['description']}"
+    return f"{name} looks at {_listed(used)}, and leaves out {_listed(left)} of this dataset; {way}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    """``image, attributes and text``."""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def train_model(

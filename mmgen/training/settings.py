@@ -26,10 +26,14 @@ class TrainingSettings(Settings):
     """Step size of Adam."""
     schedule: Literal["constant", "cosine"] = "constant"
     """Learning rate over time; cosine falls to 1 % of its value."""
+    learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    """Factor of the learning rate at every step, besides the schedule (CK's published code: 0.999995)."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the learning rate rises from 0."""
+    weight_decay: Annotated[float, Field(ge=0)] = 0.0
+    """lambda of a term lambda / 2 |w|^2 of all parameters, in Adam's gradient (CK's published code: 1e-7)."""
     l2_attributes_decoder: Annotated[float, Field(ge=0)] = 0.0
-    """Weight decay (l2) of p(y|z) alone (VE Appendix A.4)."""
+    """lambda of such a term of the weight matrices of p(y|z) alone, y the attributes (VE Appendix A.4)."""
     gradient_clip: Annotated[float, Field(gt=0)] | None = None
     """Largest norm of the gradient; longer ones are scaled down to it."""
     validate_every: Count = 1_000

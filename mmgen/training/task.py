@@ -6,6 +6,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from mmgen.batch import Batch
+from mmgen.errors import SettingsError
+from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives._base import Bound, Objective
 
 __all__ = ["ModelTask", "Task"]
@@ -18,9 +20,32 @@ class Task(nn.Module, ABC):
     def forward(self, batch: Batch, step: int | None) -> Bound:
         """The value to maximise on a batch; ``step`` is None in validation."""
 
-    def parameter_groups(self, l2_attributes_decoder: float) -> list[dict[str, Any]]:
-        """Groups of trainable parameters for the optimiser, each with its weight decay."""
-        return [{"params": [p for p in self.parameters() if p.requires_grad], "weight_decay": 0.0}]
+    def label_weights(self) -> list[nn.Parameter]:
+        """What ``training.l2_attributes_decoder`` is for: the weight matrices of p(y|z); none where there is none."""
+        return []
+
+    def parameter_groups(self, weight_decay: float = 0.0, l2_attributes_decoder: float = 0.0) -> list[dict[str, Any]]:
+        """Groups of trainable parameters for the optimiser, each with its weight decay.
+
+        Args:
+            weight_decay: lambda of the term lambda / 2 |w|^2 of every parameter.
+            l2_attributes_decoder: What :meth:`label_weights` have on top of that.
+
+        Raises:
+            SettingsError: There is a regulariser, and nothing that it is for.
+        """
+        trainable = [p for p in self.parameters() if p.requires_grad]
+        labels = {id(p) for p in self.label_weights()} if l2_attributes_decoder else set()
+        if l2_attributes_decoder and not labels:
+            raise SettingsError(
+                f"training.l2_attributes_decoder got {l2_attributes_decoder:g}, but nothing that is trained here is a "
+                "decoder of attributes; leave the setting out"
+            )
+        groups = [{"params": [p for p in trainable if id(p) not in labels], "weight_decay": weight_decay}]
+        if labels:
+            decayed = [p for p in trainable if id(p) in labels]
+            groups.append({"params": decayed, "weight_decay": weight_decay + l2_attributes_decoder})
+        return groups
 
     def saved_tensors(self) -> dict[str, Tensor]:
         """What the finished artifact holds."""
@@ -43,13 +68,8 @@ class ModelTask(Task):
     def forward(self, batch: Batch, step: int | None) -> Bound:
         return self.objective(self.model, batch, step)  # type: ignore[arg-type]  # nn.Module attribute
 
-    def parameter_groups(self, l2_attributes_decoder: float) -> list[dict[str, Any]]:
-        decoder = {name: p for name, p in self.named_parameters() if name.startswith("model.decoders.attributes.")}
-        rest = [p for name, p in self.named_parameters() if name not in decoder]
-        groups = [{"params": rest, "weight_decay": 0.0}]
-        if decoder:
-            groups.append({"params": list(decoder.values()), "weight_decay": l2_attributes_decoder})
-        return groups
+    def label_weights(self) -> list[nn.Parameter]:
+        return self.model.label_weights() if isinstance(self.model, MultimodalVAE) else []
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.model.state_dict())

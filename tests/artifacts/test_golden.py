@@ -99,7 +99,7 @@ def test_the_golden_training_state_still_continues():
     settings = validate(ExperimentSettings, {name: v for name, v in header.settings.items() if name != "dataset"})
     objective = settings.build_objective()
     task = ModelTask(build_model(settings.model, objective, settings.data), objective)
-    optimizer = torch.optim.Adam(task.parameter_groups(0.0))
+    optimizer = torch.optim.Adam(task.parameter_groups())
     state = load_state(path, task, optimizer, header.settings, header.facts["precision"])
     assert (state.step, state.finished) == (3, True)
     assert len(optimizer.state) == len(list(task.parameters()))

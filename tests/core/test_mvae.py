@@ -164,7 +164,7 @@ def test_at_the_true_posteriors_it_is_the_sum_of_log_likelihoods(
     member: str, sigma_points: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = (True, False, True, True)
-    monkeypatch.setattr(mvae, "random_subset", lambda count: drawn)
+    monkeypatch.setattr(mvae, "random_subset", lambda count, law: drawn)
     batch = four_observations(6)
     objective = Mvae(modalities=FOUR, weights={}, subsets=1)
     value = objective(four_modalities(member), batch.repeat(sigma_points)).value.reshape(6, -1).mean(1)
@@ -220,13 +220,24 @@ def test_random_subsets_are_uniform_over_all_of_two_to_all_but_one() -> None:
     assert max(abs(count / draws - 0.1) for count in counts.values()) < 4 * error
 
 
+def test_sizes_may_be_drawn_first() -> None:
+    """As published for MVAE19: of four modalities sizes 2 and 3 are equally likely, then the subsets of that size."""
+    torch.manual_seed(0)
+    draws = 20_000
+    counts = Counter(random_subset(4, "sizes") for _ in range(draws))
+    assert set(counts) == set(all_subsets(4))
+    for subset, count in counts.items():
+        likely = 0.5 / math.comb(4, sum(subset))
+        assert abs(count / draws - likely) < 4 * math.sqrt(likely * (1 - likely) / draws)
+
+
 def test_the_sampled_objective_is_unbiased(sigma_points: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its mean over every subset that may be drawn is the sum over all of them, weighted as Eq. 5 weighs k draws."""
     model, batch = four_modalities("product-of-experts"), four_observations(4)
     repeated = batch.repeat(sigma_points)
     values = []
     for subset in all_subsets(4):
-        monkeypatch.setattr(mvae, "random_subset", lambda count, subset=subset: subset)
+        monkeypatch.setattr(mvae, "random_subset", lambda count, law, subset=subset: subset)
         value = Mvae(modalities=FOUR, weights={}, subsets=1)(model, repeated).value
         values.append(value.reshape(4, -1).mean(1))
     fixed = [[*FOUR], *([name] for name in FOUR)]
@@ -298,8 +309,8 @@ def test_weights_and_the_mean_of_modalities_scale_likelihoods(sigma_points: int)
     mean = Mvae(modalities=FOUR, weights={}, mean_of_modalities=True)(model, batch)
     of_two = plain.terms["log p(two|z)"] + plain.terms["log p(two|z), two alone"]
     torch.testing.assert_close(heavy.value, plain.value + 2 * of_two)
-    divergence = torch.stack([term for name, term in plain.terms.items() if name.startswith("kl")]).sum(0)
-    torch.testing.assert_close(mean.value, (plain.value + divergence) / 4 - divergence)
+    joint = torch.stack([plain.terms[f"log p({name}|z)"] for name in FOUR]).sum(0)
+    torch.testing.assert_close(mean.value, plain.value - 0.75 * joint)
 
 
 def test_labels_weigh_50_unless_one_says_otherwise() -> None:
@@ -322,6 +333,7 @@ def test_weights_of_older_files_are_understood() -> None:
         ({"predicts": {"image": ["edges"]}}, "predicts got edges"),
         ({"predicts": {"image": ["image"]}}, "predicts got image for image"),
         ({"subsets": 3}, "subsets got 3, expected 0"),
+        ({"subset_law": "sizes"}, "subset_law got sizes, but subsets got 0"),
     ],
 )
 def test_settings_without_a_meaning_are_refused(settings: dict, words: str) -> None:

@@ -1,12 +1,18 @@
 """Every family of image networks keeps its promises; lookups equal what they abbreviate."""
 
+from typing import Literal
+
 import pytest
 import torch
 import torch.nn.functional as F
+from scipy.stats import kstest
 
+import mmgen.classifier
 import mmgen.networks
 from mmgen.errors import SettingsError
-from mmgen.networks._attributes import AttributeNetwork, AttributeTables
+from mmgen.networks._attributes import AttributeNetwork, AttributeTables, AttributeVectorEncoder, attribute_decoder
+from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
+from mmgen.networks.mlp import Mlp
 from mmgen.networks.spatial_transformer import _DrawAndPlace
 
 
@@ -100,6 +106,114 @@ def test_a_cell_of_the_residual_decoder_sees_where_it_lies_and_all_of_z() -> Non
     for corner in corners:
         (gradient,) = torch.autograd.grad(corner.sum(), z, retain_graph=True)
         assert (gradient != 0).all()
+
+
+@pytest.mark.parametrize("layers", [1, 2])
+def test_first_vectors_of_values_are_those_of_an_embedding(layers: int) -> None:
+    """WG's published nn.Embedding(10, 512): N(0, 1); of binary attributes nn.Linear(18, 512): uniform in 1/sqrt(18)."""
+    torch.manual_seed(0)
+    settings = AttributeNetwork(experts="together", hidden=512)
+    digits = AttributeVectorEncoder((10,), settings, layers).layers[0]
+    assert kstest(digits.weight.detach().flatten().numpy(), "norm").pvalue > 0.01
+    assert digits.bias is None
+    faces = AttributeVectorEncoder((2,) * 18, settings, layers).layers[0]
+    bound = 18**-0.5
+    assert kstest(faces.weight.detach().flatten().numpy(), "uniform", (-bound, 2 * bound)).pvalue > 0.01
+    both = AttributeVectorEncoder((2, 10, 2, 3), settings, layers).layers[0]
+    binary = both.weight.detach()[:, [0, 11]].flatten().numpy()
+    several = both.weight.detach()[:, [*range(1, 11), 12, 13, 14]].flatten().numpy()
+    bound = 15**-0.5
+    assert kstest(binary, "uniform", (-bound, 2 * bound)).pvalue > 0.01
+    assert kstest(several, "norm").pvalue > 0.01
+
+
+def test_a_tables_first_vectors_are_those_of_an_embedding() -> None:
+    torch.manual_seed(0)
+    tables = AttributeTables((10, 2), 4, AttributeNetwork(embedding=512, hidden=8))
+    for embedding in tables.embeddings:
+        assert kstest(embedding.weight.detach().flatten().numpy(), "norm").pvalue > 0.01
+
+
+@pytest.mark.parametrize("experts", ["each", "together"])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_decoders_of_attributes_have_the_layers_asked_for(experts: Literal["each", "together"], layers: int) -> None:
+    settings = AttributeNetwork(experts=experts, decoder_hidden=6, decoder_layers=layers)
+    decoder = attribute_decoder(4, (3, 2), settings)
+    linear = [layer for layer in decoder.modules() if isinstance(layer, torch.nn.Linear)]
+    assert len(linear) == (layers + 1) * (2 if experts == "each" else 1)
+    assert decoder(torch.randn(5, 4)).shape == (5, 5)
+
+
+def test_the_decoder_of_an_mlp_mirrors_its_encoder_unless_told() -> None:
+    def sizes(network: torch.nn.Module) -> list[int]:
+        return [layer.out_features for layer in network.modules() if isinstance(layer, torch.nn.Linear)]
+
+    assert sizes(Mlp(hidden=(8, 6)).decoder(4, (1, 2, 2))) == [6, 8, 4]
+    assert sizes(Mlp(hidden=(8, 6), decoder_hidden=(5, 5, 5)).decoder(4, (1, 2, 2))) == [5, 5, 5, 4]
+
+
+SIDES = (4, 8, 12, 16, 28, 32, 64)
+
+
+def small_networks() -> list[tuple[str, int, torch.nn.Module]]:
+    """Every network of pictures, judges among them, at every side that it takes."""
+    made: list[tuple[str, int, torch.nn.Module]] = []
+    for side in SIDES:
+        for name in mmgen.networks.names():
+            member = mmgen.networks.get(name)
+            for settings in ({}, member.for_sides([side])):
+                try:
+                    pair = [
+                        member(**settings).encoder((1, side, side))[0],
+                        member(**settings).decoder(4, (1, side, side)),
+                    ]
+                except SettingsError:  # says that it does not take this side
+                    continue
+                made += [(name, side, part) for part in pair]
+        made += [(n, side, mmgen.classifier.get(n)((1, side, side), (3,), 0)) for n in mmgen.classifier.names()]
+    return made
+
+
+def test_every_convolution_is_right_over_single_places() -> None:
+    """torch's bf16 convolutions over maps of 1x1 leave gradients uninitialised, so none of them is used as it is."""
+    kinds = (torch.nn.Conv1d, torch.nn.Conv2d, torch.nn.Conv3d, torch.nn.ConvTranspose2d)
+    with torch.device("meta"):
+        networks = small_networks()
+    found = 0
+    for name, side, network in networks:
+        for layer in network.modules():
+            if isinstance(layer, kinds):
+                found += 1
+                assert type(layer) in (Conv2d, ConvTranspose2d), f"{name} at {side}x{side}"
+    assert found > 100
+
+
+@pytest.mark.parametrize("make", [Conv2d, ConvTranspose2d])
+@pytest.mark.parametrize(("kernel", "stride"), [(3, 2), (5, 2), (5, 1), (3, 1)])
+def test_gradients_over_single_places_are_those_of_fp32(make: type[torch.nn.Module], kernel: int, stride: int) -> None:
+    torch.manual_seed(0)
+    layer = make(32, 64, kernel, stride, kernel // 2, bias=False)
+    maps, direction = torch.rand(16, 32, 1, 1), torch.randn(16, 64, 1, 1)
+    (expected,) = torch.autograd.grad((layer(maps) * direction).sum(), [layer.weight])
+    for _ in range(4):
+        del_me = [
+            torch.full((size,), torch.nan, dtype=torch.bfloat16) for size in (1 << 12, 1 << 15, 32 * 64 * kernel**2)
+        ]
+        del del_me  # memory that the next tensors get is full of NaN
+        with torch.autocast("cpu", torch.bfloat16):
+            value = layer(maps)
+        (found,) = torch.autograd.grad((value.float() * direction).sum(), [layer.weight])
+        torch.testing.assert_close(found, expected, rtol=0.02, atol=0.02)
+
+
+def test_the_small_judge_learns_from_pictures_of_8x8_in_bf16() -> None:
+    for seed in range(12):
+        torch.manual_seed(seed)
+        judge = mmgen.classifier.get("small")((1, 8, 8), (10,), 0)
+        with torch.autocast("cpu", torch.bfloat16):
+            logits = judge(torch.rand(64, 1, 8, 8))[0]
+        torch.nn.functional.cross_entropy(logits.float(), torch.arange(64) % 10).backward()
+        assert all(p.grad is not None and p.grad.isfinite().all() for p in judge.parameters())
 
 
 def test_tables_of_attributes_equal_the_network_on_each_example() -> None:

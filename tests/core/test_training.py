@@ -14,12 +14,13 @@ from torch import Tensor
 import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_checkpoint
 from mmgen.batch import Batch
-from mmgen.config import preset, preset_names
+from mmgen.config import merge, preset, preset_names
 from mmgen.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
 from mmgen.models.build import build_model
 from mmgen.objectives._base import Bound
 from mmgen.training.batches import DatasetRows, Order, unpack_bits
 from mmgen.training.guard import Guard
+from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, train_model
 from mmgen.training.state import state_path
 
@@ -261,7 +262,49 @@ def test_the_regulariser_reaches_the_attribute_decoder_alone(dataset_path: Path)
         settings = complete_settings(TINY, dataset)
     model = build_model(settings.model, settings.build_objective(), settings.data)
     task = ModelTask(model, settings.build_objective())
-    rest, decoder = task.parameter_groups(0.5)
-    assert rest["weight_decay"] == 0 and decoder["weight_decay"] == 0.5
-    assert {id(p) for p in decoder["params"]} == {id(p) for p in model.decoders["attributes"].parameters()}
+    rest, decoder = task.parameter_groups(0.25, 0.5)
+    assert rest["weight_decay"] == 0.25 and decoder["weight_decay"] == 0.75
+    weights = {id(p) for name, p in model.decoders["attributes"].named_parameters() if name.endswith("weight")}
+    assert weights and {id(p) for p in decoder["params"]} == weights, "weight matrices (VE), no biases"
     assert len(rest["params"]) + len(decoder["params"]) == len(list(task.parameters()))
+
+
+def test_the_regulariser_finds_a_decoder_of_attributes_by_any_name() -> None:
+    from mmgen.models._settings import DataSettings, ModelSettings
+    from mmgen.objectives.mvae import Mvae
+    from mmgen.training.task import ModelTask
+
+    data = DataSettings(
+        image={"name": "attributes", "shape": (1, 16, 16), "layout": "bits"},
+        attributes={"name": "labels", "names": ("digit",), "values": (("0", "1", "2"),)},
+    )
+    objective = Mvae(modalities=("attributes", "labels"))
+    model = build_model(ModelSettings(**TINY["model"]), objective, data)
+    _, decoder = ModelTask(model, objective).parameter_groups(0.0, 0.5)
+    assert {id(p) for p in decoder["params"]} == {id(p) for p in model.decoders["labels"].parameters() if p.dim() > 1}
+
+
+def test_a_regulariser_of_nothing_is_refused(dataset_path: Path, tmp_path: Path) -> None:
+    values = {"objective": {"name": "elbo", "modalities": ["image"]}}
+    values["training"] = {**TINY["training"], "l2_attributes_decoder": 0.5}
+    with Dataset.open(dataset_path) as dataset:
+        settings = complete_settings(merge(TINY, values), dataset)
+    with pytest.raises(SettingsError, match=r"l2_attributes_decoder got 0\.5, but nothing .* leave the setting out"):
+        train_model(dataset_path, settings, tmp_path / "m.safetensors")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rate_and_weights_decay_as_asked(dataset_path: Path, tmp_path: Path) -> None:
+    """The rate falls by a factor a step; a decay that outweighs the bound pulls every weight towards 0 by a step."""
+    training = {"schedule": "constant", "learning_rate": 1e-3, "log_every": 1, "precision": "32-true"}
+    run(dataset_path, tmp_path / "m.safetensors", learning_rate_decay=0.5, steps=4, **training)
+    lines = [json.loads(line) for line in log_path(tmp_path / "m.safetensors").read_text().splitlines()]
+    rates = [line["learning_rate"] for line in lines if "learning_rate" in line]
+    assert rates == pytest.approx([1e-3, 5e-4, 2.5e-4, 1.25e-4])
+    first, after = tmp_path / "first.safetensors", tmp_path / "after.safetensors"
+    run(dataset_path, first, steps=0, **training)
+    run(dataset_path, after, steps=1, weight_decay=1e15, **training)
+    weights = {name: t for name, t in tensors_of(first, "model").items() if name.endswith("weight")}
+    for name, before in weights.items():
+        expected = before - 1e-3 * before.sign()  # Adam's first step is as long as the rate, whatever the gradient
+        torch.testing.assert_close(tensors_of(after, "model")[name], expected, rtol=0, atol=1e-6)

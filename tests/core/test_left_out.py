@@ -1,0 +1,86 @@
+"""A modality of the dataset that an objective does not look at is named before training, and how to have it taken."""
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import mmgen.objectives
+from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.cli._main import main
+from mmgen.config import merge, parse_assignments
+from mmgen.models.build import build_model
+from mmgen.training.model_run import complete_settings, describe_left_out
+
+MODALITIES = ("image", "edges", "attributes", "text")
+SMALL = ["model.latent_size=2", "model.hidden=8", "model.image_network.name=mlp", "model.image_network.hidden=[8]"]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two kinds of pictures, attributes and text: no objective looks at all of them unless told."""
+    path = tmp_path_factory.mktemp("left") / "all.h5"
+    rows = np.arange(8)
+    with DatasetWriter(path, size=8, settings={"recipe": "toy"}, seed=0, command="make") as writer:
+        for name in ("image", "edges"):
+            writer.add_image(name, shape=(1, 8, 8), layout="bytes")
+        writer.add_attributes("attributes", {"digit": ["0", "1"]})
+        writer.add_text("text", ("red", "cube"), 2)
+        pictures = np.zeros((8, 1, 8, 8), np.uint8)
+        codes, words = (rows % 2)[:, None].astype(np.uint8), np.zeros((8, 2), np.uint16)
+        writer.write(
+            0, images={"image": pictures, "edges": pictures}, attributes={"attributes": codes}, texts={"text": words}
+        )
+        writer.add_splits("iid", train=rows[:4], val=rows[4:6], test=rows[6:])
+    return path
+
+
+def said(path: Path, assignments: list[str], objective: str) -> str:
+    values = merge({"objective": {"name": objective}}, parse_assignments([*SMALL, *assignments]))
+    with Dataset.open(path) as dataset:
+        settings = complete_settings(values, dataset)
+    build_model(settings.model, settings.build_objective(), settings.data)
+    return describe_left_out(settings)
+
+
+@pytest.mark.parametrize("name", mmgen.objectives.names())
+def test_what_an_objective_leaves_out_is_named(name: str, path: Path) -> None:
+    used = mmgen.objectives.get(name)().modalities_used
+    sentence = said(path, [], name)
+    assert sentence.startswith(f"{name} looks at ")
+    seen, left = sentence.split(";")[0].split(", and leaves out ")
+    for modality in MODALITIES:
+        assert (modality in seen) == (modality in used)
+        assert (modality in left) == (modality not in used)
+
+
+@pytest.mark.parametrize("name", mmgen.objectives.names())
+def test_the_way_to_have_it_taken_works(name: str, path: Path) -> None:
+    words = shlex.split(said(path, [], name))
+    if "--set" in words:
+        assignment = words[words.index("--set") + 1]
+        rest = said(path, [assignment], name)
+        assert ("text" not in rest.split("leaves out")[-1]) or rest == ""
+        if assignment.startswith("objective.modalities"):
+            assert rest == ""
+    else:
+        assert "elbo and mvae can learn from more modalities" in " ".join(words)
+
+
+def test_nothing_is_said_where_nothing_is_left_out(path: Path) -> None:
+    assert said(path, [f"objective.modalities={json.dumps(MODALITIES)}"], "mvae") == ""
+
+
+def test_the_command_says_it_on_stderr(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["train", str(path), "--objective", "mvae", "--dry-run"]
+    options = [word for setting in SMALL for word in ("--set", setting)]
+    for dry in (True, False):
+        out = str(path.with_name("m.safetensors"))
+        rest = [] if dry else ["-o", out, "--steps", "1", "--device", "cpu"]
+        with pytest.raises(SystemExit) as stop:
+            main([*arguments[: None if dry else -1], *options, *rest])
+        assert not stop.value.code
+        stderr = capsys.readouterr().err
+        assert stderr.count("mvae looks at image and attributes, and leaves out edges and text of this dataset;") == 1
