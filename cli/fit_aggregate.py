@@ -27,9 +27,20 @@ def fit_aggregate_command(
     target: Annotated[
         str,
         typer.Option(
-            "--target", metavar="WHAT", help="aggregate of image posteriors (CK Eq. 5), or true text posterior."
+            "--target",
+            metavar="WHAT",
+            help="aggregate of image posteriors (CK Eq. 5), or true: p(words | z)^W p(z) (CK Eq. 3).",
         ),
     ] = "aggregate",
+    text_weight: Annotated[
+        str | None,
+        typer.Option(
+            "--text-weight",
+            metavar="W",
+            help="W of --target true: a number, training (lambda / beta of the model), or 1: the exact p(z | words).",
+            show_default="training",
+        ),
+    ] = None,
     family: Annotated[
         str, typer.Option("--family", metavar="NAME", help="realnvp, nsf, gaussian or mixture.")
     ] = "realnvp",
@@ -75,10 +86,9 @@ def fit_aggregate_command(
         "aggregate": {"target": target, "family": {"name": family}},
         "training": {"device": device, "seed": seed},
     }
-    if given is not None:
-        values["aggregate"]["given"] = given
-    if examples is not None:
-        values["aggregate"]["examples"] = examples
+    for key, value in (("given", given), ("examples", examples), ("text_weight", text_weight)):
+        if value is not None:
+            values["aggregate"][key] = value
     for key, value in (("steps", steps), ("batch", batch), ("precision", precision)):
         if value is not None:
             values["training"][key] = value
@@ -93,8 +103,7 @@ def fit_aggregate_command(
     if dry_run:
         result(settings.model_dump_json(indent=2))
         return
-    tail = "-".join([target, family] + (["nothing"] if settings.aggregate.given == "nothing" else []))
-    out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
+    out = output or path.with_name(f"{path.stem}-{settings.slug}.safetensors")
     encoding, fitting = fit_aggregate(
         path,
         dataset or find_parent(path, "dataset"),

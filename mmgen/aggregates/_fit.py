@@ -12,7 +12,9 @@ from pydantic import Field
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate, Condition, Family, Given
 from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate
+from mmgen.aggregates._naming import number_of, posterior_name
 from mmgen.aggregates._targets import FitTask, Target
+from mmgen.aggregates._weights import TextWeight, resolve_text_weight
 from mmgen.artifacts import Dataset, Header, Latents, check_output, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, DataError, MmgenError, SettingsError, UsageError
@@ -43,12 +45,29 @@ class AggregateSettings(Settings):
     generates text, else attributes."""
     target: Target = "aggregate"
     """aggregate: CK Eq. 5; true: CK Eq. 3, the baseline that it is compared with."""
+    text_weight: TextWeight = None
+    """Of target true: the power w of p(y|z) in its target p(y|z)^w p(z). training is lambda / beta of the model's
+    objective, 1 the exact p(z|y); left out, training."""
     keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random."""
     text_network: TextNetwork | None = None
     """Widths of the network that reads sentences, trained with the density; left out, chosen for small data."""
     examples: Annotated[int, Field(ge=1)] = 100_000
     """Training examples that are encoded at most."""
+
+    @property
+    def weight(self) -> float | None:
+        """The power of p(y|z) in the target, as a number; None where the target is another.
+
+        Raises:
+            SettingsError: It is still to be resolved, see :func:`complete_fit_settings`.
+        """
+        if self.target != "true":
+            return None
+        if self.text_weight == "training":
+            raise SettingsError("setting 'aggregate.text_weight' got training, expected a number in a finished fit")
+        # Files from before there was a choice: all of them were fitted with 1.
+        return 1.0 if self.text_weight is None else self.text_weight
 
 
 def _fit_training(**others: Any) -> TrainingSettings:
@@ -71,6 +90,22 @@ class FitSettings(Settings):
     training: TrainingSettings = Field(default_factory=_fit_training)
     data: DataSettings = Field(default_factory=DataSettings)
     """Of the model; filled in."""
+
+    @property
+    def name(self) -> str:
+        """What people call the posterior."""
+        asked = self.aggregate
+        return posterior_name(asked.target, asked.weight, given=asked.given)
+
+    @property
+    def slug(self) -> str:
+        """Part of a file's name that other targets, weights and families do not share: "true-w300-realnvp"."""
+        asked = self.aggregate
+        parts = [asked.target]
+        # A weight of which there is no choice (nothing given, or CVAE) is 1.
+        parts += [f"w{number_of(asked.weight)}"] if asked.weight is not None and asked.given != "nothing" else []
+        parts += [str(asked.family["name"])] + (["nothing"] if asked.given == "nothing" else [])
+        return "-".join(parts)
 
     def build_family(self) -> Family:
         """The family that the settings name."""
@@ -107,6 +142,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
+    if settings.aggregate.target != "true" and settings.aggregate.text_weight is not None:
+        raise UsageError(
+            f"--text-weight got {settings.aggregate.text_weight}, expected nothing with --target "
+            f"{settings.aggregate.target}, which is fitted to encodings; use --target true"
+        )
     if given != "nothing" and settings.aggregate.target == "true":
         description = getattr(model.data, given).name
         # Decoders that see the description (CVAE) leave z independent of it: p(z | description) is p(z).
@@ -121,7 +161,10 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
             "a draw and its density are two readings of a caption, which must be the same"
         )
     family = {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())}
-    aggregate = settings.aggregate.model_copy(update={"given": given, "family": family})
+    filled: dict[str, Any] = {"given": given, "family": family}
+    if settings.aggregate.target == "true":
+        filled["text_weight"] = resolve_text_weight(settings.aggregate.text_weight, given, model.data, objective)
+    aggregate = settings.aggregate.model_copy(update=filled)
     return settings.model_copy(update={"aggregate": aggregate, "data": model.data})
 
 
@@ -196,7 +239,8 @@ def fit_aggregate(
         aggregate = _build(settings, model.latent_size).to(fabric.device)
         if settings.aggregate.target == "aggregate":
             aggregate.standardise(rows.mean, rows.log_sd)
-        task = FitTask(aggregate, settings.aggregate.target, model, settings.aggregate.keep_all)
+        asked = settings.aggregate
+        task = FitTask(aggregate, asked.target, model, asked.keep_all, asked.weight)
         described = settings.model_dump(mode="json") | {"latents": latents.header.content_id}
 
         def save(path: Path, facts: dict[str, Any]) -> None:
@@ -206,8 +250,7 @@ def fit_aggregate(
         yield from fitting
         return fitting.result
 
-    kind = f"fitting q_{'agg' if settings.aggregate.target == 'aggregate' else 'true'}"
-    return encoding, Work(kind, settings.training.steps, "step", work)
+    return encoding, Work(f"fitting {settings.name}", settings.training.steps, "step", work)
 
 
 def _save(
