@@ -37,9 +37,11 @@ class Opened:
         aggregate: The aggregate, for an aggregate file.
         target: "aggregate" or "true" for an aggregate file, else None.
         text_weight: The power of p(y|z) that target "true" was fitted with, else None.
+        guidance: The power of p(y|z) that the fitted posterior is tilted by; 0 for none.
     """
 
     text_weight: float | None = None
+    guidance: float = 0.0
 
     def __init__(self, path: Path, device: torch.device) -> None:
         self.path = path
@@ -51,6 +53,7 @@ class Opened:
         if self.header.kind == "aggregate":
             _, fit, self.aggregate = load_aggregate(path, device)
             self.target, self.text_weight = fit.aggregate.target, fit.aggregate.weight
+            self.guidance = fit.aggregate.guidance
             self.model_path = find_parent(path, "model")
         self.settings: ExperimentSettings
         self.model: MultimodalVAE
@@ -120,7 +123,7 @@ class Opened:
 
     def weights_of(self, posterior: str) -> dict[str, float]:
         """The weights that a posterior was fitted with, as far as it has any: {"text_weight": 300.0}."""
-        weights = {"text_weight": self.text_weight}
+        weights = {"text_weight": self.text_weight, "guidance": self.guidance or None}
         return {name: weight for name, weight in weights.items() if weight is not None and posterior == self.target}
 
     def _given_to(self, posterior: str) -> str | None:

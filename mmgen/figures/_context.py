@@ -159,7 +159,7 @@ def _compared_fits(best: Mapping[str, Score]) -> list[Score]:
     """Scores of q_agg and of every q_true with as many attributes given, in this order; [] without both."""
     ours = [score for score in best.values() if score.posterior == "aggregate"]
     rivals = [score for score in best.values() if score.posterior == "true" and ours and score.given == ours[0].given]
-    return [*ours[:1], *rivals] if rivals else []
+    return [*(score for score in ours if score.given == ours[0].given), *rivals] if rivals else []
 
 
 def _value(score: Score) -> str:

@@ -28,12 +28,12 @@ __all__ = [
 _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
     "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
-    "protocol": "", "judge_accuracy": None, "text_weight": None, "ids": {}, "extra": {},
+    "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "ids": {}, "extra": {},
 }  # fmt: skip
 _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
     "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
-    "text_weight": int | float | None, "ids": dict, "extra": dict,
+    "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
 }  # fmt: skip
 
 
@@ -273,7 +273,7 @@ class _Names:
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
         if score.posterior in ("prior", "text", "image"):
             identity = str(score.ids.get("model") or self.models.get(identity, identity))
-        return identity, self.file(identity), posterior_title(score.posterior, score.text_weight)
+        return identity, self.file(identity), posterior_title(score.posterior, score.text_weight, score.guidance or 0.0)
 
     def file(self, content_id: str) -> str:
         """Name of a file, else the start of its content id."""

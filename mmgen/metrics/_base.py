@@ -34,6 +34,7 @@ class Score:
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
         text_weight: Of posterior "true", the power of p(y|z) that it was fitted with; None for every other.
+        guidance: The power of p(y|z) that tilts the posterior; None where nothing does.
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
             scores that depend on them, "split", "part" and "seed".
@@ -51,13 +52,14 @@ class Score:
     protocol: str = ""
     judge_accuracy: dict[str, float] | None = None
     text_weight: float | None = None
+    guidance: float | None = None
     ids: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
         """What people call the posterior, with the weights that it was fitted with."""
-        return posterior_name(self.posterior, self.text_weight)
+        return posterior_name(self.posterior, self.text_weight, self.guidance or 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""
