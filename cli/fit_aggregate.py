@@ -115,7 +115,7 @@ def fit_aggregate_command(
             values["training"][key] = value
 
     from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
-    from mmgen.artifacts import find_parent
+    from mmgen.artifacts import check_output, find_parent
     from mmgen.config import merge, parse_assignments
     from mmgen.errors import UsageError
     from mmgen.training.model_run import load_model
@@ -139,17 +139,17 @@ def fit_aggregate_command(
     out = output or path.with_name(f"{path.stem}-{settings.slug}.safetensors")
     data = dataset or find_parent(path, "dataset")
     mode = resume_mode(resume, overwrite)
+    fits = [(settings, out, started, mode)]
     if settings.aggregate.guidance and started is None:
         started = path.with_name(f"{path.stem}-{settings.base.slug}.safetensors")
+        check_output(out, "aggregate", started)
+        fits = [(settings, out, started, mode)]
         if not is_fit(started, settings.base, path):
-            for work in fit_aggregate(path, data, settings.base, started, latents, command_line(), _of_base(mode)):
-                follow(work)
-    for work in fit_aggregate(path, data, settings, out, latents, command_line(), mode, started):
-        follow(work)
+            # --resume asks for a state of the guided fit; that of the one it starts from may have ended.
+            fits.insert(0, (settings.base, started, None, "auto" if mode == "require" else mode))
+    for asked, made, begun, how in fits:
+        encoding, fitting = fit_aggregate(path, data, asked, made, latents, command_line(), how, begun)
+        follow(encoding)
+        follow(fitting)
     if is_first_process():
         result(out)
-
-
-def _of_base(mode: str) -> str:
-    """How the q_agg of a guided fit is resumed: --resume asks for a state of the guided one."""
-    return "auto" if mode == "require" else mode

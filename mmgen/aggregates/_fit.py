@@ -119,7 +119,7 @@ class FitSettings(Settings):
     def slug(self) -> str:
         """Part of a file's name that other targets, weights and families do not share: "true-w300-realnvp"."""
         asked = self.aggregate
-        parts = [asked.target]
+        parts: list[str] = [asked.target]
         # A weight of which there is no choice (nothing given, or CVAE) is 1.
         parts += [f"w{number_of(asked.weight)}"] if asked.weight is not None and asked.given != "nothing" else []
         parts += [f"guided-w{number_of(asked.guidance)}"] if asked.guidance else []

@@ -78,7 +78,7 @@ DESCRIPTIONS = Batch(
 def test_the_guided_aggregate_of_attributes_is_what_it_says() -> None:
     """Each description, one with an attribute unknown and one with none known, reaches its own q_w."""
     base, speaker = attribute_base().requires_grad_(False), speaking()
-    order = torch.arange(4).repeat(128)
+    order = torch.arange(4).repeat(64)
     fitted = guide(base, attribute_base(), speaker, DESCRIPTIONS[order], 3.0)
     for row in range(4):
         one = DESCRIPTIONS[row : row + 1]
@@ -89,16 +89,16 @@ def test_the_guided_aggregate_of_attributes_is_what_it_says() -> None:
 
 
 def test_the_guided_aggregate_of_captions_is_what_it_says() -> None:
-    """Captions that hardly repeat are guided as well as those that do: one is 127 times as frequent as the other."""
+    """Captions that hardly repeat are guided as well as those that do: one is 15 times as frequent."""
     speaker, base = model(), reading_aggregate("mixture", components=6, hidden=(32,)).requires_grad_(False)
     captions = batch_of(torch.tensor([[0, 1, 2], [2, PADDING, PADDING]]))
-    order = torch.zeros(512, dtype=torch.int64)
+    order = torch.zeros(256, dtype=torch.int64)
     order[::16] = 1
     fitted = guide(
         base,
         reading_aggregate("mixture", components=6, hidden=(32,)),
         speaker,
-        captions[order[torch.randperm(512)]],
+        captions[order[torch.randperm(256)]],
         2.0,
     )
     for row in range(2):
@@ -215,5 +215,7 @@ def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFix
     settings = load_aggregate(folder / "m-aggregate-guided-w2-gaussian.safetensors")[1]
     assert settings.aggregate.family["name"] == "gaussian"
     capsys.readouterr()
+    guided = [*common, "--guidance", "2", "-o", str(base)]
+    assert said(guided) == 2 and "it is one of the files that this is made from" in capsys.readouterr().err
     assert said([*common, "--from", str(gaussian), "-o", str(folder / "x.safetensors")]) == 2
     assert "--from got" in capsys.readouterr().err and not (folder / "x.safetensors").exists()
