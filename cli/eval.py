@@ -254,7 +254,7 @@ def _judged_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]
     for score in scores:
         accuracy = _own_accuracy(score)
         row = [
-            score.posterior,
+            score.source,
             "" if score.given is None else str(score.given),
             score.protocol,
             _with_error(score),
@@ -284,7 +284,7 @@ def _likelihood_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[s
     rows = [
         [
             score.quantity,
-            score.posterior,
+            score.source,
             score.extra["proposal"],
             score.protocol,
             _with_error(score),
@@ -301,6 +301,6 @@ def _likelihood_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[s
 def _plain_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
     columns = ["quantity", "posterior", "protocol", "value ± standard error", "points"]
     return columns, [
-        [score.quantity, score.posterior, score.protocol, f"{_with_error(score)} {score.unit}", f"{score.n:,}"]
+        [score.quantity, score.source, score.protocol, f"{_with_error(score)} {score.unit}", f"{score.n:,}"]
         for score in scores
     ]

@@ -27,12 +27,44 @@ def fit_aggregate_command(
     target: Annotated[
         str,
         typer.Option(
-            "--target", metavar="WHAT", help="aggregate of image posteriors (CK Eq. 5), or true text posterior."
+            "--target",
+            metavar="WHAT",
+            help="aggregate of image posteriors (CK Eq. 5), or true: p(words | z)^W p(z) (CK Eq. 3).",
         ),
     ] = "aggregate",
+    text_weight: Annotated[
+        str | None,
+        typer.Option(
+            "--text-weight",
+            metavar="W",
+            help="W of --target true: a number, training (lambda / beta of the model), or 1: the exact p(z | words).",
+            show_default="training",
+        ),
+    ] = None,
+    guidance: Annotated[
+        float | None,
+        typer.Option(
+            "--guidance",
+            metavar="W",
+            help="Tilt --target aggregate: q_agg(z | words) p(words | z)^W, fitted to chosen draws of q_agg.",
+            show_default="0",
+        ),
+    ] = None,
+    base: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="With --guidance, the fitted q_agg to start from; fitted first, beside the model, if left out.",
+            show_default=False,
+        ),
+    ] = None,
     family: Annotated[
-        str, typer.Option("--family", metavar="NAME", help="realnvp, nsf, gaussian or mixture.")
-    ] = "realnvp",
+        str | None,
+        typer.Option(
+            "--family", metavar="NAME", help="realnvp, nsf, gaussian or mixture.", show_default="realnvp, or as --from"
+        ),
+    ] = None,
     examples: Annotated[
         int | None,
         typer.Option("--examples", min=1, help="Training examples to encode at most.", show_default="100000"),
@@ -72,39 +104,52 @@ def fit_aggregate_command(
     """
     path = read_path(model, "model")
     values: dict[str, Any] = {
-        "aggregate": {"target": target, "family": {"name": family}},
+        "aggregate": {"target": target},
         "training": {"device": device, "seed": seed},
     }
-    if given is not None:
-        values["aggregate"]["given"] = given
-    if examples is not None:
-        values["aggregate"]["examples"] = examples
+    for key, value in (("given", given), ("examples", examples), ("text_weight", text_weight), ("guidance", guidance)):
+        if value is not None:
+            values["aggregate"][key] = value
     for key, value in (("steps", steps), ("batch", batch), ("precision", precision)):
         if value is not None:
             values["training"][key] = value
 
-    from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
-    from mmgen.artifacts import find_parent
+    from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
+    from mmgen.artifacts import check_output, find_parent
     from mmgen.config import merge, parse_assignments
+    from mmgen.errors import UsageError
     from mmgen.training.model_run import load_model
 
     trained = load_model(path)[1]
+    started = read_path(base, "aggregate") if base else None
+    if family or started is None:
+        values["aggregate"]["family"] = {"name": family or "realnvp"}
+    if started is not None:
+        fitted = load_aggregate(started)[1].aggregate
+        shape = {key: fitted.model_dump(mode="json")[key] for key in ("given", "family", "text_network")}
+        values["aggregate"] = merge(shape, values["aggregate"])
     settings = complete_fit_settings(merge(values, parse_assignments(assignments or [])), trained)
+    if started is not None and not settings.aggregate.guidance:
+        raise UsageError(f"--from got {base}, expected nothing without --guidance: no other fit starts from one")
+    if started is not None:
+        load_base(started, settings, path)  # before anything slow
     if dry_run:
         result(settings.model_dump_json(indent=2))
         return
-    tail = "-".join([target, family] + (["nothing"] if settings.aggregate.given == "nothing" else []))
-    out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
-    encoding, fitting = fit_aggregate(
-        path,
-        dataset or find_parent(path, "dataset"),
-        settings,
-        out,
-        latents,
-        command_line(),
-        resume_mode(resume, overwrite),
-    )
-    follow(encoding)
-    follow(fitting)
+    out = output or path.with_name(f"{path.stem}-{settings.slug}.safetensors")
+    data = dataset or find_parent(path, "dataset")
+    mode = resume_mode(resume, overwrite)
+    fits = [(settings, out, started, mode)]
+    if settings.aggregate.guidance and started is None:
+        started = path.with_name(f"{path.stem}-{settings.base.slug}.safetensors")
+        check_output(out, "aggregate", started)
+        fits = [(settings, out, started, mode)]
+        if not is_fit(started, settings.base, path):
+            # --resume asks for a state of the guided fit; that of the one it starts from may have ended.
+            fits.insert(0, (settings.base, started, None, "auto" if mode == "require" else mode))
+    for asked, made, begun, how in fits:
+        encoding, fitting = fit_aggregate(path, data, asked, made, latents, command_line(), how, begun)
+        follow(encoding)
+        follow(fitting)
     if is_first_process():
         result(out)

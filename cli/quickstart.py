@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mmgen.aggregates._naming import posterior_name
 from mmgen.cli._console import result, say, table
 from mmgen.cli._options import Output, Seed
 from mmgen.cli._stages import end_with_children, run_command
@@ -52,11 +53,45 @@ class Stage:
         return f"mmgen {self.command}" + (f" >> {self.kept_in}" if self.kept_in else "")
 
 
+@dataclass(frozen=True)
+class Fit:
+    """A posterior that is fitted to the model, and so a row of the table.
+
+    Attributes:
+        name: Its file, without the ending.
+        why: What it is.
+        options: What fit-aggregate is told of it.
+        posterior: What eval and sample call it.
+    """
+
+    name: str
+    why: str
+    options: str
+    posterior: str
+
+
+FITS = (
+    Fit(
+        "true",
+        "q_true: p(words | z)^w p(z), the posterior of the words with the weight w that they had in training",
+        "--target true",
+        "true",
+    ),
+    Fit("exact", "q_true with weight 1: p(z | words), as the model has it", "--target true --text-weight 1", "true"),
+    Fit("aggregate", "q_agg: where pictures that fit the words really lie", "--target aggregate", "aggregate"),
+)
+"""Rows of the table, all of one family, size and number of steps."""
+
+PICTURED = ("true", "aggregate")
+"""Fits that the picture compares."""
+
+
 def stages(size: Size, seed: int) -> list[Stage]:
     """All commands, in order; the paths in them are relative to the folder that they run in."""
-    fit = f"--steps {size.fit_steps} --seed {seed}"
+    alike = f"--steps {size.fit_steps} --seed {seed}"
     measure = f"--metric correctness --metric coverage --given-count 4,3 --draws {size.draws} --seed {seed} --json"
     words = f"--given 'digit=3 scale=big location=top-left' --seed {seed}"
+    files = " ".join(f"{fit.name}.safetensors" for fit in FITS)
     return [
         Stage(
             "Data: handwritten digits, each turned, scaled and placed at random, and described in four words",
@@ -70,26 +105,25 @@ def stages(size: Size, seed: int) -> list[Stage]:
             "A joint model of pictures and words, p(z) p(picture | z) p(words | z), inferred from pictures",
             f"train digits.h5 --preset quickstart/digits --steps {size.train_steps} --seed {seed} -o model.safetensors",
         ),
-        Stage(
-            "q_true(z | words): the posterior that the model itself implies",
-            f"fit-aggregate model.safetensors --target true {fit} -o true.safetensors",
+        *(
+            Stage(fit.why, f"fit-aggregate model.safetensors {fit.options} {alike} -o {fit.name}.safetensors")
+            for fit in FITS
         ),
-        Stage(
-            "q_agg(z | words): where pictures that fit the words really lie",
-            f"fit-aggregate model.safetensors --target aggregate {fit} -o aggregate.safetensors",
+        Stage("Scores of the prior, by the judge", f"eval model.safetensors --posterior prior {measure}", SCORES),
+        *(
+            Stage(
+                f"Scores of {fit.why.split(':')[0]}",
+                f"eval {fit.name}.safetensors --posterior {fit.posterior} {measure}",
+                SCORES,
+            )
+            for fit in FITS
         ),
-        Stage(
-            "Scores of the prior and of q_true, by the judge",
-            f"eval true.safetensors --posterior prior --posterior true {measure}",
-            SCORES,
+        *(
+            Stage(f"Pictures from {fit.why.split(':')[0]}", f"sample {fit.name}.safetensors {words} -o {fit.name}.png")
+            for fit in FITS
+            if fit.name in PICTURED
         ),
-        Stage("Scores of q_agg", f"eval aggregate.safetensors --posterior aggregate {measure}", SCORES),
-        Stage("Pictures from q_true ...", f"sample true.safetensors {words} -o true.png"),
-        Stage("... and from q_agg", f"sample aggregate.safetensors {words} -o aggregate.png"),
-        Stage(
-            "Everything on one page",
-            f"report model.safetensors true.safetensors aggregate.safetensors {SCORES} -o report.html",
-        ),
+        Stage("Everything on one page", f"report model.safetensors {files} {SCORES} -o report.html"),
     ]
 
 
@@ -110,12 +144,23 @@ def read_scores(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-NAMES = {"prior": "p(z), the prior", "true": "q_true(z | words)", "aggregate": "q_agg(z | words)"}
+ASKED = (("correctness", 4), ("correctness", 3), ("coverage", 3))
+"""Columns of the table: what is measured, and how many words are given."""
 
 
-def _find(scores: Sequence[dict[str, Any]], metric: str, posterior: str, given: int) -> dict[str, Any] | None:
-    matching = (s for s in scores if (s["metric"], s["posterior"], s["given"]) == (metric, posterior, given))
-    return next(matching, None)
+def _name(score: dict[str, Any]) -> str:
+    name = posterior_name(score["posterior"], score.get("text_weight"), score.get("guidance") or 0.0)
+    return f"{name}, the prior" if score["posterior"] == "prior" else name
+
+
+def _rows(scores: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any] | None]]:
+    """Scores of each posterior by its name, one for each column, in the order in which they were measured."""
+    rows: dict[str, list[dict[str, Any] | None]] = {}
+    for score in scores:
+        row = rows.setdefault(_name(score), [None] * len(ASKED))
+        if (score["metric"], score["given"]) in ASKED:
+            row[ASKED.index((score["metric"], score["given"]))] = score
+    return rows
 
 
 def _with_error(score: dict[str, Any] | None) -> str:
@@ -127,12 +172,8 @@ def _with_error(score: dict[str, Any] | None) -> str:
 
 def final_table(scores: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
     """Columns and rows: where z came from against correctness and coverage, and the judge's own accuracy below."""
-    asked = [("correctness", 4), ("correctness", 3), ("coverage", 3)]
-    columns = ["pictures drawn from", *(f"{metric}, {given} words given" for metric, given in asked)]
-    rows = [
-        [name, *(_with_error(_find(scores, metric, posterior, given)) for metric, given in asked)]
-        for posterior, name in NAMES.items()
-    ]
+    columns = ["pictures drawn from", *(f"{metric}, {given} words given" for metric, given in ASKED)]
+    rows = [[name, *map(_with_error, row)] for name, row in _rows(scores).items()]
     accuracy = next((s["judge_accuracy"] for s in scores if s["judge_accuracy"]), None)
     if accuracy:
         rows.append(["(the judge itself, on real pictures)", f"{accuracy['mean']:.1f} %", "", ""])
@@ -140,42 +181,55 @@ def final_table(scores: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[
 
 
 def finding(scores: Sequence[dict[str, Any]]) -> str:
-    """The sentence that the quickstart is for."""
-    true, aggregate = (_find(scores, "correctness", posterior, 4) for posterior in ("true", "aggregate"))
-    if true is None or aggregate is None:
+    """What the quickstart is for, in words: q_agg against q_true at each weight, in correctness and in coverage."""
+    rows = _rows(scores)
+    ours = rows.get(posterior_name("aggregate"), [])
+    said, pictures = [], []
+    for name, row in rows.items():
+        if not any(score and score["posterior"] == "true" for score in row):
+            continue
+        gains = [
+            f"{_gain(one, other)} points of {metric} with {given} words given"
+            for (metric, given), one, other in zip(ASKED, ours, row, strict=False)
+            if (metric, given) in (("correctness", 4), ("coverage", 3)) and one and other
+            if one["value"] is not None and other["value"] is not None
+        ]
+        said += [f"{', '.join(gains)}, against {name}"] if gains else []
+        pictures += [score["n"] for score in (*ours, *row) if score and gains]
+    if not said:
         return ""
-    if true["value"] is None or aggregate["value"] is None:
-        return ""
-    difference = f"{aggregate['value'] - true['value']:+.1f}"
-    if true["stderr"] is not None and aggregate["stderr"] is not None:
-        difference += f" ± {math.hypot(aggregate['stderr'], true['stderr']):.1f}"
-    images = min(true["n"], aggregate["n"])
     return (
-        f"Drawn from the learned aggregate, pictures are right {difference} points more often than from q_true "
-        f"(same family, size and steps; {images:,} pictures each, of concepts in the test split; ± combines their "
-        "standard errors)."
+        f"q_agg gains {'; '.join(said)} (same family, size and steps; {min(pictures):,} pictures or more each, of "
+        "concepts in the test split; ± combines their standard errors)."
     )
 
 
+def _gain(ours: dict[str, Any], rival: dict[str, Any]) -> str:
+    difference = f"{ours['value'] - rival['value']:+.1f}"
+    if rival["stderr"] is not None and ours["stderr"] is not None:
+        difference += f" ± {math.hypot(ours['stderr'], rival['stderr']):.1f}"
+    return difference
+
+
 def draw_picture(folder: Path, seed: int) -> None:
-    """The same words drawn from q_true and from q_agg side by side, the judge's mistakes framed red."""
+    """The same words drawn from the fits that are pictured side by side, the judge's mistakes framed red."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
-    from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
+    from mmgen.figures.comparison import choose_concepts, comparison, judge_note
     from mmgen.figures.draws import draw
     from mmgen.loading import load
     from mmgen.queries import format_values
 
     judge = load_classifier(folder / "judge.safetensors", "cpu")
-    loaded = {posterior: load(folder / f"{posterior}.safetensors") for posterior in ("true", "aggregate")}
-    info = loaded["true"].attributes
+    loaded = {fit: load(folder / f"{fit.name}.safetensors") for fit in FITS if fit.name in PICTURED}
+    info = next(iter(loaded.values())).attributes
     assert info is not None
     with Dataset.open(folder / "digits.h5") as data:
         codes = data.read_attributes(info.name, data.split("iid", "test"))
     concepts = choose_concepts(codes, 5, seed)
     draws = [
-        (POSTERIORS[posterior], draw(model, concepts, 6, posterior=posterior, seed=seed, judge=judge))
-        for posterior, model in loaded.items()
+        (model.title_of(fit.posterior), draw(model, concepts, 6, posterior=fit.posterior, seed=seed, judge=judge))
+        for fit, model in loaded.items()
     ]
     labels = [format_values(concept, info) for concept in concepts]
     grid = comparison(draws, labels, title="The same words, two posteriors", note=judge_note(judge.accuracy))
@@ -191,8 +245,8 @@ def quickstart_command(
 ) -> None:
     """Go from data to report in some minutes, on digits that need no download.
 
-    Runs the commands that you would type, printing each, and ends with the main finding: what is drawn from q(z | text)
-    is poor, what is drawn from the learned aggregate is good. Everything made stays in a folder ("quickstart").
+    Runs the commands that you would type, printing each, and ends with a table: how right and how varied pictures are
+    that are drawn from each posterior of the words. Everything made stays in a folder ("quickstart").
     """
     folder = output or Path("quickstart-quick" if quick else "quickstart")
     try:

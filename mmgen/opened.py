@@ -9,6 +9,7 @@ from torch import Tensor
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._encode import posterior_to_aggregate
 from mmgen.aggregates._fit import load_aggregate
+from mmgen.aggregates._naming import posterior_name, posterior_title
 from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
@@ -35,7 +36,12 @@ class Opened:
         settings: The model's settings.
         aggregate: The aggregate, for an aggregate file.
         target: "aggregate" or "true" for an aggregate file, else None.
+        text_weight: The power of p(y|z) that target "true" was fitted with, else None.
+        guidance: The power of p(y|z) that the fitted posterior is tilted by; 0 for none.
     """
+
+    text_weight: float | None = None
+    guidance: float = 0.0
 
     def __init__(self, path: Path, device: torch.device) -> None:
         self.path = path
@@ -46,7 +52,8 @@ class Opened:
         self.model_path = path
         if self.header.kind == "aggregate":
             _, fit, self.aggregate = load_aggregate(path, device)
-            self.target = fit.aggregate.target
+            self.target, self.text_weight = fit.aggregate.target, fit.aggregate.weight
+            self.guidance = fit.aggregate.guidance
             self.model_path = find_parent(path, "model")
         self.settings: ExperimentSettings
         self.model: MultimodalVAE
@@ -105,6 +112,22 @@ class Opened:
         if self.target:
             names.append(self.target)
         return names
+
+    def name_of(self, posterior: str) -> str:
+        """What people call a posterior: "q_true(w = 300)" for "true"."""
+        return posterior_name(posterior, **self.weights_of(posterior), given=self._given_to(posterior))
+
+    def title_of(self, posterior: str) -> str:
+        """Its name and what it is: "q_agg: fitted to the aggregate"."""
+        return posterior_title(posterior, **self.weights_of(posterior), given=self._given_to(posterior))
+
+    def weights_of(self, posterior: str) -> dict[str, float]:
+        """The weights that a posterior was fitted with, as far as it has any: {"text_weight": 300.0}."""
+        weights = {"text_weight": self.text_weight, "guidance": self.guidance or None}
+        return {name: weight for name, weight in weights.items() if weight is not None and posterior == self.target}
+
+    def _given_to(self, posterior: str) -> str | None:
+        return self.aggregate.given if self.aggregate is not None and posterior == self.target else None
 
     def _check(self, posterior: str) -> None:
         if posterior in self.posteriors:

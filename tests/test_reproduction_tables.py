@@ -1,5 +1,6 @@
 """Tables of published numbers: the paper's beside ours, by hand-made scores."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,8 @@ from tests.test_reproductions import write_data, write_model
 def score(posterior: str, value: float, protocol: str = "paper", metric: str = "correctness") -> Score:
     quantity = "correctness" if metric == "correctness" else "log p(x|y)"
     accuracy = {"colour_1": 98.0, "mean": 95.0, "words": 95.56} if metric == "correctness" else None
-    return Score(metric, quantity, value, 0.3, "%", "higher", 6000, posterior, 9, protocol, accuracy)
+    weight = 200.0 if posterior == "true" else None
+    return Score(metric, quantity, value, 0.3, "%", "higher", 6000, posterior, 9, protocol, accuracy, weight)
 
 
 def compared(plan: Plan, scores: list[Score]) -> Compared:
@@ -29,12 +31,13 @@ def test_gains_of_likelihoods_are_paired_by_point() -> None:
         name: Score("log-likelihood", "log p(x|y)", value, 173.2, "nats", "higher", 3, name, protocol="bound")
         for name, value in (("true", 400.0), ("aggregate", 410.0))
     }
+    of["true"] = replace(of["true"], text_weight=200.0)
     of["true"].extra.update(points, values=[100.0, 400.0, 700.0])
     of["aggregate"].extra.update(points, values=[109.0, 410.0, 711.0])
-    gain = compared(plan, list(of.values())).difference((2, 1), (2, 0))
+    gain = compared(plan, list(of.values())).difference((2, 3), (2, 0))
     assert gain == (10.0, pytest.approx(1 / 3**0.5))
     of["aggregate"].extra["seed"] = 1  # other points
-    gain = compared(plan, list(of.values())).difference((2, 1), (2, 0))
+    gain = compared(plan, list(of.values())).difference((2, 3), (2, 0))
     assert gain == (10.0, pytest.approx(173.2 * 2**0.5))
 
 
@@ -45,17 +48,20 @@ def test_comparison_by_hand(tmp_path: Path) -> None:
     found = compared(plan, scores)
     ((title, columns, rows),) = tables_of(plan, [found])
     assert title == plan.title
-    assert columns[:3] == ["", "paper: q_true(z|y)", "paper: q_agg(z|y)"]
-    assert columns[-3:] == ["gain of q_agg(z|y): paper", "ours", "n"]
-    gain = "+11.50 ± 0.42"
-    assert rows[0][1:] == ["72.75", "87.01", "70.00 ± 0.30", "81.50 ± 0.30", "+14.26", gain, "6,000"]
-    assert rows[1][1:] == ["", "", "60.00 ± 0.30", "not measured", "", "", "6,000"]
-    assert rows[2][3:5] == ["not measured", "30,000.50 ± 0.30"]
+    assert columns[:2] == ["", "paper: q_true(w = 200), as published"]
+    by_name = [dict(zip(columns, row, strict=True)) for row in rows]
+    assert by_name[0]["paper: q_agg"] == "87.01" and by_name[0]["paper: q_true(w = 200), as published"] == "72.75"
+    assert by_name[0]["ours: q_agg"] == "81.50 ± 0.30" and by_name[0]["n"] == "6,000"
+    assert by_name[0]["ours: q_true(w = 200), as published"] == "70.00 ± 0.30"
+    assert by_name[1]["ours: q_true(w = 200), as published"] == "60.00 ± 0.30"
+    assert rows[0][columns.index("gain of q_agg: paper") :][:2] == ["+14.26", "+11.50 ± 0.42"]
+    assert by_name[1]["ours: q_agg"] == "not measured"
+    assert by_name[2]["ours: q_agg"] == "30,000.50 ± 0.30"
     assert "95.56 % of all words, 95.00 % of those it says (colour_1 98.0)" in judge_sentence([found])
     page = markdown(plan, plan.at("cpu"), [found], tmp_path)
     table = [line for line in page.splitlines() if line.startswith("| ")]
     assert len({line.replace("\\|", "").count("|") for line in table[:6]}) == 1
-    assert "q_true(z\\|y)" in page
+    assert "q_true(w = 200), as published" in page
     assert all(stage.command in page for stage in plan.at("cpu").stage)
     assert judge_sentence([compared(plan, [])]) == ""
 

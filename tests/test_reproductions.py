@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
+import mmgen.objectives
 from mmgen import reproductions
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
 from mmgen.cli._main import command_names, load_command
-from mmgen.config import preset_names
+from mmgen.config import build_member, preset, preset_names
 from mmgen.errors import ArtifactError, SettingsError, UsageError
 from mmgen.reproductions._plan import Scale, Stage, find_list, read_plan, script, state_of, with_data, with_seed
 from mmgen.training.state import state_path
@@ -41,21 +42,39 @@ def test_tables_share_data_judge_and_model(scale: str) -> None:
     assert one.stage[:3] == two.stage[:3]
 
 
-def test_both_posteriors_of_table_1_are_treated_alike() -> None:
-    for scale in ("cpu", "paper"):
-        commands = {stage.makes: stage.command for stage in read_plan("cremer-table1").at(scale).stage}
-        true, aggregate = commands["q-true.safetensors"], commands["q-agg.safetensors"]
-        assert true.replace("target true", "target aggregate").replace("q-true", "q-agg") == aggregate
-        true, aggregate = commands["table1-true.jsonl"], commands["table1-agg.jsonl"]
-        alike = true.replace("posterior true", "posterior aggregate").replace("q-true", "q-agg")
-        assert alike.replace("table1-true", "table1-agg") == aggregate
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+def test_all_posteriors_of_table_1_are_treated_alike(scale: str) -> None:
+    """q_true at every weight and q_agg: the same family, steps and questions; and each file is a column."""
+    stages = read_plan("cremer-table1").at(scale).stage
+    fits = [stage for stage in stages if stage.arguments[0] == "fit-aggregate"]
+    asked = [stage for stage in stages if stage.arguments[0] == "eval"]
+    weight = re.compile(r" --text-weight (\S+)")
+    weights = [found.group(1) for stage in fits if (found := weight.search(stage.command))]
+    assert weights == (["training", "200", "1"] if scale == "cpu" else ["training", "1"])
+    for group, ending in ((fits, ".safetensors"), (asked, ".jsonl")):
+        same = {
+            re.sub(r"(target|posterior) (true|aggregate)", r"\1 ANY", weight.sub("", stage.command))
+            .replace(stage.makes, "OUT")
+            .replace(fit.makes, "IN" if ending == ".jsonl" else "OUT")
+            for stage, fit in zip(group, fits, strict=True)
+        }
+        assert len(same) == 1
+
+
+def test_the_weight_of_the_published_runs_is_that_of_the_models_training() -> None:
+    """CK's published code fits q_true with the weight of the words in training, 200; beta is 1 in both presets."""
+    for name, trained in (("cremer/two-objects", 200), ("cremer/two-objects-cpu", 100)):
+        objective = build_member(mmgen.objectives, preset(name)["objective"], "objective")
+        assert objective.training_weight("text") == trained
+    columns = {column.name: column for column in read_plan("cremer-table1").table[0].column}
+    assert columns["q_true(w = 200), as published"].text_weight == 200
 
 
 def test_numbers_are_those_of_the_paper() -> None:
     """CK Tables 1 and 2, Two Objects."""
     rows = [read_plan(f"cremer-table{number}").table[0].row for number in (1, 2)]
     assert [[row.paper for row in part if row.paper] for part in rows] == [
-        [(72.75, 87.01), (75716.48, 75739.79)],
+        [(72.75, "", "", 87.01), (75716.48, "", "", 75739.79)],
         [(65.62, 83.81), (75715.36, 75726.15), (-19.43, -17.40)],
     ]
 
@@ -193,8 +212,8 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
     own.write_text(text.replace("mmgen make-data", "rm make-data", 1))
     with pytest.raises(SettingsError, match="begins with mmgen"):
         read_plan(str(own))
-    own.write_text(text.replace("[72.75, 87.01]", "[72.75]", 1))
-    with pytest.raises(SettingsError, match="has 1 published numbers, expected 2"):
+    own.write_text(text.replace('[72.75, "", "", 87.01]', "[72.75]", 1))
+    with pytest.raises(SettingsError, match="has 1 published numbers, expected 4"):
         read_plan(str(own))
 
 

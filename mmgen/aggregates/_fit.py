@@ -12,8 +12,21 @@ from pydantic import Field
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate, Condition, Family, Given
 from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate
+from mmgen.aggregates._guided import GuidedTask
+from mmgen.aggregates._naming import number_of, posterior_name
 from mmgen.aggregates._targets import FitTask, Target
-from mmgen.artifacts import Dataset, Header, Latents, check_output, read_checkpoint, reference, write_checkpoint
+from mmgen.aggregates._weights import Guidance, TextWeight, check_guidance, resolve_text_weight
+from mmgen.artifacts import (
+    Dataset,
+    Header,
+    Latents,
+    check_output,
+    read_checkpoint,
+    read_header,
+    reference,
+    write_checkpoint,
+)
+from mmgen.artifacts.header import Parent
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, DataError, MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
@@ -26,10 +39,13 @@ from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
 from mmgen.training.model_run import ExperimentSettings, check_data, load_model
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
+from mmgen.training.state import state_path
+from mmgen.training.task import Task
 
-__all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "load_aggregate"]
+__all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "is_fit", "load_aggregate", "load_base"]
 
 
+_CANDIDATES = 64
 _READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
 
 
@@ -43,12 +59,33 @@ class AggregateSettings(Settings):
     generates text, else attributes."""
     target: Target = "aggregate"
     """aggregate: CK Eq. 5; true: CK Eq. 3, the baseline that it is compared with."""
+    text_weight: TextWeight = None
+    """Of target true: the power w of p(y|z) in its target p(y|z)^w p(z). training is lambda / beta of the model's
+    objective, 1 the exact p(z|y); left out, training."""
+    guidance: Guidance = 0.0
+    """Of target aggregate: the power w of p(y|z) that tilts it, q_agg(z|y) p(y|z)^w; 0 is q_agg itself."""
+    candidates: Annotated[int, Field(ge=2)] | None = None
+    """M, draws of q_agg from which each draw of the guided one is chosen; left out, 64 where there is guidance."""
     keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random."""
     text_network: TextNetwork | None = None
     """Widths of the network that reads sentences, trained with the density; left out, chosen for small data."""
     examples: Annotated[int, Field(ge=1)] = 100_000
     """Training examples that are encoded at most."""
+
+    @property
+    def weight(self) -> float | None:
+        """The power of p(y|z) in the target, as a number; None where the target is another.
+
+        Raises:
+            SettingsError: It is still to be resolved, see :func:`complete_fit_settings`.
+        """
+        if self.target != "true":
+            return None
+        if self.text_weight == "training":
+            raise SettingsError("setting 'aggregate.text_weight' got training, expected a number in a finished fit")
+        # Files from before there was a choice: all of them were fitted with 1.
+        return 1.0 if self.text_weight is None else self.text_weight
 
 
 def _fit_training(**others: Any) -> TrainingSettings:
@@ -71,6 +108,35 @@ class FitSettings(Settings):
     training: TrainingSettings = Field(default_factory=_fit_training)
     data: DataSettings = Field(default_factory=DataSettings)
     """Of the model; filled in."""
+
+    @property
+    def name(self) -> str:
+        """What people call the posterior."""
+        asked = self.aggregate
+        return posterior_name(asked.target, asked.weight, asked.guidance, given=asked.given)
+
+    @property
+    def slug(self) -> str:
+        """Part of a file's name that other targets, weights and families do not share: "true-w300-realnvp"."""
+        asked = self.aggregate
+        parts: list[str] = [asked.target]
+        # A weight of which there is no choice (nothing given, or CVAE) is 1.
+        parts += [f"w{number_of(asked.weight)}"] if asked.weight is not None and asked.given != "nothing" else []
+        parts += [f"guided-w{number_of(asked.guidance)}"] if asked.guidance else []
+        parts += [str(asked.family["name"])] + (["nothing"] if asked.given == "nothing" else [])
+        return "-".join(parts)
+
+    @property
+    def base(self) -> "FitSettings":
+        """Of the plain q_agg that a guided one starts from and draws its candidates from."""
+        plain_fit = self.aggregate.model_copy(update={"guidance": 0.0, "candidates": None})
+        return self.model_copy(update={"aggregate": plain_fit})
+
+    @property
+    def shape(self) -> tuple[Any, ...]:
+        """What two fits must share for one to start from the other."""
+        asked = self.aggregate
+        return asked.given, asked.family, asked.text_network, self.data
 
     def build_family(self) -> Family:
         """The family that the settings name."""
@@ -107,6 +173,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
+    if settings.aggregate.target != "true" and settings.aggregate.text_weight is not None:
+        raise UsageError(
+            f"--text-weight got {settings.aggregate.text_weight}, expected nothing with --target "
+            f"{settings.aggregate.target}, which is fitted to encodings; use --target true"
+        )
     if given != "nothing" and settings.aggregate.target == "true":
         description = getattr(model.data, given).name
         # Decoders that see the description (CVAE) leave z independent of it: p(z | description) is p(z).
@@ -114,6 +185,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
             raise UsageError(
                 f"--target true needs p({given} | z), but this model generates no {given}; use --target aggregate"
             )
+    check_guidance(settings.aggregate.guidance, settings.aggregate.target, given, model.data, objective)
+    if settings.aggregate.candidates is not None and not settings.aggregate.guidance:
+        raise SettingsError(
+            f"setting 'aggregate.candidates' got {settings.aggregate.candidates}, expected nothing without --guidance"
+        )
     dropout = settings.aggregate.text_network.dropout if settings.aggregate.text_network else 0.0
     if dropout:
         raise SettingsError(
@@ -121,7 +197,12 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
             "a draw and its density are two readings of a caption, which must be the same"
         )
     family = {"name": settings.aggregate.family.get("name"), **plain(settings.build_family())}
-    aggregate = settings.aggregate.model_copy(update={"given": given, "family": family})
+    filled: dict[str, Any] = {"given": given, "family": family}
+    if settings.aggregate.target == "true":
+        filled["text_weight"] = resolve_text_weight(settings.aggregate.text_weight, given, model.data, objective)
+    if settings.aggregate.guidance:
+        filled["candidates"] = settings.aggregate.candidates or _CANDIDATES
+    aggregate = settings.aggregate.model_copy(update=filled)
     return settings.model_copy(update={"aggregate": aggregate, "data": model.data})
 
 
@@ -143,6 +224,15 @@ class _Source:
     dataset_path: Path
     latents_path: Path
     model: MultimodalVAE
+    base_path: Path | None
+
+    def parents(self, path: Path) -> Generator[Parent, None, None]:
+        """References to all of them in a file at ``path``."""
+        yield reference(self.model_path, "model", path)
+        yield reference(self.latents_path, "latents", path)
+        yield reference(self.dataset_path, "dataset", path)
+        if self.base_path is not None:
+            yield reference(self.base_path, "base", path)
 
 
 def fit_aggregate(
@@ -153,6 +243,7 @@ def fit_aggregate(
     latents_path: Path | None = None,
     command: str = "",
     resume: Resume = "auto",
+    base_path: Path | None = None,
 ) -> tuple[Work[Latents], Work[TrainingResult]]:
     """Two pieces of work, to be run in order: encoding the examples (cached), and fitting to them.
 
@@ -164,10 +255,14 @@ def fit_aggregate(
         latents_path: Where encodings are cached; left out, beside the model.
         command: The command to record.
         resume: See :func:`mmgen.training.loop.train`.
+        base_path: The q_agg of the same model that a guided fit starts from, see :attr:`FitSettings.base`; it need not
+            be there before the second piece of work begins.
 
     Raises:
         UsageError: The dataset is not like the model's own, or a file would be written over something else.
     """
+    if (base_path is not None) != bool(settings.aggregate.guidance):
+        raise UsageError("a fit starts from another one where it is guided, and only there")
     fabric = make_fabric(settings.training)
     _, trained, model = load_model(model_path, fabric.device)
     through = posterior_to_aggregate(trained)
@@ -179,9 +274,10 @@ def fit_aggregate(
     examples, seed = settings.aggregate.examples, settings.training.seed
     what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision)
     latents_path = latents_path or what.path()
-    check_output(out, "aggregate", model_path, dataset_path, latents_path)
-    check_output(latents_path, "latents", model_path, dataset_path)
-    source = _Source(model_path, dataset_path, latents_path, model)
+    others = [] if base_path is None else [base_path]
+    check_output(out, "aggregate", model_path, dataset_path, latents_path, *others)
+    check_output(latents_path, "latents", model_path, dataset_path, *others)
+    source = _Source(model_path, dataset_path, latents_path, model, base_path)
     encoding = encode(what, model, latents_path, fabric.device, command)
 
     def work() -> Generator[Progress, None, TrainingResult]:
@@ -194,10 +290,18 @@ def fit_aggregate(
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
         torch.manual_seed(stream_key(settings.training.seed, "initial weights"))
         aggregate = _build(settings, model.latent_size).to(fabric.device)
-        if settings.aggregate.target == "aggregate":
-            aggregate.standardise(rows.mean, rows.log_sd)
-        task = FitTask(aggregate, settings.aggregate.target, model, settings.aggregate.keep_all)
+        asked = settings.aggregate
         described = settings.model_dump(mode="json") | {"latents": latents.header.content_id}
+        task: Task
+        if base_path is not None:
+            header, base = load_base(base_path, settings, model_path, fabric.device)
+            aggregate.load_state_dict(base.state_dict())
+            task = GuidedTask(aggregate, base, model, asked.keep_all, asked.guidance, asked.candidates or _CANDIDATES)
+            described["base"] = header.content_id
+        else:
+            if asked.target == "aggregate":
+                aggregate.standardise(rows.mean, rows.log_sd)
+            task = FitTask(aggregate, asked.target, model, asked.keep_all, asked.weight)
 
         def save(path: Path, facts: dict[str, Any]) -> None:
             _save(path, facts, task, settings, source, command)
@@ -206,27 +310,54 @@ def fit_aggregate(
         yield from fitting
         return fitting.result
 
-    kind = f"fitting q_{'agg' if settings.aggregate.target == 'aggregate' else 'true'}"
-    return encoding, Work(kind, settings.training.steps, "step", work)
+    return encoding, Work(f"fitting {settings.name}", settings.training.steps, "step", work)
 
 
-def _save(
-    path: Path, facts: dict[str, Any], task: FitTask, settings: FitSettings, source: _Source, command: str
-) -> None:
+def _save(path: Path, facts: dict[str, Any], task: Task, settings: FitSettings, source: _Source, command: str) -> None:
     write_checkpoint(
         path,
         kind="aggregate",
         tensors=task.saved_tensors(),
         settings=settings.model_dump(mode="json"),
         seed=settings.training.seed,
-        parents=(
-            reference(source.model_path, "model", path),
-            reference(source.latents_path, "latents", path),
-            reference(source.dataset_path, "dataset", path),
-        ),
+        parents=tuple(source.parents(path)),
         facts={**facts, "latent_size": source.model.latent_size},
         command=command,
     )
+
+
+def load_base(
+    path: Path, settings: FitSettings, model_path: Path, device: torch.device | str = "cpu"
+) -> tuple[Header, Aggregate]:
+    """The q_agg that a guided fit starts from.
+
+    Raises:
+        UsageError: It is another posterior, of another model, or of another shape than the settings ask for.
+    """
+    header, found, base = load_aggregate(path, device)
+    wanted = read_header(model_path).content_id
+    if wanted not in [parent.content_id for parent in header.parents if parent.role == "model"]:
+        raise UsageError(f"{path} was fitted to another model than {model_path}; give a q_agg of that model")
+    if found.aggregate.target != "aggregate" or found.aggregate.guidance:
+        raise UsageError(f"{path} is {found.name}, expected the plain q_agg that is to be guided")
+    if found.shape != settings.shape:
+        raise UsageError(
+            f"{path} is a {found.aggregate.family['name']} given {found.aggregate.given}, expected the family, its "
+            "settings and what is given as asked for the guided fit, which starts from it"
+        )
+    return header, base
+
+
+def is_fit(path: Path, settings: FitSettings, model_path: Path) -> bool:
+    """Whether a finished fit of just these settings to this model lies at ``path``, with no run of it going on."""
+    if not path.exists() or state_path(path).exists():
+        return False
+    try:
+        header = read_header(path)
+    except ArtifactError:
+        return False
+    of_model = read_header(model_path).content_id in [parent.content_id for parent in header.parents]
+    return header.kind == "aggregate" and of_model and header.settings == settings.model_dump(mode="json")
 
 
 def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Header, FitSettings, Aggregate]:

@@ -1,4 +1,9 @@
-"""What an aggregate is fitted to: CK Eq. 5 (aggregate of image posteriors) or CK Eq. 3 (true posterior of the text)."""
+"""What an aggregate is fitted to: CK Eq. 5 (aggregate of image posteriors) or CK Eq. 3 (true posterior of the text).
+
+CK print Eq. 3 without a weight of the text, and their published code has one (``w_logpy``, 200 in the runs on Two
+Objects): q_true is fitted there to p(y|z)^200 p(z), with the weight that the text had in training. A model that was
+trained with lambda and beta calls the posterior of its words p(y|z)^(lambda / beta) p(z); with weight 1 it is p(z|y).
+"""
 
 from typing import Literal
 
@@ -35,20 +40,29 @@ def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
 
 
 class FitTask(Task):
-    """Fits an aggregate to cached encodings, or to the frozen model's own p(z | text).
+    """Fits an aggregate to cached encodings, or to the frozen model's own p(y|z)^w p(z).
 
     Args:
         aggregate: What is fitted.
         target: "aggregate" or "true".
         model: The frozen model; only "true" uses it.
         keep_all: Probability that a description stays whole.
+        text_weight: w, the power of p(y|z) in target "true"; None for 1, with which it is p(z|y).
     """
 
-    def __init__(self, aggregate: Aggregate, target: Target, model: MultimodalVAE, keep_all: float) -> None:
+    def __init__(
+        self,
+        aggregate: Aggregate,
+        target: Target,
+        model: MultimodalVAE,
+        keep_all: float,
+        text_weight: float | None = None,
+    ) -> None:
         super().__init__()
         self.aggregate = aggregate
         self.target = target
         self.keep_all = keep_all
+        self.text_weight = 1.0 if text_weight is None else text_weight
         # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.
         self._model = [model]
 
@@ -68,7 +82,10 @@ class FitTask(Task):
         return Bound(log_q + entropy, {"log q(z|y)": log_q, "entropy of q(z|x)": entropy})
 
     def _to_true_posterior(self, batch: Batch) -> Bound:
-        r"""CK Eq. 3: E_q(z|y)[log p(y|z) + log p(z) - log q(z|y)] <= log p(y); the model is frozen."""
+        r"""CK Eq. 3 with the weight of CK's code: E_q(z|y)[w log p(y|z) + log p(z) - log q(z|y)]; the model is frozen.
+
+        It is at most log of the integral of p(y|z)^w p(z), which at w = 1 alone is log p(y).
+        """
         model = self._model[0]
         z, weights = self.aggregate.reparameterised(batch, batch.size)
         log_q = self.aggregate.log_prob(z, batch)
@@ -82,7 +99,8 @@ class FitTask(Task):
             return (weights * values).sum(0)
 
         terms = {"log p(y|z)": mean(log_likelihood), "log p(z)": mean(log_prior), "log q(z|y)": mean(log_q)}
-        return Bound(mean(log_likelihood + log_prior - log_q), terms, is_bound=True)
+        value = mean(self.text_weight * log_likelihood + log_prior - log_q)
+        return Bound(value, terms, is_bound=self.text_weight == 1)
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.aggregate.state_dict())

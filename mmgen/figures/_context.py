@@ -8,7 +8,6 @@ from typing import Any
 from mmgen import __version__
 from mmgen.figures._material import Group, Material, setting
 from mmgen.figures._pictures import Picture
-from mmgen.figures.comparison import POSTERIORS
 from mmgen.figures.curves import learning_curves, read_log, term_curves
 from mmgen.figures.lineage import outline
 from mmgen.figures.scores import TableKey, published_judges, published_papers, published_tables, score_tables
@@ -133,7 +132,7 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
 
 
 def _findings(material: Material) -> list[str]:
-    """The main comparison in a sentence: correctness of q_agg against q_true with most attributes given."""
+    """The main comparison in a sentence: correctness of q_agg against every q_true with most attributes given."""
     lines = []
     owners = material.models
     for group in material.groups:
@@ -145,24 +144,26 @@ def _findings(material: Material) -> list[str]:
             if not owned or score.metric != "correctness" or not score.given or score.value != score.value:
                 continue
             best = measured.setdefault(TableKey.of(score), {})
-            if score.posterior not in best or score.given > (best[score.posterior].given or 0):
-                best[score.posterior] = score
-        pairs = [
-            (best["aggregate"], best["true"]) for best in measured.values() if {"true", "aggregate"} <= best.keys()
-        ]
-        comparable = [(ours, rival) for ours, rival in pairs if ours.given == rival.given]
-        if not comparable:
-            continue
-        ours_text, rival_text = (
-            f"{score.value:.1f}{f' ± {score.stderr:.1f}' if score.stderr is not None else ''} %"
-            for score in comparable[0]
-        )
-        name, count = material.names[group.header.content_id], comparable[0][0].given
-        lines.append(
-            f"{name}: of the {count} attributes asked for, the judge finds {ours_text} right in images drawn from "
-            f"q_agg and {rival_text} in images drawn from q_true."
-        )
+            if score.source not in best or score.given > (best[score.source].given or 0):
+                best[score.source] = score
+        compared = next(filter(None, (_compared_fits(best) for best in measured.values())), [])
+        if compared:
+            name, count = material.names[group.header.content_id], compared[0].given
+            found = [f"{_value(score)}{{}} in images drawn from {score.source}" for score in compared]
+            said = ", ".join(part.format("" if place else " right") for place, part in enumerate(found))
+            lines.append(f"{name}: of the {count} attributes asked for, the judge finds {said}.")
     return lines
+
+
+def _compared_fits(best: Mapping[str, Score]) -> list[Score]:
+    """Scores of q_agg and of every q_true with as many attributes given, in this order; [] without both."""
+    ours = [score for score in best.values() if score.posterior == "aggregate"]
+    rivals = [score for score in best.values() if score.posterior == "true" and ours and score.given == ours[0].given]
+    return [*(score for score in ours if score.given == ours[0].given), *rivals] if rivals else []
+
+
+def _value(score: Score) -> str:
+    return f"{score.value:.1f}{f' ± {score.stderr:.1f}' if score.stderr is not None else ''} %"
 
 
 def context(
@@ -179,7 +180,7 @@ def context(
     """
     together, apart = _curves(material)
     recipe = material.recipes[0] if material.recipes else ""
-    tables = score_tables(material.scores, material.names, recipe=recipe, posteriors=POSTERIORS, models=material.models)
+    tables = score_tables(material.scores, material.names, recipe=recipe, models=material.models)
     measured = {table.metric for table in tables}
     sizes = [str(setting(group.header, "model", "latent_size")) for group in material.groups]
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mmgen.aggregates._naming import number_of
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.errors import ArtifactError, MissingParentError, UsageError
 from mmgen.figures.draws import find_judge
@@ -115,7 +116,11 @@ def _kind_of_curve(header: Header) -> str:
     """What the bound in a training log is: curves of different kinds do not share axes."""
     if header.kind == "aggregate":
         given = "" if setting(header, "aggregate", "given") == "attributes" else ", given nothing"
-        return f"aggregate, target {setting(header, 'aggregate', 'target')}{given}"
+        target = setting(header, "aggregate", "target")
+        weights = {key.replace("_", " "): setting(header, "aggregate", key) for key in ("text_weight", "guidance")}
+        said = [f"{key} {number_of(weight)}" for key, weight in weights.items() if isinstance(weight, int | float)]
+        weighed = "".join(f" with {part}" for part in said if not part.endswith(" 0"))
+        return f"aggregate, target {target}{weighed}{given}"
     if header.kind == "classifier":
         return "judge"
     return f"model, objective {setting(header, 'objective', 'name')}"

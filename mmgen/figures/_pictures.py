@@ -14,7 +14,7 @@ from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._material import Group
 from mmgen.figures._page import SENTENCE_TILE, TILE, Grid, annotated, framed
 from mmgen.figures._style import data_uri, figure_image
-from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
+from mmgen.figures.comparison import choose_concepts, comparison, judge_note
 from mmgen.figures.descriptions import Descriptions, complete, nothing
 from mmgen.figures.draws import Draws, check_judge, differences, draw
 from mmgen.figures.grids import Panel, image_grid, image_table
@@ -148,17 +148,15 @@ def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
         except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
             session.judge = None
             session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
-    session.priors.append(Source(POSTERIORS["prior"], model, "prior", group.model, "nothing"))
+    session.priors.append(Source(model.title_of("prior"), model, "prior", group.model, "nothing"))
     fitted = [load(path, device) for path in group.aggregates]
     for loaded in fitted:
         if loaded.aggregate is not None and loaded.target is not None:
             given = loaded.aggregate.given
-            if given == "nothing":
-                session.priors.append(Source("q(z): learned prior", loaded, loaded.target, loaded.path, given))
-            else:
-                session.sources.append(Source(POSTERIORS[loaded.target], loaded, loaded.target, loaded.path, given))
+            fits = session.priors if given == "nothing" else session.sources
+            fits.append(Source(loaded.title_of(loaded.target), loaded, loaded.target, loaded.path, given))
     if "text" in model.posteriors and not model.model.conditional_on:
-        session.sources.insert(0, Source(POSTERIORS["text"], model, "text", group.model, model.given or "nothing"))
+        session.sources.insert(0, Source(model.title_of("text"), model, "text", group.model, model.given or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
     session.sources, session.priors = _distinct(session.sources), _distinct(session.priors)

@@ -11,16 +11,7 @@ from mmgen.figures.hierarchy import share_right
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
 
-__all__ = ["FRAMES", "POSTERIORS", "choose_concepts", "comparison", "judge_note"]
-
-POSTERIORS = {
-    "prior": "p(z): prior",
-    "text": "q(z|y): the model's own",
-    "true": "q_true(z|y): fitted to the true posterior",
-    "aggregate": "q_agg(z|y): fitted to the aggregate",
-    "image": "q(z|x): of images",
-}
-"""What each posterior is called in figures."""
+__all__ = ["FRAMES", "choose_concepts", "comparison", "judge_note"]
 
 FRAMES = "Red frame: the judge reads at least one of the given attributes differently."
 

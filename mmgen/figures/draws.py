@@ -55,6 +55,7 @@ class Draws:
         told: Positions of attributes that the judge was told, and so cannot be right or wrong about.
         image: Modality of ``means`` and ``sampled``; "" for the only one.
         further: Other image modalities drawn from the same z, each as ``means`` and ``sampled``, by name.
+        name: What people call the posterior and what it is; "" where z came from elsewhere.
     """
 
     posterior: str
@@ -69,6 +70,7 @@ class Draws:
     told: tuple[int, ...] = ()
     image: str = ""
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    name: str = ""
 
     def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
         """All image modalities by name, [Q, n, C, H, W] each: means, or draws from p(image|z)."""
@@ -214,7 +216,7 @@ def draw(
     told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
     return Draws(
         posterior, seed, asked.codes, *drawn.pop(names[0]), np.stack(latent), np.stack(judged) if judged else None,
-        asked.tokens, np.stack(words) if words else None, told, names[0], drawn,
+        asked.tokens, np.stack(words) if words else None, told, names[0], drawn, loaded.title_of(posterior),
     )  # fmt: skip
 
 

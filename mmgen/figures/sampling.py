@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgen.artifacts import AttributesInfo, Header, TextInfo, reference
 from mmgen.artifacts.samples import write_samples
-from mmgen.figures.comparison import FRAMES, POSTERIORS
+from mmgen.figures.comparison import FRAMES
 from mmgen.figures.draws import Draws, differences
 from mmgen.figures.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.hierarchy import share_right
@@ -89,7 +89,7 @@ def sample_grid(
         words = [format_caption(row, text) for row in drawn.asked_words]
     else:
         words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
-    name = POSTERIORS.get(drawn.posterior, drawn.posterior)
+    name = drawn.name or drawn.posterior
     note = _note(drawn, what, accuracy)
     if drawn.further:
         note = f"From {name}. {note} Pictures beside each other are of the same z."
@@ -176,6 +176,7 @@ def save_samples(
     info = AttributesInfo(described.name, described.names, described.values) if described is not None else None
     settings: dict[str, Any] = {
         "posterior": drawn.posterior,
+        **loaded.weights_of(drawn.posterior),
         "number": each,
         "given": drawn.descriptions.words(loaded),
         **(start or {}),

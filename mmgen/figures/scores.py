@@ -9,6 +9,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from mmgen.aggregates._naming import posterior_title
 from mmgen.errors import ArtifactError
 from mmgen.metrics._base import Score
 
@@ -27,11 +28,12 @@ __all__ = [
 _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
     "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
-    "protocol": "", "judge_accuracy": None, "ids": {}, "extra": {},
+    "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "ids": {}, "extra": {},
 }  # fmt: skip
 _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
-    "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str, "ids": dict, "extra": dict,
+    "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
+    "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
 }  # fmt: skip
 
 
@@ -177,6 +179,8 @@ def _score(path: Path, number: int, line: str) -> Score:
     for key, kind in _KINDS.items():
         if not isinstance(values[key], kind):
             raise ArtifactError(f"{path}: line {number} has a {key} of the wrong kind, {expected}")
+    if values["posterior"] == "true" and values["text_weight"] is None:
+        values["text_weight"] = 1.0  # scores from before there was a choice
     return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})
 
 
@@ -239,7 +243,6 @@ def score_tables(
     names: Mapping[str, str],
     *,
     recipe: str = "",
-    posteriors: Mapping[str, str] | None = None,
     models: Mapping[str, str] | None = None,
 ) -> list[ScoreTable]:
     """Scores as tables, one for all that may be compared, with the papers' numbers for the same dataset below.
@@ -248,14 +251,13 @@ def score_tables(
         scores: From :func:`read_scores`.
         names: What to call the files, by content id; others are called by the start of their id.
         recipe: Recipe of the dataset ("mnist-a"), for the published numbers.
-        posteriors: What to call the posteriors.
         models: Content ids of models by those of the aggregates fitted to them: what is drawn from a model's own prior
             or posterior is the model's, whichever file it was asked of.
     """
     groups: dict[TableKey, list[Score]] = {}
     for score in scores:
         groups.setdefault(TableKey.of(score), []).append(score)
-    called = _Names(names, posteriors or {}, models or {})
+    called = _Names(names, models or {})
     return [_table(key, group, called, recipe, _about(key, list(groups), called)) for key, group in groups.items()]
 
 
@@ -264,7 +266,6 @@ class _Names:
     """What files and posteriors are called."""
 
     files: Mapping[str, str]
-    posteriors: Mapping[str, str]
     models: Mapping[str, str]
 
     def of(self, score: Score) -> tuple[str, str, str]:
@@ -272,8 +273,7 @@ class _Names:
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
         if score.posterior in ("prior", "text", "image"):
             identity = str(score.ids.get("model") or self.models.get(identity, identity))
-        posterior = self.posteriors.get(score.posterior, score.posterior)
-        return identity, self.file(identity), posterior
+        return identity, self.file(identity), posterior_title(score.posterior, score.text_weight, score.guidance or 0.0)
 
     def file(self, content_id: str) -> str:
         """Name of a file, else the start of its content id."""

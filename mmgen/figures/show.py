@@ -10,7 +10,7 @@ from mmgen.artifacts import Dataset, find_parent, read_header
 from mmgen.artifacts.header import KINDS
 from mmgen.errors import UsageError
 from mmgen.figures._page import SENTENCE_TILE, TILE
-from mmgen.figures.comparison import POSTERIORS, choose_concepts, judge_note
+from mmgen.figures.comparison import choose_concepts, judge_note
 from mmgen.figures.descriptions import Descriptions, complete, nothing
 from mmgen.figures.draws import differences, draw, judge_images, judged_wrong
 from mmgen.figures.grids import Grid, image_grid
@@ -212,7 +212,7 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
     if len(pictures) > 1:
         what = f"{len(next(iter(pictures.values())))} draws of z, each with all kinds of pictures"
         what += ", and the text drawn with them" if captions and described is None else ""
-    title = f"{path.name}: {POSTERIORS.get(posterior, posterior)}"
+    title = f"{path.name}: {loaded.title_of(posterior)}"
     tile = SENTENCE_TILE if loaded.text is not None and captions else TILE
     return _sheet(pictures, captions, title=title, note=f"{what}, seed {seed}. {judge_note(None)}", tile=tile)
 

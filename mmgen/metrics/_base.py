@@ -6,6 +6,8 @@ from collections.abc import Generator
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
+from mmgen.aggregates._naming import posterior_name
+
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
 
@@ -31,6 +33,8 @@ class Score:
         given: Number of attributes that were given; None where the question makes no sense.
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
+        text_weight: Of posterior "true", the power of p(y|z) that it was fitted with; None for every other.
+        guidance: The power of p(y|z) that tilts the posterior; None where nothing does.
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
             scores that depend on them, "split", "part" and "seed".
@@ -47,8 +51,15 @@ class Score:
     given: int | None = None
     protocol: str = ""
     judge_accuracy: dict[str, float] | None = None
+    text_weight: float | None = None
+    guidance: float | None = None
     ids: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def source(self) -> str:
+        """What people call the posterior, with the weights that it was fitted with."""
+        return posterior_name(self.posterior, self.text_weight, self.guidance or 0.0)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""

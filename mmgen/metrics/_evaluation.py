@@ -301,7 +301,10 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
                     fraction = next(asked)
                 except StopIteration as stop:
                     about = evaluation.about(member)
-                    scores[member] += [replace(score, extra={**about, **score.extra}) for score in stop.value]
+                    scores[member] += [
+                        replace(score, **evaluation.loaded.weights_of(score.posterior), extra={**about, **score.extra})
+                        for score in stop.value
+                    ]
                     break
                 yield Progress(int((number + min(1.0, fraction)) * _UNITS))
             yield Progress((number + 1) * _UNITS)

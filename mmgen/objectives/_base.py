@@ -1,5 +1,6 @@
 """What every objective is: a frozen dataclass of its weights that maps a model and a batch to a :class:`Bound`."""
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -11,7 +12,7 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models.multimodal_vae import MultimodalVAE
 
-__all__ = ["CONFIG", "Bound", "Description", "Objective", "expected_log_likelihood", "prior_kl", "warmup"]
+__all__ = ["CONFIG", "Bound", "Description", "Objective", "expected_log_likelihood", "per_beta", "prior_kl", "warmup"]
 
 CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -57,6 +58,20 @@ class Objective(ABC):
     def queries(self) -> frozenset[tuple[str, ...]]:
         """The posteriors that it asks the model for, so that no other networks are built."""
 
+    @abstractmethod
+    def training_weight(self, name: str) -> float | None:
+        """Weight that training gave log p(y|z) of a generated description against the divergence to p(z).
+
+        It is lambda / beta after all annealing: the density that maximises
+        E_q[lambda log p(y|z)] - beta KL(q || p(z)) is p(y|z)^(lambda / beta) p(z), normalised.
+
+        Args:
+            name: Modality of the description: "attributes" or "text".
+
+        Returns:
+            The weight, infinite where nothing holds posteriors to p(z); None where no single number says it.
+        """
+
     @property
     def generates(self) -> tuple[str, ...]:
         """The modalities that the model decodes."""
@@ -82,6 +97,16 @@ class Objective(ABC):
 def warmup(step: int | None, steps: int) -> float:
     """Weight of the KL term: rises from 0 to 1 over the first ``steps`` steps (CK Section 5.3, WG Section 4)."""
     return 1.0 if step is None or step >= steps else step / steps
+
+
+def per_beta(weight: float, beta: float) -> float:
+    """lambda / beta; infinite without a divergence.
+
+    Example:
+        >>> per_beta(30.0, 0.5), per_beta(30.0, 0.0)
+        (60.0, inf)
+    """
+    return weight / beta if beta > 0 else math.inf
 
 
 def expected_log_likelihood(

@@ -17,6 +17,7 @@ from mmgen.objectives._base import (
     Description,
     Objective,
     expected_log_likelihood,
+    per_beta,
     prior_kl,
     warmup,
 )
@@ -50,6 +51,10 @@ class Bivcca(Objective):
     @property
     def generates(self) -> tuple[str, ...]:
         return ("image", self.description)
+
+    def training_weight(self, name: str) -> float | None:
+        r"""lambda / beta in both bounds; their shares \mu and 1 - \mu weigh likelihoods and divergence alike."""
+        return per_beta(self.attributes_weight, self.beta)
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)

@@ -40,6 +40,10 @@ class Cvae(Objective):
     def conditions_on(self) -> tuple[str, ...]:
         return ("attributes",)
 
+    def training_weight(self, name: str) -> float | None:
+        """None: the description is given and not generated, so there is no p(y|z), and p(z|y) is p(z)."""
+        return None
+
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         q = model.posterior(batch, ("image", "attributes"))
         likelihoods = expected_log_likelihood(model, batch, q, ("image",))

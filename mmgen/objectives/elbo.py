@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, per_beta, prior_kl, warmup
 
 __all__ = ["Elbo"]
 
@@ -53,11 +53,24 @@ class Elbo(Objective):
     def generates(self) -> tuple[str, ...]:
         return self.modalities
 
+    def training_weight(self, name: str) -> float | None:
+        """lambda_m / beta, whatever the posterior is given: the one bound weighs the modality against the divergence.
+
+        Maximised over all densities, q(z|g) is p(z) times the product of p(x_m|z)^(lambda_m / beta); of the description
+        alone that leaves p(y|z)^(lambda_y / beta) p(z).
+        """
+        return per_beta(self._weights.get(name, 1.0), self.beta)
+
+    @property
+    def _weights(self) -> dict[str, float]:
+        """lambda of the modalities that have a setting; 1 for all others."""
+        return {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
+
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         q = model.posterior(batch, self.given)
         likelihoods = expected_log_likelihood(model, batch, q, self.modalities)
         kl = prior_kl(q)
-        weights = {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
+        weights = self._weights
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         value = sum((weights.get(name, 1.0) * term for name, term in likelihoods.items()), -scale * kl)
         exact = all(weights.get(name, 1.0) == 1 for name in self.modalities) and scale >= 1

@@ -12,7 +12,16 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Description, Objective, expected_log_likelihood, prior_kl, warmup
+from mmgen.objectives._base import (
+    CONFIG,
+    Bound,
+    Description,
+    Objective,
+    expected_log_likelihood,
+    per_beta,
+    prior_kl,
+    warmup,
+)
 
 __all__ = ["Jmvae"]
 
@@ -44,6 +53,14 @@ class Jmvae(Objective):
     @property
     def generates(self) -> tuple[str, ...]:
         return ("image", self.description)
+
+    def training_weight(self, name: str) -> float | None:
+        r"""lambda / beta, of the joint bound.
+
+        The divergences that alpha weighs compare posteriors with each other, and hold neither p(y|z) nor p(z): where
+        all three agree they vanish, and what is left, E_q[\lambda log p(y|z)] - \beta KL, has this ratio.
+        """
+        return per_beta(self.attributes_weight, self.beta)
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)

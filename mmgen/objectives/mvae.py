@@ -17,7 +17,7 @@ from mmgen.batch import Batch
 from mmgen.inference._base import Unit
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Objective, per_beta, prior_kl, warmup
 
 __all__ = ["Mvae"]
 
@@ -112,6 +112,16 @@ class Mvae(Objective):
     @property
     def splits_attributes(self) -> bool:
         return self.split_attributes
+
+    def training_weight(self, name: str) -> float | None:
+        r"""\lambda_y / beta, in ELBO(y) as in every other bound that holds the description.
+
+        Where sums of log-likelihoods are divided by the number of modalities, it is that part of it; None where single
+        attributes count as modalities there, whose number the objective alone does not know.
+        """
+        if self.mean_of_modalities and self.split_attributes:
+            return None
+        return per_beta(self.weight(name), self.beta) / (len(self.modalities) if self.mean_of_modalities else 1)
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         units = self.units(model)

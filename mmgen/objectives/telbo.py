@@ -17,6 +17,7 @@ from mmgen.objectives._base import (
     Description,
     Objective,
     expected_log_likelihood,
+    per_beta,
     prior_kl,
     warmup,
 )
@@ -51,6 +52,14 @@ class Telbo(Objective):
     @property
     def generates(self) -> tuple[str, ...]:
         return ("image", self.description)
+
+    def training_weight(self, name: str) -> float | None:
+        r"""gamma / beta: the bound elbo_{\gamma,1}(y; \phi_y) alone fits a posterior to the description alone.
+
+        Over all densities that bound is greatest at p(y|z)^(gamma / beta) p(z), which is what q(z|y) approaches within
+        its family. lambda / beta of the joint bound shapes the decoders, and is the same in VE (both 50).
+        """
+        return per_beta(self.private_attributes_weight, self.beta)
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)

@@ -42,11 +42,10 @@ def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
             cells += [_gain(gain, one.table.decimals), _with_error(one.difference(*pair))]
         measured = [cell for cell in one.ours[number] if cell is not None]
         rows.append([row.name, *cells, _counts(measured), _draws(measured)])
-    published = any(row.paper for row in one.table.row)
     kept = [
         place
         for place, heading in enumerate(columns)
-        if any(row[place] for row in rows) or (place < len(columns) - 2 and (published or "paper: " not in heading))
+        if any(row[place] for row in rows) or (place < len(columns) - 2 and "paper" not in heading)
     ]
     return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
 

@@ -18,6 +18,10 @@ class Selector(Settings):
     quantity: str | None = None
     protocol: str | None = None
     posterior: str | None = None
+    text_weight: float | None = None
+    """Of the posterior "true", the power of p(y|z) that it was fitted with."""
+    guidance: float | None = None
+    """The power of p(y|z) that tilts the posterior."""
     field: str | None = None
     """Which of its numbers, where it is not the value: one of its further ones ("log_weight_variance"), whose standard
     error has the same name with "_stderr" behind it."""
@@ -26,7 +30,8 @@ class Selector(Settings):
 
     def matches(self, file: str, score: Any) -> bool:
         """Whether a score of a file is meant."""
-        wanted = self.model_dump(include={"metric", "quantity", "protocol", "posterior"}, exclude_none=True)
+        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance"}
+        wanted = self.model_dump(include=keys, exclude_none=True)
         fits = all(getattr(score, key) == value for key, value in wanted.items())
         fits = fits and all(score.extra.get(key) == value for key, value in self.extra.items())
         return fits and self.scores in (None, file)

@@ -59,6 +59,7 @@ def loaded(model: Any) -> Any:
         given="attributes",
         aggregate=None,
         target=None,
+        weights_of=lambda posterior: {},
         encoder_given=BOTH,
         latent_sampler=lambda name: lambda b, n, g: model.posterior(b, given(name)).sample(g, (n,)),
         latent_log_prob=lambda name: lambda z, b: model.posterior(b, given(name)).log_prob(z),

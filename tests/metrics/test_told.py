@@ -87,6 +87,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         given=given,
         aggregate=SimpleNamespace(given=given),
         target="true",
+        weights_of=lambda posterior: {},
         device=torch.device("cpu"),
         posteriors=["prior", "true"],
         describe_codes=lambda codes: batch_of_captions(caption_of_codes(codes, TEXT, INFO)),

@@ -1,0 +1,77 @@
+"""What posteriors are called: the one place that names them, for tables, legends, pages and messages.
+
+Short words ("true", "aggregate") are what a person types and what files say; the names here are what people read. The
+weights that a posterior was fitted with are part of its name, for it is another density with another weight.
+"""
+
+__all__ = ["number_of", "posterior_name", "posterior_title"]
+
+_NAMES = {"prior": "p(z)", "text": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)"}
+_ABOUT = {"prior": "prior", "text": "the model's own", "image": "of images"}
+
+
+def number_of(weight: float) -> str:
+    """A weight as it stands in a name: six digits at most.
+
+    Example:
+        >>> number_of(300.0), number_of(1 / 3)
+        ('300', '0.333333')
+    """
+    return f"{weight:g}"
+
+
+def posterior_name(
+    posterior: str, text_weight: float | None = None, guidance: float = 0.0, *, given: str | None = None
+) -> str:
+    """Name of a posterior.
+
+    Args:
+        posterior: "prior", "text", "true", "aggregate" or "image"; anything else is its own name.
+        text_weight: Of "true", the weight of log p(y|z) that it was fitted with; None where nobody says.
+        guidance: The power of p(y|z) that tilts it; 0 for none.
+        given: What kind of description it is conditioned on, where it is a fitted one: "nothing" for q(z).
+
+    Example:
+        >>> posterior_name("true", 300.0)
+        'q_true(w = 300)'
+        >>> posterior_name("true", 1.0)
+        'q_true(w = 1), exact'
+        >>> posterior_name("aggregate"), posterior_name("aggregate", guidance=3.0)
+        ('q_agg', 'q_agg guided (w = 3)')
+    """
+    name = _NAMES.get(posterior, posterior)
+    if given == "nothing" and posterior in ("aggregate", "true"):
+        name = "q(z)" if posterior == "aggregate" else "q_true(z)"
+    elif posterior == "true" and text_weight is not None:
+        name = f"q_true(w = {number_of(text_weight)})" + (", exact" if text_weight == 1 else "")
+    return f"{name} guided (w = {number_of(guidance)})" if guidance else name
+
+
+def posterior_title(
+    posterior: str, text_weight: float | None = None, guidance: float = 0.0, *, given: str | None = None
+) -> str:
+    """Name of a posterior and what it is, as a heading says it; see :func:`posterior_name`.
+
+    Example:
+        >>> posterior_title("true", 300.0)
+        'q_true(w = 300): fitted to p(y|z)^300 p(z)'
+        >>> posterior_title("true", 1.0)
+        'q_true(w = 1), exact: fitted to p(z|y)'
+        >>> posterior_title("aggregate", guidance=3.0)
+        'q_agg guided (w = 3): the aggregate times p(y|z)^3'
+        >>> posterior_title("aggregate", given="nothing")
+        'q(z): learned prior'
+    """
+    name = posterior_name(posterior, text_weight, guidance, given=given)
+    about = _ABOUT.get(posterior, "")
+    if posterior == "true":
+        exact = text_weight is None or text_weight == 1
+        about = "fitted to p(z|y)" if exact else f"fitted to p(y|z)^{number_of(text_weight or 0.0)} p(z)"
+    elif posterior == "aggregate":
+        about = "fitted to the aggregate"
+    if given == "nothing" and posterior in ("aggregate", "true"):
+        about = "learned prior" if posterior == "aggregate" else "fitted to p(z)"
+    if guidance:
+        base = "the aggregate" if posterior == "aggregate" else posterior_name(posterior, text_weight, given=given)
+        about = f"{base} times p(y|z)^{number_of(guidance)}"
+    return f"{name}: {about}" if about else name

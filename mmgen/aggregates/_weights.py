@@ -1,0 +1,86 @@
+"""The powers of p(y|z) that a fit uses: resolved from what was asked and what the model was trained with."""
+
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator
+
+from mmgen.aggregates._base import Given
+from mmgen.errors import UsageError
+from mmgen.models._settings import DataSettings
+from mmgen.objectives._base import Objective
+
+__all__ = ["Guidance", "TextWeight", "check_guidance", "resolve_text_weight"]
+
+
+def _power(value: Any, words: tuple[str, ...] = ()) -> Any:
+    if value is None or value in words:
+        return value
+    try:
+        number = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if not (math.isfinite(number) and number >= 0):
+        raise ValueError(f"got {value!r}, expected {''.join(f'{word} or ' for word in words)}a number of at least 0")
+    return number
+
+
+TextWeight = Annotated[float | Literal["training"] | None, BeforeValidator(lambda value: _power(value, ("training",)))]
+"""A weight as it is asked for; in a finished file always a number, but in those made before there was a choice."""
+
+Guidance = Annotated[float, BeforeValidator(_power)]
+"""A power of p(y|z), 0 for none."""
+
+
+def resolve_text_weight(
+    asked: float | Literal["training"] | None, given: Given, data: DataSettings, objective: Objective
+) -> float:
+    """The weight of log p(y|z) in q_true, as a number.
+
+    Where z does not depend on the description, because nothing is given or because decoders see the description (CVAE),
+    there is no p(y|z) to weigh: the target is p(z), which is exact.
+
+    Args:
+        asked: A number, "training", or None for the default, which is the training's.
+        given: What the posterior is conditioned on.
+        data: Of the model.
+        objective: Of the model.
+
+    Raises:
+        UsageError: There is no p(y|z) to weigh, or its training weight is no number to fit with.
+    """
+    described = None if given == "nothing" else getattr(data, given)
+    if described is None or described.name not in objective.generates:
+        if asked is None:
+            return 1.0
+        without = (
+            "of no description there is none" if given == "nothing" else f"this model has no p({given} | z): z is p(z)"
+        )
+        raise UsageError(f"--text-weight got {asked}, expected nothing: it weighs p(words | z), and {without}")
+    if isinstance(asked, float):
+        return asked
+    weight = objective.training_weight(described.name)
+    if weight is None or not math.isfinite(weight) or weight <= 0:
+        reason = "no single weight" if weight is None else "no weight" if weight == 0 else "no divergence to p(z)"
+        raise UsageError(
+            f"--text-weight training needs the weight that the model's training gave its {given}, but its objective "
+            f"has {reason}; give a number, such as --text-weight 1 for the exact p(z | {given})"
+        )
+    return weight
+
+
+def check_guidance(guidance: float, target: str, given: Given, data: DataSettings, objective: Objective) -> None:
+    """Refuse guidance where there is nothing to guide by, or nothing to be guided.
+
+    Raises:
+        UsageError: Says which.
+    """
+    if not guidance:
+        return
+    got = f"--guidance got {guidance:g}, expected 0"
+    if target == "true":
+        raise UsageError(f"{got} with --target true, whose power of p(words | z) is --text-weight")
+    if given == "nothing":
+        raise UsageError(f"{got} with --given nothing: q(z) reads no description that could guide it")
+    if getattr(data, given).name not in objective.generates:
+        raise UsageError(f"{got}: guidance needs p({given} | z), but this model generates no {given}")

@@ -1,0 +1,221 @@
+"""The guided aggregate, fitted: q_agg(z|y) p(y|z)^w by quadrature, for attributes and for captions."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import mmgen
+import mmgen.aggregates
+from mmgen.aggregates._base import Aggregate
+from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, load_aggregate
+from mmgen.aggregates._guided import GuidedTask, candidates
+from mmgen.artifacts import Dataset, read_header
+from mmgen.batch import Batch
+from mmgen.cli._main import main
+from mmgen.errors import SettingsError, UsageError
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.training.model_run import load_model
+from tests.core.test_aggregates import ATTRIBUTES
+from tests.core.test_text import PADDING, batch_of, model, reading_aggregate
+from tests.core.test_text_weight import speaking, trained_with
+from tests.core.test_vlvae import folder
+
+__all__ = ["folder"]  # a fixture: captions of squares and a model of them
+
+AXIS = torch.linspace(-7, 7, 141, dtype=torch.float64)
+GRID = torch.cartesian_prod(AXIS, AXIS).unsqueeze(1)
+CELL = (AXIS[1] - AXIS[0]).item() ** 2
+
+
+def log_guided(base: Aggregate, speaker: MultimodalVAE, one: Batch, guidance: float) -> Tensor:
+    """q_agg(z|y) p(y|z)^w of one description on the grid, normalised there."""
+    assert base.condition is not None
+    with torch.no_grad():
+        log_p = speaker.log_likelihood(base.condition.name, GRID, one).squeeze(1)
+        value = base.log_prob(GRID, one).squeeze(1) + guidance * log_p
+    return value - value.logsumexp(0) - torch.tensor(CELL).log()
+
+
+def divergence(truth: Tensor, fitted: Aggregate, one: Batch) -> float:
+    """KL(truth || fitted) by quadrature, nats."""
+    with torch.no_grad():
+        log_q = fitted.log_prob(GRID, one).squeeze(1)
+    return ((truth.exp() * (truth - log_q)).sum() * CELL).item()
+
+
+def guide(base: Aggregate, fitted: Aggregate, speaker: MultimodalVAE, batch: Batch, guidance: float) -> Aggregate:
+    """A copy of ``base`` fitted by itself, whole descriptions."""
+    fitted.load_state_dict(base.state_dict())
+    task = GuidedTask(fitted, base, speaker, keep_all=1.0, guidance=guidance, number=64)
+    optimiser = torch.optim.Adam(task.parameters(), lr=1e-2)
+    torch.manual_seed(0)
+    for step in range(250):
+        for group in optimiser.param_groups:
+            group["lr"] = 1e-2 * (1 - step / 250)
+        optimiser.zero_grad()
+        (-task(batch, step).value.mean()).backward()
+        optimiser.step()
+    return fitted.eval()
+
+
+def attribute_base() -> Aggregate:
+    torch.manual_seed(1)
+    mixture = mmgen.aggregates.get("mixture")(components=6, hidden=(32,))
+    return Aggregate(2, ATTRIBUTES, mixture).double().eval()
+
+
+DESCRIPTIONS = Batch(
+    {"attributes": torch.tensor([[0, 0], [1, 1], [0, 0], [0, 0]])},
+    {"attributes": torch.tensor([[True, True], [True, True], [True, False], [False, False]])},
+)
+"""Red and big, blue and small, red alone, nothing at all."""
+
+
+def test_the_guided_aggregate_of_attributes_is_what_it_says() -> None:
+    """Each description, one with an attribute unknown and one with none known, reaches its own q_w."""
+    base, speaker = attribute_base().requires_grad_(False), speaking()
+    order = torch.arange(4).repeat(64)
+    fitted = guide(base, attribute_base(), speaker, DESCRIPTIONS[order], 3.0)
+    for row in range(4):
+        one = DESCRIPTIONS[row : row + 1]
+        truth = log_guided(base, speaker, one, 3.0)
+        far = divergence(truth, base, one)
+        assert divergence(truth, fitted, one) < max(0.03, 0.1 * far)
+        assert (far > 0.15) == (row < 3), "with words given there is something to learn"
+
+
+def test_the_guided_aggregate_of_captions_is_what_it_says() -> None:
+    """Captions that hardly repeat are guided as well as those that do: one is 15 times as frequent."""
+    speaker, base = model(), reading_aggregate("mixture", components=6, hidden=(32,)).requires_grad_(False)
+    captions = batch_of(torch.tensor([[0, 1, 2], [2, PADDING, PADDING]]))
+    order = torch.zeros(256, dtype=torch.int64)
+    order[::16] = 1
+    fitted = guide(
+        base,
+        reading_aggregate("mixture", components=6, hidden=(32,)),
+        speaker,
+        captions[order[torch.randperm(256)]],
+        2.0,
+    )
+    for row in range(2):
+        one = captions[row : row + 1]
+        truth = log_guided(base, speaker, one, 2.0)
+        far = divergence(truth, base, one)
+        assert far > 0.15, "there is something to learn"
+        assert divergence(truth, fitted, one) < 0.2 * far
+
+
+def test_candidates_of_no_guidance_are_all_alike() -> None:
+    base = attribute_base()
+    z, log_share = candidates(base, speaking(), DESCRIPTIONS, 0.0, 16)
+    assert z.shape == (16, 4, 2)
+    assert torch.equal(log_share, torch.full_like(log_share, -torch.tensor(16.0).double().log().item()))
+    guided = GuidedTask(attribute_base(), base, speaking(), 1.0, 3.0, 16)(DESCRIPTIONS.repeat(8), None)
+    assert not guided.is_bound and guided.value.shape == (4,)
+    effective = guided.terms["log of effective candidates"].exp()
+    assert (effective <= 16 + 1e-9).all() and (effective[:3] < 16).all()
+
+
+def run(folder: Path, name: str, asked: dict[str, Any], base: Path | None = None, steps: int = 10) -> Path:
+    family = {"name": "realnvp", "steps": 1, "hidden": [8]}
+    values = {
+        "aggregate": {"family": family, **asked},
+        "training": {"steps": steps, "batch": 64, "validate_every": steps, "device": "cpu"},
+    }
+    settings = complete_fit_settings(values, load_model(folder / "m.safetensors")[1])
+    out = folder / f"{name}.safetensors"
+    for work in fit_aggregate(
+        folder / "m.safetensors", folder / "d.h5", settings, out, folder / "latents.h5", base_path=base
+    ):
+        work.run()
+    return out
+
+
+def test_no_guidance_is_the_aggregate_bit_for_bit(folder: Path) -> None:
+    plain, zero = run(folder, "plain", {}), run(folder, "zero", {"guidance": 0})
+    assert read_header(plain).content_id == read_header(zero).content_id
+    one, other = load_aggregate(plain)[2].state_dict(), load_aggregate(zero)[2].state_dict()
+    assert one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
+
+
+def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None:
+    base = run(folder, "base", {})
+    guided = run(folder, "guided", {"guidance": 3.0}, base)
+    header, settings, fitted = load_aggregate(guided)
+    assert (settings.aggregate.guidance, settings.aggregate.candidates) == (3.0, 64)
+    assert settings.slug == "aggregate-guided-w3-realnvp"
+    assert {parent.role: parent.content_id for parent in header.parents}["base"] == read_header(base).content_id
+    before = load_aggregate(base)[2].state_dict()
+    assert any(not torch.equal(before[name], value) for name, value in fitted.state_dict().items())
+    loaded = mmgen.load(guided)
+    assert loaded.name_of("aggregate") == "q_agg guided (w = 3)" and loaded.name_of("prior") == "p(z)"
+    with Dataset.open(folder / "d.h5") as data:
+        evaluation = Evaluation(loaded, data, None, ("aggregate", "prior"), EvaluationSettings(samples=4, number=8))
+        scores = evaluate(evaluation, ["log-likelihood"]).run()
+    told = {(score.posterior, score.source, score.to_json()["guidance"]) for score in scores}
+    assert told == {("aggregate", "q_agg guided (w = 3)", 3.0), ("prior", "p(z)", None)}
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"guidance": 3, "target": "true"}, "--guidance got 3, expected 0 with --target true"),
+        ({"guidance": 3, "given": "nothing"}, "reads no description"),
+        ({"guidance": -1}, "got -1, expected a number of at least 0"),
+        ({"guidance": "inf"}, "got 'inf', expected a number"),
+        ({"candidates": 8}, "candidates' got 8, expected nothing without --guidance"),
+        ({"guidance": 3, "candidates": 1}, "candidates' got 1"),
+    ],
+)
+def test_guidance_that_means_nothing_is_refused(asked: dict[str, Any], message: str) -> None:
+    with pytest.raises((UsageError, SettingsError), match=message):
+        complete_fit_settings({"aggregate": asked}, trained_with("elbo"))
+    with pytest.raises(UsageError, match="generates no attributes"):
+        complete_fit_settings({"aggregate": {"guidance": 3}}, trained_with("elbo", modalities=["image"]))
+
+
+def test_only_a_plain_aggregate_of_the_model_is_guided(folder: Path) -> None:
+    base = run(folder, "base", {})
+    guided = run(folder, "guided", {"guidance": 3.0}, base)
+    exact = run(folder, "true", {"target": "true"})
+    for other, message in ((guided, r"is q_agg guided \(w = 3\)"), (exact, r"is q_true\(w = 20\)")):
+        with pytest.raises(UsageError, match=f"{message}, expected the plain q_agg"):
+            run(folder, "again", {"guidance": 2.0}, other)
+    with pytest.raises(UsageError, match="expected the family"):
+        run(folder, "again", {"guidance": 2.0, "family": {"name": "gaussian"}}, base)
+    with pytest.raises(UsageError, match="where it is guided, and only there"):
+        run(folder, "again", {"guidance": 2.0})
+    assert not (folder / "again.safetensors").exists()
+
+
+def said(arguments: list[str]) -> int:
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    return int(left.value.code or 0)
+
+
+def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Left out, q_agg is fitted first and taken the next time; its family is that of the file where one is named."""
+    model_path = str(folder / "m.safetensors")
+    common = ["fit-aggregate", model_path, "--steps", "4", "--batch", "32", "--device", "cpu"]
+    assert said([*common, "--guidance", "2"]) == 0
+    assert capsys.readouterr().out.strip() == str(folder / "m-aggregate-guided-w2-realnvp.safetensors")
+    base = folder / "m-aggregate-realnvp.safetensors"
+    made = base.stat().st_mtime_ns
+    assert said([*common, "--guidance", "4"]) == 0
+    assert base.stat().st_mtime_ns == made
+    assert said([*common, "--family", "gaussian"]) == 0
+    gaussian = folder / "m-aggregate-gaussian.safetensors"
+    assert said([*common, "--guidance", "2", "--from", str(gaussian)]) == 0
+    settings = load_aggregate(folder / "m-aggregate-guided-w2-gaussian.safetensors")[1]
+    assert settings.aggregate.family["name"] == "gaussian"
+    capsys.readouterr()
+    guided = [*common, "--guidance", "2", "-o", str(base)]
+    assert said(guided) == 2 and "it is one of the files that this is made from" in capsys.readouterr().err
+    assert said([*common, "--from", str(gaussian), "-o", str(folder / "x.safetensors")]) == 2
+    assert "--from got" in capsys.readouterr().err and not (folder / "x.safetensors").exists()

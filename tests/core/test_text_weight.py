@@ -1,0 +1,233 @@
+"""The weight of the text in q_true: what training gave it, what is fitted with it, what it is called."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import mmgen.aggregates
+import mmgen.objectives
+from mmgen.aggregates._base import Aggregate
+from mmgen.aggregates._fit import FitSettings, complete_fit_settings, load_aggregate
+from mmgen.aggregates._targets import FitTask
+from mmgen.batch import Batch
+from mmgen.errors import SettingsError, UsageError
+from mmgen.figures.scores import read_scores, score_tables
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.models._settings import DataSettings
+from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.training.model_run import ExperimentSettings
+from tests.core.linear_gaussian import linear_gaussian, observations
+from tests.core.test_aggregates import ATTRIBUTES
+
+LAMBDA, GAMMA, BETA = 30.0, 20.0, 0.4
+OBJECTIVES: dict[str, dict[str, Any]] = {
+    "elbo": {"attributes_weight": LAMBDA},
+    "cvae": {},
+    "telbo": {"attributes_weight": LAMBDA, "private_attributes_weight": GAMMA},
+    "jmvae": {"attributes_weight": LAMBDA, "alpha": 0.0},
+    "bivcca": {"attributes_weight": LAMBDA},
+    "mvae": {"weights": {"attributes": LAMBDA}},
+}
+PROBED = {"elbo": ("image",), "telbo": ("attributes",), "jmvae": ("image", "attributes"), "bivcca": ("attributes",)}
+"""The posterior of which each objective is asked how it weighs the description; MVAE's is that of the subset."""
+
+
+def trained_with(name: str, **settings: Any) -> ExperimentSettings:
+    data = DataSettings(
+        image={"shape": (1, 16, 16), "layout": "bits"},
+        attributes={"names": ("digit", "size"), "values": (("0", "1", "2"), ("big", "small"))},
+    )
+    return ExperimentSettings(objective={"name": name, **settings}, data=data)
+
+
+@pytest.mark.parametrize("name", mmgen.objectives.names())
+def test_every_objective_weighs_the_description_as_it_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a posterior without spread the objective's gradient is a sum of three: of log p(x|z), log p(y|z) and KL.
+
+    Its coefficients are found by least squares over 20 examples; that of log p(y|z) over that of KL is the weight.
+    """
+    objective = mmgen.objectives.get(name)(**OBJECTIVES[name], beta=BETA)
+    found = objective.training_weight("attributes")
+    if "attributes" not in objective.generates:
+        assert found is None
+        return
+    model, batch = linear_gaussian(), observations(20)
+    mean = torch.randn(20, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    probed = DiagonalGaussian(mean, torch.zeros_like(mean))
+    fixed = DiagonalGaussian(torch.zeros_like(mean), torch.zeros_like(mean))
+
+    def subsets(batch: Batch, units: Any, chosen: list[tuple[bool, ...]]) -> DiagonalGaussian:
+        alone = [row == (False, True) for row in chosen]
+        assert sum(alone) == 1
+        means = torch.stack([mean if own else fixed.mean for own in alone])
+        return DiagonalGaussian(means, torch.zeros_like(means))
+
+    monkeypatch.setattr(DiagonalGaussian, "sample", lambda self, generator=None, shape=(): self.mean)
+    monkeypatch.setattr(
+        model, "posterior", lambda batch, given: probed if given == PROBED.get(name) else fixed, raising=True
+    )
+    monkeypatch.setattr(model, "subset_posteriors", subsets)
+
+    def slope(value: Tensor) -> Tensor:
+        (gradient,) = torch.autograd.grad(value.sum(), mean)
+        return gradient.flatten()
+
+    causes = [slope(model.log_likelihood(part, mean, batch)) for part in ("image", "attributes")]
+    causes.append(-mean.detach().flatten())  # of minus the divergence from N(mean, 1)
+    matrix = torch.stack(causes, 1)
+    effect = slope(objective(model, batch).value)
+    solved = torch.linalg.lstsq(matrix, effect.unsqueeze(1)).solution.squeeze(1)
+    torch.testing.assert_close(matrix @ solved, effect)
+    assert found == pytest.approx((solved[1] / solved[2]).item())
+    assert found == pytest.approx((GAMMA if name == "telbo" else LAMBDA) / BETA)
+
+
+def test_the_mean_of_modalities_divides_the_weight() -> None:
+    mvae = mmgen.objectives.get("mvae")
+    assert mvae(mean_of_modalities=True, beta=0.5).training_weight("attributes") == pytest.approx(50 / 2 / 0.5)
+    assert mvae(mean_of_modalities=True, split_attributes=True).training_weight("attributes") is None
+
+
+def test_the_training_weight_is_the_default_and_is_written_as_a_number() -> None:
+    model = trained_with("elbo", attributes_weight=30.0, beta=0.1)
+    for asked in ({}, {"text_weight": "training"}):
+        settings = complete_fit_settings({"aggregate": {"target": "true", **asked}}, model)
+        assert settings.aggregate.text_weight == pytest.approx(300)
+        assert settings.model_dump(mode="json")["aggregate"]["text_weight"] == pytest.approx(300)
+        assert settings.name == "q_true(w = 300)" and settings.slug == "true-w300-realnvp"
+    exact = complete_fit_settings({"aggregate": {"target": "true", "text_weight": "1"}}, model)
+    assert exact.aggregate.weight == 1 and exact.name == "q_true(w = 1), exact"
+    assert complete_fit_settings({}, model).aggregate.text_weight is None
+    # z is p(z) whatever a CVAE's description says, so its posterior is exact.
+    conditional = complete_fit_settings({"aggregate": {"target": "true"}}, trained_with("cvae"))
+    assert conditional.aggregate.text_weight == 1
+    nothing = complete_fit_settings({"aggregate": {"target": "true", "given": "nothing"}}, model)
+    assert nothing.aggregate.text_weight == 1 and nothing.name == "q_true(z)"
+
+
+@pytest.mark.parametrize(
+    ("objective", "asked", "message"),
+    [
+        ({"name": "elbo"}, {"text_weight": 3}, "expected nothing with --target aggregate"),
+        ({"name": "elbo"}, {"text_weight": 3, "target": "true", "given": "nothing"}, "of no description"),
+        ({"name": "cvae"}, {"text_weight": 3, "target": "true"}, r"no p\(attributes \| z\)"),
+        ({"name": "cvae"}, {"text_weight": "training", "target": "true"}, r"no p\(attributes \| z\)"),
+        ({"name": "elbo", "modalities": ["image"]}, {"text_weight": 3, "target": "true"}, "generates no attributes"),
+        ({"name": "elbo", "beta": 0.0}, {"target": "true"}, "no divergence to p.*--text-weight 1"),
+        ({"name": "elbo", "attributes_weight": 0.0}, {"target": "true"}, "no weight; give a number"),
+        ({"name": "elbo"}, {"text_weight": "much", "target": "true"}, "got 'much', expected training or a number"),
+        ({"name": "elbo"}, {"text_weight": -1, "target": "true"}, "got -1, expected training or a number"),
+        ({"name": "elbo"}, {"text_weight": "inf", "target": "true"}, "got 'inf', expected training or a number"),
+        ({"name": "elbo"}, {"text_weight": "nan", "target": "true"}, "got 'nan', expected training or a number"),
+        ({"name": "elbo"}, {"text_weight": True, "target": "true"}, "got True, expected training or a number"),
+    ],
+)  # fmt: skip
+def test_a_weight_that_means_nothing_is_refused(objective: dict[str, Any], asked: dict[str, Any], message: str) -> None:
+    name = objective["name"]
+    model = trained_with(name, **{key: value for key, value in objective.items() if key != "name"})
+    with pytest.raises((UsageError, SettingsError), match=message):
+        complete_fit_settings({"aggregate": asked}, model)
+
+
+class Logits(torch.nn.Module):
+    """p(red | z) = sigmoid(2 z_1), p(big | z) = softmax of (z_2, -z_2, 0)."""
+
+    def forward(self, z: Tensor) -> Tensor:
+        first, second = z[:, :1], z[:, 1:]
+        zero = torch.zeros_like(first)
+        return torch.cat([2 * first, zero, second, -second, zero], -1)
+
+
+def speaking() -> MultimodalVAE:
+    model = linear_gaussian()
+    model.decoders["attributes"] = Logits()
+    model.modalities["attributes"] = ATTRIBUTES
+    return model
+
+
+RED_BIG = Batch({"attributes": torch.tensor([[0, 0]])}, {"attributes": torch.tensor([[True, True]])})
+AXIS = torch.linspace(-6, 8, 281, dtype=torch.float64)
+GRID = torch.cartesian_prod(AXIS, AXIS).unsqueeze(1)
+CELL = (AXIS[1] - AXIS[0]).item() ** 2
+
+
+def log_target(weight: float) -> Tensor:
+    """p(y|z)^w p(z) on the grid, normalised there by integration."""
+    model = speaking()
+    value = (weight * model.log_likelihood("attributes", GRID, RED_BIG) + model.log_prior(GRID)).squeeze(1)
+    return value - value.logsumexp(0) - math.log(CELL)
+
+
+def fit(weight: float, steps: int = 600) -> Aggregate:
+    torch.manual_seed(0)
+    aggregate = Aggregate(2, ATTRIBUTES, mmgen.aggregates.get("realnvp")(steps=2, hidden=(32,)))
+    task = FitTask(aggregate, "true", speaking(), keep_all=1.0, text_weight=weight)
+    optimiser = torch.optim.Adam(task.parameters(), lr=1e-2)
+    batch = RED_BIG.repeat(256)
+    for step in range(steps):
+        for group in optimiser.param_groups:
+            group["lr"] = 1e-2 * (1 - step / steps)
+        optimiser.zero_grad()
+        (-task(batch, step).value.mean()).backward()
+        optimiser.step()
+    return aggregate.eval()
+
+
+def divergence(aggregate: Aggregate, target: Tensor) -> float:
+    """KL(q || target) by quadrature, nats."""
+    with torch.no_grad():
+        log_q = aggregate.double().log_prob(GRID, RED_BIG).squeeze(1)
+    assert (log_q.exp().sum() * CELL).item() == pytest.approx(1, abs=1e-3)
+    return ((log_q.exp() * (log_q - target)).sum() * CELL).item()
+
+
+@pytest.mark.parametrize("weight", [1.0, 5.0, 50.0])
+def test_q_true_is_fitted_to_its_weight(weight: float) -> None:
+    """KL(q_true || p(y|z)^w p(z) / Z) is near 0 for its own weight, and not for that of another."""
+    aggregate = fit(weight)
+    assert divergence(aggregate, log_target(weight)) < 0.03
+    assert divergence(aggregate, log_target(5.0 if weight != 5 else 1.0)) > 0.1
+
+
+@pytest.mark.parametrize("weight", [1.0, 4.0])
+def test_only_weight_one_bounds_the_likelihood_of_the_words(weight: float) -> None:
+    torch.manual_seed(0)
+    aggregate = Aggregate(2, ATTRIBUTES, mmgen.aggregates.get("gaussian")()).double()
+    bound = FitTask(aggregate, "true", speaking(), 1.0, weight)(RED_BIG.repeat(4_000), None)
+    assert bound.is_bound == (weight == 1)
+    integral = (weight * speaking().log_likelihood("attributes", GRID, RED_BIG) + speaking().log_prior(GRID)).squeeze(1)
+    with torch.no_grad():
+        log_q = aggregate.log_prob(GRID, RED_BIG).squeeze(1)
+    expected = ((log_q.exp() * (integral - log_q)).sum() * CELL).item()
+    error = bound.value.std().item() / math.sqrt(4_000)
+    assert bound.value.mean().item() == pytest.approx(expected, abs=4 * error)
+    assert expected < integral.logsumexp(0).item() + math.log(CELL), "at most log of the integral of p(y|z)^w p(z)"
+
+
+def test_files_from_before_there_was_a_weight_are_exact() -> None:
+    golden = Path(__file__).parents[1] / "golden" / "aggregate-v1.safetensors"
+    _, settings, _ = load_aggregate(golden)
+    assert settings.aggregate.weight is None and "text_weight" not in settings.aggregate.model_fields_set
+    old = settings.model_dump(mode="json")
+    old["aggregate"] = {key: value for key, value in old["aggregate"].items() if key != "text_weight"}
+    assert FitSettings(**{**old, "aggregate": {**old["aggregate"], "target": "true"}}).aggregate.weight == 1
+
+
+def test_scores_of_different_weights_stand_in_different_rows(tmp_path: Path) -> None:
+    common = {"metric": "correctness", "unit": "%", "better": "higher", "given": 4, "posterior": "true"}
+    lines = [
+        {**common, "value": 54.0, "ids": {"aggregate": "a"}},
+        {**common, "value": 86.0, "ids": {"aggregate": "b"}, "text_weight": 300.0},
+    ]
+    path = tmp_path / "scores.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    scores = read_scores(path)
+    assert [score.source for score in scores] == ["q_true(w = 1), exact", "q_true(w = 300)"]
+    assert [score.to_json()["text_weight"] for score in scores] == [1.0, 300.0]
+    (table,) = score_tables(scores, {"a": "one", "b": "other"})
+    assert [row.posterior.split(":")[0] for row in table.rows] == ["q_true(w = 1), exact", "q_true(w = 300)"]
