@@ -27,11 +27,12 @@ __all__ = [
 _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
     "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
-    "protocol": "", "judge_accuracy": None, "ids": {}, "extra": {},
+    "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "ids": {}, "extra": {},
 }  # fmt: skip
 _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
-    "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str, "ids": dict, "extra": dict,
+    "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
+    "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
 }  # fmt: skip
 
 

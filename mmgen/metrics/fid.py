@@ -40,6 +40,14 @@ class Fid(Metric):
     judged = True
     of_points = True
     rank = 3
+    columns = {  # noqa: RUF012  # read only
+        "real halves": "ceiling",
+        "± of them": "ceiling_stderr",
+        "for all pictures": "extrapolated",
+        "± of that": "extrapolated_stderr",
+        "spread of real": "real_spread",
+        "queries": "queries",
+    }
 
     def check(self, evaluation: "Evaluation") -> None:
         check_real(evaluation, "fid")

@@ -32,6 +32,7 @@ class Recall(Metric):
     judged = True
     of_points = True
     rank = 3
+    columns = {"real halves": "ceiling", "± of them": "ceiling_stderr", "queries": "queries"}  # noqa: RUF012  # read only
 
     def check(self, evaluation: "Evaluation") -> None:
         check_real(evaluation, "recall")

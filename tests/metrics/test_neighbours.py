@@ -11,7 +11,7 @@ RANDOM = np.random.default_rng(0)
 
 def square(n: int, left: float = 0.0) -> np.ndarray:
     """Uniform points of the square [left, left + 1] x [0, 1]."""
-    return RANDOM.random((n, 2)) + [left, 0.0]
+    return RANDOM.random((n, 2)) + np.array([left, 0.0])
 
 
 def both(real: np.ndarray, drawn: np.ndarray) -> tuple[float, float]:
