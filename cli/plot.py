@@ -59,6 +59,17 @@ def plot_command(
             help="Of transformations: the kind of picture to draw, such as image; repeatable.",
         ),
     ] = None,
+    metrics: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            "-m",
+            metavar="NAME",
+            show_default=False,
+            help="Of trade-off: precision, for precision over recall; or two metrics, the upward one first. "
+            "Correctness over coverage by default.",
+        ),
+    ] = None,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -79,6 +90,7 @@ def plot_command(
         number=number,
         sources=sources or (),
         targets=targets or (),
+        metrics=metrics or (),
         device=device,
         seed=seed,
     )

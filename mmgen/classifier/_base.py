@@ -1,4 +1,4 @@
-"""What a classifier network is: images and what it is told in, one vector of logits per attribute out."""
+"""What a classifier network is: images and what it is told in, features, one vector of logits per attribute out."""
 
 from abc import ABC, abstractmethod
 
@@ -24,13 +24,21 @@ class JudgeNetwork(nn.Module, ABC):
         self.told_size = told_size
 
     @abstractmethod
-    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
-        """Logits [B, V] of every attribute.
+    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+        """What the heads read [B, F]: the last hidden layer, after its non-linearity and before dropout.
 
         Args:
             images: [B, C, H, W] in [0, 1].
             told: [B, told_size], the told attributes one-hot, all zero where unknown; None where nothing is told.
         """
+
+    @abstractmethod
+    def answers(self, features: Tensor) -> list[Tensor]:
+        """Logits [B, V] of every attribute from features [B, F], affine in them but for dropout."""
+
+    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
+        """Logits [B, V] of every attribute; arguments as of :meth:`features`."""
+        return self.answers(self.features(images, told))
 
 
 def with_planes(images: Tensor, told: Tensor | None) -> Tensor:

@@ -83,14 +83,52 @@ class Classifier(nn.Module):
             images: [B, C, H, W] in [0, 1].
             told: Codes [B, A], of which it sees the told ones only; None if they are unknown.
         """
+        return [logits.float() for logits in self.network(*self._seen(images, told))]
+
+    def _seen(self, images: Tensor, told: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """What the network is given: images, and what it is told of codes [B, A]."""
         if not self.told:
             described = None
         elif told is None:
             described = self.one_hot(torch.full((len(images), len(self.names)), UNKNOWN, device=images.device))
         else:
             described = self.one_hot(told)
-        images = images.contiguous(memory_format=torch.channels_last)
-        return [logits.float() for logits in self.network(images, described)]
+        return images.contiguous(memory_format=torch.channels_last), described
+
+    def _check_shape(self, images: Tensor) -> None:
+        if tuple(images.shape[1:]) != self.image_shape:
+            got, expected = ("x".join(map(str, shape)) for shape in (images.shape[1:], self.image_shape))
+            raise UsageError(
+                f"the judge got images of {got}, expected {expected} (channels x height x width): "
+                "train a judge on the dataset of these images"
+            )
+
+    @torch.inference_mode()
+    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+        """What the heads read, the space in which pictures are compared with each other.
+
+        Args:
+            images: [B, C, H, W] in [0, 1], any float type; sampled pixels where the dataset's are binary.
+            told: Codes uint8 [B, A] whose told attributes it may see; 255 is unknown, and so is everything without it.
+
+        Returns:
+            [B, F] on the classifier's device, always fp32: distances between like pictures are small differences.
+
+        Raises:
+            UsageError: The images have another shape than those that the classifier was trained on.
+        """
+        self._check_shape(images)
+        known = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8) if told is None else told
+        was_training = self.training
+        self.eval()
+        try:
+            parts = [
+                self.network.features(*self._seen(chunk.to(self.device).float(), codes.to(self.device)))
+                for chunk, codes in zip(images.split(_CHUNK), known.split(_CHUNK), strict=True)
+            ]
+        finally:
+            self.train(was_training)
+        return torch.cat(parts).float()
 
     @torch.inference_mode()
     def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
@@ -107,12 +145,7 @@ class Classifier(nn.Module):
         Raises:
             UsageError: The images have another shape than those that the classifier was trained on.
         """
-        if tuple(images.shape[1:]) != self.image_shape:
-            got, expected = ("x".join(map(str, shape)) for shape in (images.shape[1:], self.image_shape))
-            raise UsageError(
-                f"the judge got images of {got}, expected {expected} (channels x height x width): "
-                "train a judge on the dataset of these images"
-            )
+        self._check_shape(images)
         answer = torch.full((len(images), len(self.names)), UNKNOWN, dtype=torch.uint8, device=self.device)
         if told is not None:
             keep = [index for index, name in enumerate(self.names) if name in self.told]

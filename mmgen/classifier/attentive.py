@@ -54,7 +54,7 @@ class Attentive(JudgeNetwork):
         self.dropout = nn.Dropout(0.1)
         self.head = nn.Linear(_UNITS, sum(sizes) // self.objects)
 
-    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
+    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
         seen = self.convolutions(F.pad(images, self.padding))  # [B, F, H', W']
         batch, _, height, width = seen.shape
         down = torch.linspace(-1, 1, height, device=seen.device, dtype=seen.dtype)
@@ -67,6 +67,8 @@ class Attentive(JudgeNetwork):
             asked = torch.cat([features, spread], 2)
         weights = self.score(asked).softmax(1)  # [B, H'W', looks]
         looks = (weights.transpose(1, 2) @ features).reshape(batch * self.objects, -1)
-        hidden = self.dropout(F.relu(self.norm(self.hidden(looks))))
-        logits = self.head(hidden).reshape(batch, -1)
-        return list(logits.split(self.sizes, dim=1))
+        return F.relu(self.norm(self.hidden(looks))).reshape(batch, -1)
+
+    def answers(self, features: Tensor) -> list[Tensor]:
+        objects = self.dropout(features).reshape(-1, _UNITS)
+        return list(self.head(objects).reshape(len(features), -1).split(self.sizes, dim=1))

@@ -29,6 +29,8 @@ class Cremer(JudgeNetwork):
         self.encoder, features = CycleganResnet().encoder(shape)
         self.head = nn.Linear(features, sum(sizes))
 
-    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
-        features = self.encoder(F.pad(with_planes(images, told), self.padding))
-        return list(self.head(F.relu(features)).split(self.sizes, dim=1))
+    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+        return F.relu(self.encoder(F.pad(with_planes(images, told), self.padding)))
+
+    def answers(self, features: Tensor) -> list[Tensor]:
+        return list(self.head(features).split(self.sizes, dim=1))

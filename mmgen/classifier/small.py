@@ -38,7 +38,9 @@ class Small(JudgeNetwork):
         self.dropout = nn.Dropout(0.3)
         self.head = nn.Linear(_UNITS, sum(sizes))
 
-    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
-        features = self.convolutions(F.pad(with_planes(images, told), self.padding)).flatten(1)
-        logits = self.head(self.dropout(F.relu(self.hidden(features))))
-        return list(logits.split(self.sizes, dim=1))
+    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+        seen = self.convolutions(F.pad(with_planes(images, told), self.padding)).flatten(1)
+        return F.relu(self.hidden(seen))
+
+    def answers(self, features: Tensor) -> list[Tensor]:
+        return list(self.head(self.dropout(features)).split(self.sizes, dim=1))

@@ -42,10 +42,13 @@ class Vedantam(JudgeNetwork):
         # Channels last: pooling is six times faster on CPUs, a training step a quarter.
         nn.utils.convert_conv2d_weight_memory_format(self, torch.channels_last)
 
-    def forward(self, images: Tensor, told: Tensor | None = None) -> list[Tensor]:
+    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
         # ReLU after pooling gives the same values as before it (max commutes with a monotone function), on a quarter
         # of the numbers.
         features = F.relu(F.max_pool2d(self.first(with_planes(images, told)), 2))
         features = F.relu(F.max_pool2d(self.second(features), 2))
-        hidden = self.dropout(F.relu(self.hidden(features.flatten(1))))
-        return [head(part) for head, part in zip(self.heads, hidden.split(_UNITS, dim=1), strict=True)]
+        return F.relu(self.hidden(features.flatten(1)))
+
+    def answers(self, features: Tensor) -> list[Tensor]:
+        parts = self.dropout(features).split(_UNITS, dim=1)
+        return [head(part) for head, part in zip(self.heads, parts, strict=True)]

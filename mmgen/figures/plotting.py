@@ -21,6 +21,7 @@ def draw_plot(
     number: int | None = None,
     sources: Sequence[str] = (),
     targets: Sequence[str] = (),
+    metrics: Sequence[str] = (),
     device: str = "cpu",
     seed: int = 0,
 ) -> tuple[Picture, list[str]]:
@@ -33,6 +34,7 @@ def draw_plot(
         number: How many examples or descriptions it shows; by default as many as fit well.
         sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
         targets: Image modalities to draw; by default the figure chooses.
+        metrics: What is measured along the axes; by default the figure chooses.
         device: Where models run.
         seed: Seed of every choice and draw.
 
@@ -44,7 +46,7 @@ def draw_plot(
         ArtifactError: A file cannot be read.
     """
     member: Plot = plots.get(name)
-    wanted = Wanted(tuple(given), number, tuple(sources), tuple(targets))
+    wanted = Wanted(tuple(given), number, tuple(sources), tuple(targets), tuple(metrics))
     member.check(name, wanted)
     material = gather(paths)
     if not material.groups and not material.scores:

@@ -1,7 +1,7 @@
 """Pictures for descriptions, judged; drawn once and shared by all metrics that look at them."""
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -44,6 +44,7 @@ class Draws:
         self.seed = seed
         self.precision = precision
         self._judged: dict[tuple[str, int], NDArray[np.uint8]] = {}
+        self._features: dict[tuple[str, int], NDArray[np.float32]] = {}
 
     @property
     def sampled(self) -> bool:
@@ -67,8 +68,27 @@ class Draws:
         Returns:
             Codes uint8 [Q, n', A] with n' >= n.
         """
+        return (yield from self._looked_at(self._judged, self._read, queries, posterior, n))
+
+    @torch.inference_mode()
+    def features(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
+        """The judge's features [Q, n', F] of ``n`` or more pictures of each query; arguments as of :meth:`judged`."""
+        return (yield from self._looked_at(self._features, self.judge.features, queries, posterior, n))
+
+    def _read(self, images: Tensor, told: Tensor) -> Tensor:
+        return self.judge.predict(images, told, self.precision)
+
+    def _looked_at(
+        self,
+        kept: dict[tuple[str, int], NDArray[Any]],
+        look: Callable[[Tensor, Tensor], Tensor],
+        queries: Queries,
+        posterior: str,
+        n: int,
+    ) -> Generator[float, None, NDArray[Any]]:
+        """What ``look`` sees on ``n`` or more pictures of each query [Q, n', *], of which ``kept`` may have some."""
         key = (posterior, queries.dropped)
-        known = self._judged.get(key)
+        known = kept.get(key)
         have = 0 if known is None else known.shape[1]
         if have < n:
             device = str(self.loaded.device)
@@ -76,18 +96,23 @@ class Draws:
             parts = []
             for start in range(0, len(queries), _IMAGES):
                 rows = np.arange(start, min(start + _IMAGES, len(queries)))
-                codes = yield from self._draw(queries.take(rows), posterior, n - have, generator)
-                parts.append(codes)
+                seen = yield from self._draw(queries.take(rows), posterior, n - have, generator, look)
+                parts.append(seen)
             new = np.concatenate(parts)
             known = new if known is None else np.concatenate([known, new], axis=1)
-            self._judged[key] = known
+            kept[key] = known
         assert known is not None
         return known
 
     def _draw(
-        self, queries: Queries, posterior: str, n: int, generator: torch.Generator
-    ) -> Generator[float, None, NDArray[np.uint8]]:
-        """Codes uint8 [Q, n, A] of new pictures."""
+        self,
+        queries: Queries,
+        posterior: str,
+        n: int,
+        generator: torch.Generator,
+        look: Callable[[Tensor, Tensor], Tensor],
+    ) -> Generator[float, None, NDArray[Any]]:
+        """What ``look`` sees on new pictures [Q, n, *]."""
         loaded = self.loaded
         assert loaded.attributes is not None
         condition = loaded.describe_codes(queries.codes)
@@ -96,9 +121,9 @@ class Draws:
         verdicts = []
         for part in latents.split(max(1, _IMAGES // len(queries))):
             images = self.pictures(part, condition, generator)
-            codes = self.judge.predict(images.flatten(0, 1), told.repeat(len(part), 1), self.precision)
-            verdicts.append(codes.reshape(*part.shape[:2], -1).transpose(0, 1).cpu())
-            yield sum(codes.shape[1] for codes in verdicts) / n
+            seen = look(images.flatten(0, 1), told.repeat(len(part), 1))
+            verdicts.append(seen.reshape(*part.shape[:2], -1).transpose(0, 1).cpu())
+            yield sum(seen.shape[1] for seen in verdicts) / n
         return torch.cat(verdicts, 1).numpy()
 
     def pictures(self, z: Tensor, condition: Batch, generator: torch.Generator) -> Tensor:

@@ -18,6 +18,7 @@ from mmgen.errors import MissingParentError, UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._draw import Draws
 from mmgen.metrics._queries import Frequencies, Queries, queries
+from mmgen.metrics._real import Real
 from mmgen.progress import Progress, Work
 from mmgen.seeding import numpy_generator
 
@@ -236,6 +237,11 @@ class Evaluation:
     def draws(self) -> Draws:
         """Pictures, shared by the metrics that look at them."""
         return Draws(self.loaded, self.judge, self.settings.seed, self.settings.precision)
+
+    @cached_property
+    def real(self) -> Real:
+        """Real pictures of descriptions, shared by the metrics that compare drawn ones with them."""
+        return Real(self)
 
     @cached_property
     def points(self) -> Batch:

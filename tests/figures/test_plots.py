@@ -150,11 +150,13 @@ def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> No
         "hierarchy": {"given"},
         "reconstructions": {"number"},
         "text-to-image": {"given", "number"},
+        "trade-off": {"metrics"},
         "transformations": {"number", "sources", "targets"},
         "word-uncertainty": {"number"},
     }.get(name, set())
     wishes: dict[str, Any] = {"given": ["small"], "number": 3, "sources": ["edges"], "targets": ["mask"]}
-    options = {"given": "--given", "number": "--number", "sources": "--from", "targets": "--to"}
+    wishes["metrics"] = ["precision"]
+    options = {"given": "--given", "number": "--number", "sources": "--from", "targets": "--to", "metrics": "--metric"}
     for wish, value in wishes.items():
         if wish in heeded:
             with pytest.raises(ArtifactError, match=r"none\.safetensors"):

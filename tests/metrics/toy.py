@@ -54,6 +54,9 @@ class Judge:
     def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
         return (images.flatten(1) * 255 / 60).round().to(torch.uint8)
 
+    def features(self, images: Tensor, told: Tensor | None = None) -> Tensor:
+        return images.flatten(1)
+
 
 class Painter:
     """z is the picture's attributes themselves, [digit, size]."""

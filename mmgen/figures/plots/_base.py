@@ -25,6 +25,7 @@ class Wanted:
         number: How many examples, images or descriptions it shows; None: as many as fit well.
         sources: Image modalities to start from; empty: the figure chooses.
         targets: Image modalities to draw; empty: the figure chooses.
+        metrics: What is measured along the axes; empty: the figure chooses.
         scores: Of the score files that were named.
     """
 
@@ -32,13 +33,16 @@ class Wanted:
     number: int | None = None
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
+    metrics: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
 
 
-Wish = Literal["given", "number", "sources", "targets"]
+Wish = Literal["given", "number", "sources", "targets", "metrics"]
 """What of :class:`Wanted` a person asks for with an option."""
 
-OPTIONS: dict[Wish, str] = {"given": "--given", "number": "--number", "sources": "--from", "targets": "--to"}
+OPTIONS: dict[Wish, str] = {
+    "given": "--given", "number": "--number", "sources": "--from", "targets": "--to", "metrics": "--metric",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

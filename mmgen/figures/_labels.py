@@ -1,0 +1,86 @@
+"""Words beside the points of a chart, where they hide nothing."""
+
+import math
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.text import Annotation
+from matplotlib.transforms import Bbox
+
+__all__ = ["Labels"]
+
+_DIRECTIONS = [math.radians(angle) for angle in (0, 45, 315, 90, 270, 135, 225, 180)]
+_STEP = 4.0
+"""Points between places along a line that labels keep away from."""
+
+
+class Labels:
+    """Places labels one after the other: each at the first place around its point that is free.
+
+    Args:
+        axes: Where; its limits and size are final.
+    """
+
+    def __init__(self, axes: Axes) -> None:
+        self._axes = axes
+        figure = axes.get_figure(root=True)
+        assert figure is not None
+        figure.draw_without_rendering()  # settles where the axes are
+        self._figure = figure
+        self._pixels = figure.dpi / 72
+        self._taken: list[Bbox] = []
+
+    def keep_free(self, x: Sequence[float], y: Sequence[float], radius: float = 2.5) -> None:
+        """No label on the line through these points, ``radius`` in typographic points to each side."""
+        places = self._axes.transData.transform(np.column_stack([x, y]))
+        for start, end in zip(places, [*places[1:], places[-1]], strict=True):
+            steps = max(1, math.ceil(math.dist(start, end) / (_STEP * self._pixels)))
+            for share in np.linspace(0, 1, steps, endpoint=False):
+                self._take(start + share * (end - start), radius)
+
+    def _take(self, place: np.ndarray, radius: float) -> None:
+        reach = radius * self._pixels
+        self._taken.append(Bbox([place - reach, place + reach]))
+
+    def put(
+        self, x: float, y: float, text: str, colour: str, *, must: bool = True, bold: bool = False, size: float = 9
+    ) -> Annotation | None:
+        """A label at a point; None where nothing is free around it and it need not be there."""
+        label = self._axes.annotate(
+            text, (x, y), xytext=(0, 0), textcoords="offset points", color=colour, fontsize=size,
+            fontweight="bold" if bold else "normal", ha="center", va="center", annotation_clip=False, zorder=20,
+        )  # fmt: skip
+        label.set_in_layout(False)
+        box = label.get_window_extent()
+        half = np.array([box.width, box.height]) / 2 / self._pixels
+        best, least = (0.0, 0.0), math.inf
+        for offset in self._offsets(half):
+            label.set_position(offset)
+            cost = self._cost(label.get_window_extent())
+            if cost < least:
+                best, least = offset, cost
+            if not cost:
+                break
+        if least and not must:
+            label.remove()
+            return None
+        label.set_position(best)
+        self._taken.append(label.get_window_extent().padded(1))
+        return label
+
+    def _offsets(self, half: np.ndarray) -> Iterable[tuple[float, float]]:
+        for distance in (5, 9, 14, 22, 32):
+            for angle in _DIRECTIONS:
+                across, up = math.cos(angle), math.sin(angle)
+                yield across * (distance + half[0]), up * (distance + half[1])
+
+    def _cost(self, box: Bbox) -> float:
+        """What a box hides, in pixels; very much outside the picture."""
+        covered = 0.0
+        for other in self._taken:
+            common = Bbox.intersection(box, other)
+            covered += 0.0 if common is None else common.width * common.height
+        whole = self._figure.bbox
+        outside = box.x0 < whole.x0 or box.x1 > whole.x1 or box.y0 < whole.y0 or box.y1 > whole.y1
+        return covered + (1e9 if outside else 0.0)

@@ -1,0 +1,149 @@
+"""Right and varied at once: correctness over coverage, a curve of each posterior over its weights (after VE Fig. 4a).
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Fig. 4a
+"""
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mmgen.artifacts import read_header
+from mmgen.figures._labels import Labels
+from mmgen.figures._pictures import Picture, Session
+from mmgen.figures._style import FAINT, INK, MUTED, category_colours, new_figure, tidy
+from mmgen.figures.plots._base import Wanted, heeds
+from mmgen.figures.trade_off import Curve, Trade, published_points, trade_off, which_metrics
+
+__all__ = ["trade_off_figure"]
+
+_MARKERS = "osD^vP"
+_LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 2)))
+_VE = {"recipe": "mnist-a", "source": "mnist", "size": 64, "binarise": True}
+"""Settings of a dataset like that of VE's Fig. 4a."""
+
+Published = list[tuple[str, str, float, float]]
+
+
+@heeds("metrics")
+def trade_off_figure(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+    """The scores in score files; of models that are named beside them only the dataset is asked what it is.
+
+    Raises:
+        UsageError: No posterior has both measures, or they were not measured alike.
+    """
+    trade = trade_off(wanted.scores, which_metrics(wanted.metrics))
+    published = published_points(trade, _recipe(sessions))
+    return Picture(_title(trade), _caption(trade, published), draw_trade(trade, published))
+
+
+def _recipe(sessions: Sequence[Session]) -> str:
+    """Recipe of the models' datasets where it made pictures like the papers'; "" where it did not, or nobody knows."""
+    known = [read_header(session.group.dataset).settings for session in sessions if session.group.dataset is not None]
+    alike = known and all(all(settings.get(key) == value for key, value in _VE.items()) for settings in known)
+    return str(_VE["recipe"]) if alike else ""
+
+
+def _title(trade: Trade) -> str:
+    words = {"correctness": "right", "coverage": "varied", "precision": "like real pictures", "recall": "as varied"}
+    return f"How {words.get(trade.y.metric, trade.y.metric)} and how {words.get(trade.x.metric, trade.x.metric)}"
+
+
+def _caption(trade: Trade, published: Published) -> str:
+    said = [f"Upward {trade.y.metric}{trade.y.asked}, to the right {trade.x.metric}{trade.x.asked}; both in %."]
+    if any(curve.told(point) for curve in trade.curves for point in curve.points):
+        said.append("Along each curve w, the power of p(y|z), grows.")
+    counts = sorted({point.models for curve in trade.curves for point in curve.points})
+    if trade.models > 1:
+        number = " or ".join(map(str, counts))
+        said.append(f"Points are means over {number} models, crosses their standard deviations.")
+    else:
+        said.append("Crosses are standard errors.")
+    if None not in trade.corner:
+        real = {
+            "correctness": "the judge's own accuracy on real pictures",
+            "coverage": "all of the variety",
+            "precision": "real pictures against real ones of another half",
+            "recall": "the same of recall",
+        }
+        parts = [real.get(axis.metric, axis.metric) for axis in (trade.y, trade.x)]
+        said.append(f"The star: {parts[0]}, {parts[1]}.")
+    if published:
+        said.append(f"Squares in grey: {published[0][0]}, by their own judge.")
+    if trade.alone:
+        said.append(f"Left out, for only one of both was measured: {', '.join(trade.alone)}.")
+    return " ".join(said)
+
+
+def draw_trade(trade: Trade, published: Published) -> Figure:
+    """The figure: curves with their names beside them, crosses of errors, the corner that real pictures mark."""
+    figure = new_figure(7.2, 5.0)
+    axes = tidy(figure.add_subplot(), "", trade.x.label, trade.y.label)
+    axes.tick_params(labelsize=9)
+    axes.grid(color=FAINT, linewidth=1)
+    axes.set_axisbelow(True)
+    colours = category_colours(len(trade.curves))
+    for number, (curve, colour) in enumerate(zip(trade.curves, colours, strict=True)):
+        _draw_curve(axes, curve, colour, number)
+    far, high = trade.corner
+    if high is not None:
+        axes.axhline(high, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+    if far is not None:
+        axes.axvline(far, color=MUTED, linewidth=0.8, linestyle=(0, (2, 2)), zorder=1)
+    if far is not None and high is not None:
+        axes.plot(far, high, marker="*", markersize=15, color=INK, linestyle="", zorder=15, clip_on=False)
+    for _, _, x, y in published:
+        axes.plot(x, y, marker="s", markersize=5, color=MUTED, fillstyle="none", linestyle="", zorder=4)
+    axes.margins(0.1)
+    axes.autoscale_view()
+    axes.set_xlim(right=min(axes.get_xlim()[1], 101.5))
+    _label(axes, trade, colours, published)
+    return figure
+
+
+def _draw_curve(axes: Axes, curve: Curve, colour: str, number: int) -> None:
+    xs, ys = [point.x for point in curve.points], [point.y for point in curve.points]
+    main = curve.guided
+    axes.errorbar(
+        xs,
+        ys,
+        xerr=[point.x_error or 0.0 for point in curve.points],
+        yerr=[point.y_error or 0.0 for point in curve.points],
+        color=colour,
+        marker=_MARKERS[number % len(_MARKERS)],
+        markersize=7 if main else 5.5,
+        linewidth=2.2 if main else 1.5,
+        linestyle=_LINES[number % len(_LINES)],
+        elinewidth=1,
+        zorder=10 - 0.1 * number,
+    )
+
+
+def _label(axes: Axes, trade: Trade, colours: Sequence[str], published: Published) -> None:
+    """Names beside the ends of curves, then what real pictures are, then weights as far as there is room."""
+    labels = Labels(axes)
+    for curve in trade.curves:
+        labels.keep_free([point.x for point in curve.points], [point.y for point in curve.points])
+        for point in curve.points:
+            labels.keep_free([point.x], [point.y], 5)
+            across, up = point.x_error or 0.0, point.y_error or 0.0
+            labels.keep_free([point.x - across, point.x + across], [point.y] * 2, 1)
+            labels.keep_free([point.x] * 2, [point.y - up, point.y + up], 1)
+    for _, _, x, y in published:
+        labels.keep_free([x], [y], 4)
+    far, high = trade.corner
+    if far is not None and high is not None:
+        labels.keep_free([far], [high], 8)
+        labels.put(far, high, "real pictures", INK, bold=True)
+    for curve, colour in zip(trade.curves, colours, strict=True):
+        end = curve.points[-1]
+        labels.put(end.x, end.y, f"{curve.label}", colour, bold=True)
+    for source, method, x, y in published:
+        labels.put(x, y, f"{method} ({source})", MUTED)
+    for curve in trade.curves:
+        ends = (curve.points[0], curve.points[-1])
+        for point in sorted(curve.points, key=lambda point: point not in ends):
+            if told := curve.told(point):
+                labels.put(point.x, point.y, told, INK, must=point in ends)

@@ -1,0 +1,68 @@
+"""How much of one set of points lies where another set does, by balls that reach to the k-th nearest neighbour.
+
+References:
+    Improved Precision and Recall Metric for Assessing Generative Models (Kynkäänniemi, Karras, Laine, Lehtinen, Aila,
+    2019), arXiv:1904.06991, Eq. 1
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["NEIGHBOURS", "inside", "reach"]
+
+NEIGHBOURS = 3
+"""k, as in the paper's experiments."""
+
+_ROWS = 1024
+_ROUNDING = 1e-10
+"""Squared distances below this share of the points' squared norms are rounding errors of equal points."""
+
+Floats = NDArray[np.float64]
+
+
+def _squared_distances(points: NDArray[np.floating], others: NDArray[np.floating]) -> Iterator[Floats]:
+    """Squared Euclidean distances from ``points`` [n, F] to ``others`` [m, F], some rows [n', m] at a time."""
+    from sklearn.metrics.pairwise import euclidean_distances
+
+    # About a common origin, in fp64: |a|^2 + |b|^2 - 2 a b loses what the norms exceed the distance by.
+    origin = others.mean(0, dtype=np.float64)
+    right = others - origin
+    norms = (right**2).sum(1)
+    for start in range(0, len(points), _ROWS):
+        left = points[start : start + _ROWS] - origin
+        found: Floats = euclidean_distances(left, right, squared=True)
+        found[found < _ROUNDING * ((left**2).sum(1)[:, None] + norms)] = 0.0
+        yield found
+
+
+def reach(points: NDArray[np.floating], k: int = NEIGHBOURS) -> Floats:
+    """Squared distance [n] from each point to its k-th nearest other one.
+
+    Args:
+        points: [n, F], n > k.
+        k: Which neighbour.
+    """
+    assert len(points) > k, f"{len(points)} points have no {k} neighbours each"
+    # Every point is its own nearest, at distance 0.
+    return np.concatenate([np.partition(rows, k, axis=1)[:, k] for rows in _squared_distances(points, points)])
+
+
+def inside(points: NDArray[np.floating], others: NDArray[np.floating], k: int = NEIGHBOURS) -> NDArray[np.bool_]:
+    """Whether each point [n] lies in the ball of any of ``others`` that reaches to that one's k-th nearest neighbour.
+
+    The mean is the precision of ``points`` against ``others``, and the recall of ``others`` against ``points``.
+
+    Args:
+        points: [n, F].
+        others: [m, F], m > k.
+        k: Which neighbour.
+
+    Example:
+        >>> square = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+        >>> inside(np.array([[0.5, 0.5], [3.0, 0.0]]), square, 2)
+        array([ True, False])
+    """
+    far = reach(others, k)
+    return np.concatenate([(rows <= far).any(1) for rows in _squared_distances(points, others)])

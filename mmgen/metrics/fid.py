@@ -1,0 +1,145 @@
+"""FID: Fréchet distance of what is drawn to real pictures of the same description.
+
+References:
+    GANs Trained by a Two Time-Scale Update Rule Converge to a Local Nash Equilibrium (Heusel, Ramsauer, Unterthiner,
+    Nessler, Hochreiter, 2017), arXiv:1706.08500
+"""
+
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._frechet import Distance, extrapolated, jackknife_error, pooled, within
+from mmgen.metrics._real import Compared, Points, check_real, compare_all
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["Fid"]
+
+_MOST = 256
+"""Features whose covariance is estimated: principal components of training pictures where there are more."""
+
+Doubles = list[NDArray[np.float64]]
+
+
+class Fid(Metric):
+    r"""Squared Fréchet distance of Gaussians in the judge's features.
+
+    Protocol ``description``: inside descriptions, the mean squared distance of the means plus the distance of the mean
+    covariances; ``pooled``: of all pictures together. Real pictures instead of drawn ones give the ``ceiling``, here
+    the lowest that can be expected from as many; ``extrapolated`` is the distance for infinitely many.
+    """
+
+    unit = "squared distance"
+    better = "lower"
+    judged = True
+    of_points = True
+    rank = 3
+    columns = {  # noqa: RUF012  # read only
+        "real halves": "ceiling",
+        "± of them": "ceiling_stderr",
+        "for all pictures": "extrapolated",
+        "± of that": "extrapolated_stderr",
+        "spread of real": "real_spread",
+        "queries": "queries",
+    }
+
+    def check(self, evaluation: "Evaluation") -> None:
+        check_real(evaluation, "fid")
+
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        found = yield from compare_all(evaluation, posterior)
+        return [_score(evaluation, posterior, compared) for compared in found]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """A distance and what it would be for infinitely many pictures, with their standard errors."""
+
+    value: float
+    stderr: float | None
+    extrapolated: float
+    extrapolated_stderr: float | None
+
+
+def _score(evaluation: "Evaluation", posterior: str, compared: Compared) -> Score:
+    project, share, size = _projection(evaluation, compared)
+    one, other, drawn = (project(points) for points in (*compared.halves, compared.drawn))
+    both = compared.protocol == "description"
+    found = _measure(compared, [(drawn, half) for half in ((one, other) if both else (one,))])
+    real = _measure(compared, [(other, one)])
+    return Score(
+        metric="fid",
+        quantity="squared Fréchet distance",
+        value=found.value,
+        stderr=found.stderr,
+        unit="squared distance",
+        better="lower",
+        n=compared.n,
+        posterior=posterior,
+        given=compared.queries.given,
+        protocol=compared.protocol,
+        judge_accuracy=evaluation.judge.accuracy or None,
+        ids=evaluation.judged_ids,
+        extra={
+            **compared.about(),
+            "ceiling": real.value,
+            "ceiling_stderr": real.stderr,
+            "extrapolated": found.extrapolated,
+            "extrapolated_stderr": found.extrapolated_stderr,
+            "ceiling_extrapolated": real.extrapolated,
+            "ceiling_extrapolated_stderr": real.extrapolated_stderr,
+            "real_spread": _spread(compared, one),
+            "components": size,
+            "variance_kept": share,
+            "pixels": "sampled" if evaluation.draws.sampled else "mean",
+        },
+    )
+
+
+def _projection(evaluation: "Evaluation", compared: Compared) -> tuple[Callable[[Points], Doubles], float, int]:
+    """What makes fp64 points of at most ``_MOST`` numbers, their share of the variance, and how many they are."""
+    size = compared.drawn[0].shape[1]
+    if size <= _MOST:
+        return lambda points: [part.astype(np.float64) for part in points], 1.0, size
+    directions, share = evaluation.real.components(_MOST)
+    return lambda points: [part @ directions for part in points], share, directions.shape[1]
+
+
+def _measure(compared: Compared, pairs: list[tuple[Doubles, Doubles]]) -> _Measured:
+    """The mean distance of pairs of sets."""
+    wholes, limits = [], []
+    for one, other in pairs:
+        whole = _distance(compared, one, other)
+        parts = [_distance(compared, *(_every_other(side, start) for side in (one, other))) for start in (0, 1)]
+        wholes.append(whole.of)
+        limits.append(extrapolated(whole, parts))
+    groups = whole.groups
+
+    def mean(each: list[Callable[[int | None], float]]) -> Callable[[int | None], float]:
+        return lambda left_out: float(np.mean([of(left_out) for of in each]))
+
+    of, limit = mean(wholes), mean(limits)
+    return _Measured(of(None), jackknife_error(of, groups), limit(None), jackknife_error(limit, groups))
+
+
+def _distance(compared: Compared, one: Doubles, other: Doubles) -> Distance:
+    return pooled(one, other) if compared.protocol == "pooled" else within(one, other, compared.queries.weights)
+
+
+def _every_other(points: Doubles, start: int) -> Doubles:
+    """Half of the pictures of each description; of an odd number the extra one goes to each half in turn."""
+    return [part[(start + place) % 2 :: 2] for place, part in enumerate(points)]
+
+
+def _spread(compared: Compared, real: Doubles) -> float:
+    """Trace of the real pictures' covariance, inside descriptions or of all together: what the distance is large to."""
+    if compared.protocol == "pooled":
+        return float(np.concatenate(real).var(0, ddof=1).sum())
+    each = [part.var(0, ddof=1).sum() for part in real]
+    return float(np.average(each, weights=compared.queries.weights))

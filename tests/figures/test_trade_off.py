@@ -1,0 +1,218 @@
+"""The trade-off figure from scores made by hand: which become points of which curve, what is refused, what is said."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from mmgen.errors import UsageError
+from mmgen.figures._labels import Labels
+from mmgen.figures._style import category_colours, new_figure
+from mmgen.figures.plots.trade_off import draw_trade
+from mmgen.figures.plotting import draw_plot
+from mmgen.figures.scores import read_scores
+from mmgen.figures.trade_off import published_points, trade_off, which_metrics
+
+BOTH = ("correctness", "coverage")
+
+
+def line(metric: str, value: float, posterior: str = "aggregate", **more: Any) -> dict[str, Any]:
+    """A score as ``mmgen eval`` writes it."""
+    given = {"correctness": 4, "coverage": 3}.get(metric, 4)
+    protocol = "exact" if metric in BOTH else "description"
+    ids = {"model": "m1", "aggregate": f"{posterior}-1", "dataset": "d", "judge": "j"} | more.pop("ids", {})
+    extra = {"split": "iid", "part": "test", "seed": 0} | more.pop("extra", {})
+    score = {
+        "metric": metric, "quantity": metric, "value": value, "stderr": 0.5, "unit": "%", "better": "higher", "n": 100,
+        "posterior": posterior, "given": given, "protocol": protocol, "judge_accuracy": {"digit": 90.0, "mean": 92.0},
+        "ids": ids, "extra": extra,
+    }  # fmt: skip
+    return score | more
+
+
+def pair(y: float, x: float, posterior: str = "aggregate", **more: Any) -> list[dict[str, Any]]:
+    """Correctness and coverage of one posterior."""
+    return [line(metric, value, posterior, **dict(more)) for metric, value in (("correctness", y), ("coverage", x))]
+
+
+def write(path: Path, *groups: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(score) + "\n" for group in groups for score in group))
+    return path
+
+
+def example(folder: Path) -> Path:
+    """q_agg at w = 0, 3, 10; q_true at weights 1 and 300."""
+    return write(
+        folder / "scores.jsonl",
+        pair(86.0, 98.9),
+        pair(93.0, 98.8, guidance=3.0),
+        pair(95.0, 98.4, guidance=10.0),
+        pair(65.0, 97.2, "true", text_weight=1.0, ids={"aggregate": "t1"}),
+        pair(89.0, 92.6, "true", text_weight=300.0, ids={"aggregate": "t300"}),
+    )
+
+
+def test_a_curve_for_each_posterior_over_its_weights(tmp_path: Path) -> None:
+    trade = trade_off(read_scores(example(tmp_path)), BOTH)
+    found = {curve.label: [(p.weight, p.x, p.y, p.x_error, p.y_error) for p in curve.points] for curve in trade.curves}
+    assert found == {
+        "q_agg, guided": [(0, 98.9, 86, 0.5, 0.5), (3, 98.8, 93, 0.5, 0.5), (10, 98.4, 95, 0.5, 0.5)],
+        "q_true": [(1, 97.2, 65, 0.5, 0.5), (300, 92.6, 89, 0.5, 0.5)],
+    }
+    assert trade.corner == (100.0, 92.0)
+    assert (trade.y.given, trade.x.given) == (4, 3)
+
+
+def test_weights_may_also_stand_in_extra_and_old_scores_of_q_true_are_of_weight_1(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl",
+        pair(93.0, 98.8, "guided", extra={"guidance": 3.0}),
+        pair(65.0, 97.2, "true"),
+    )
+    labels = {
+        curve.label: [point.weight for point in curve.points] for curve in trade_off(read_scores(path), BOTH).curves
+    }
+    assert labels == {"q_agg, guided": [3.0], "q_true": [1.0]}
+
+
+def test_several_models_are_one_point_with_their_spread(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl",
+        *[pair(y, 98.0, ids={"model": model, "aggregate": f"a-{model}"}) for model, y in (("1", 90.0), ("2", 94.0))],
+    )
+    (curve,) = trade_off(read_scores(path), BOTH).curves
+    (point,) = curve.points
+    assert (point.models, point.y, point.y_error, point.x_error) == (2, 92.0, pytest.approx(8**0.5), 0.0)
+    picture, _ = draw_plot("trade-off", [path])
+    assert "means over 2 models, crosses their standard deviations" in picture.caption
+
+
+def test_the_most_given_by_the_exact_protocol(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl",
+        pair(86.0, 98.9),
+        [line("correctness", 10.0, given=2), line("coverage", 20.0, given=1), line("coverage", 30.0, protocol="paper")],
+    )
+    (curve,) = trade_off(read_scores(path), BOTH).curves
+    assert [(point.x, point.y) for point in curve.points] == [(98.9, 86.0)]
+
+
+def test_precision_and_recall_end_in_the_corner_of_real_halves(tmp_path: Path) -> None:
+    scores = [
+        line("precision", 60.0, extra={"ceiling": 80.0}),
+        line("recall", 50.0, extra={"ceiling": 78.0}),
+        line("precision", 1.0, protocol="pooled", extra={"ceiling": 2.0}),
+    ]
+    trade = trade_off(read_scores(write(tmp_path / "s.jsonl", scores)), which_metrics(["precision"]))
+    assert trade.corner == (78.0, 80.0)
+    assert [(point.x, point.y) for point in trade.curves[0].points] == [(50.0, 60.0)]
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ({"ids": {"judge": "other"}}, "the same judges, got some by others than the rest \\(j, other\\)"),
+        ({"ids": {"dataset": "other"}}, "the same datasets"),
+        ({"extra": {"split": "other"}}, "the same splits"),
+        ({"extra": {"part": "val"}}, "the same parts"),
+    ],
+)
+def test_what_was_measured_otherwise_is_no_rival(tmp_path: Path, change: dict[str, Any], what: str) -> None:
+    path = write(tmp_path / "s.jsonl", pair(86.0, 98.9), pair(65.0, 97.0, "prior", **change))
+    with pytest.raises(UsageError, match=what):
+        trade_off(read_scores(path), BOTH)
+
+
+def test_seeds_with_judges_of_their_own_are_alike_where_all_posteriors_have_them(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "s.jsonl",
+        *[
+            pair(80.0, 90.0, posterior, ids={"model": seed, "judge": f"j{seed}", "dataset": f"d{seed}"})
+            for seed in "12"
+            for posterior in ("prior", "text")
+        ],
+    )
+    assert {point.models for curve in trade_off(read_scores(path), BOTH).curves for point in curve.points} == {2}
+
+
+def test_two_fits_to_one_model_are_no_two_seeds(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", pair(86.0, 98.9), pair(85.0, 98.0, ids={"aggregate": "again"}))
+    with pytest.raises(UsageError, match="several fits of q_agg with the same weight to one model"):
+        trade_off(read_scores(path), BOTH)
+    # The model's own posterior is the same whichever file it was asked of.
+    own = write(tmp_path / "o.jsonl", pair(86.0, 98.9, "prior"), pair(86.0, 98.9, "prior", ids={"aggregate": "again"}))
+    assert len(trade_off(read_scores(own), BOTH).curves[0].points) == 1
+
+
+def test_refusals(tmp_path: Path) -> None:
+    half = write(tmp_path / "half.jsonl", [line("correctness", 86.0)])
+    with pytest.raises(UsageError, match=r"shows coverage, got scores of correctness; measure it with mmgen eval"):
+        draw_plot("trade-off", [half])
+    apart = write(tmp_path / "apart.jsonl", [line("correctness", 86.0), line("coverage", 90.0, "prior")])
+    with pytest.raises(UsageError, match="needs correctness and coverage of the same posterior, got none with both"):
+        draw_plot("trade-off", [apart])
+    fid = write(tmp_path / "f.jsonl", [line("fid", 3.0, unit="squared distance", better="lower")])
+    with pytest.raises(UsageError, match=r"measures in % of which more is better, got fid in squared distance"):
+        draw_plot("trade-off", [fid], metrics=["fid", "recall"])
+    with pytest.raises(UsageError, match="got one --metric recall, expected correctness, precision, or two"):
+        which_metrics(["recall"])
+    with pytest.raises(UsageError, match="expected two that differ"):
+        which_metrics(["recall", "recall"])
+    assert which_metrics(["precision", "coverage"]) == ("precision", "coverage")
+
+
+def test_what_is_left_out_is_said(tmp_path: Path) -> None:
+    path = write(tmp_path / "s.jsonl", pair(86.0, 98.9), [line("correctness", 50.0, "prior")])
+    picture, _ = draw_plot("trade-off", [path])
+    assert "Left out, for only one of both was measured: p(z)." in picture.caption
+
+
+def test_published_points_only_beside_what_was_measured_alike(tmp_path: Path) -> None:
+    exact = trade_off(read_scores(write(tmp_path / "e.jsonl", pair(86.0, 98.9))), BOTH)
+    assert published_points(exact, "mnist-a") == []  # VE's coverage is another number
+    scores = [line("correctness", 86.0), line("coverage", 90.0, protocol="paper")]
+    paper = trade_off(read_scores(write(tmp_path / "p.jsonl", scores)), BOTH)
+    found = published_points(paper, "mnist-a")
+    assert ("VE Fig. 4a", "JMVAE", 88.52, 85.15) in found
+    assert published_points(paper, "") == []
+    words = [text.get_text() for text in draw_trade(paper, found).axes[0].texts]
+    assert "TELBO (VE Fig. 4a)" in words
+
+
+def test_the_figure_says_everything_beside_its_curves(tmp_path: Path) -> None:
+    picture, _ = draw_plot("trade-off", [example(tmp_path)])
+    assert isinstance(picture.drawn, Figure)
+    (axes,) = picture.drawn.axes
+    words = [text.get_text() for text in axes.texts]
+    assert {"real pictures", "q_agg, guided", "q_true", "q_agg", "w = 10", "w = 1", "w = 300"} <= set(words)
+    assert axes.get_legend() is None
+    sizes = {text.get_fontsize() for text in (*axes.texts, axes.xaxis.label, axes.yaxis.label, *axes.get_xticklabels())}
+    assert min(sizes) >= 9
+    # Each curve differs from the others by marker and line too, not by its colour alone.
+    curves = [container[0] for container in axes.containers]
+    assert len({curve.get_marker() for curve in curves}) == len({str(curve.get_linestyle()) for curve in curves}) == 2
+    assert {curve.get_color() for curve in curves} == set(category_colours(2))
+    crosses = [len(bars) for container in axes.containers for bars in [container[2]]]
+    assert crosses == [2, 2]  # of both measures
+    for ending in ("png", "svg", "pdf"):
+        picture.save(tmp_path / f"t.{ending}")
+        assert (tmp_path / f"t.{ending}").stat().st_size > 1000
+
+
+def test_labels_do_not_hide_each_other_or_what_is_drawn() -> None:
+    figure = new_figure(5, 4)
+    axes = figure.add_subplot()
+    axes.set_xlim(0, 10)
+    axes.set_ylim(0, 10)
+    labels = Labels(axes)
+    labels.keep_free([2, 8], [2, 8])
+    put = [labels.put(x, x, f"label {x}", "black") for x in (5, 5.2, 5.4, 5.6)]
+    boxes = [label.get_window_extent() for label in put if label is not None]
+    assert len(boxes) == 4
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    line = axes.transData.transform([(t, t) for t in (2 + 6 * k / 200 for k in range(201))])
+    assert not any(box.contains(*place) for box in boxes for place in line)
+    crowded = [labels.put(5, 5, "a rather long label", "black", must=False) for _ in range(60)]
+    assert crowded[-1] is None  # where nothing is free it is left out
