@@ -6,7 +6,7 @@ from typing import Any
 __all__ = ["laid_out", "plain_lines"]
 
 _NUMBERS = ("", *"+-0123456789")  # how the cell of a number begins
-_GAP = 2  # blanks that the table puts at each side of a column
+_GAP = 3  # what the table adds to a column: a blank at each side and one between
 
 
 def plain_lines(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -61,7 +61,7 @@ def laid_out(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], 
         return _blocks(title, columns, rows)
     drawn = Table(
         title=Text(title) if title else None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold",
-        padding=(0, _GAP // 2), show_edge=False,
+        padding=(0, 1), show_edge=False,
     )  # fmt: skip
     for index, (column, size) in enumerate(zip(columns, widths, strict=True)):
         numbers = index > 0 and all(row[index][:1] in _NUMBERS for row in rows)

@@ -119,8 +119,8 @@ def atomic_path(final: Path) -> Iterator[Path]:
     final = Path(final)
     prefix = f".{final.name[:60]}."
     temporary = final.parent / f"{prefix}{secrets.token_hex(6)}.part"
+    check_place(final)
     try:
-        check_place(final)
         _remove_stale(final.parent, prefix)
         yield temporary
         _sync(temporary, os.O_RDONLY)

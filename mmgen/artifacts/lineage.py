@@ -97,13 +97,13 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
         ArtifactError: It cannot be written there: it is a folder, a device or a pipe, in no folder, or its name is too
             long.
     """
+    check_place(path)
     what = f"{_article(kind)} to {path}" if kind else str(path)
     if os.path.realpath(path) in map(os.path.realpath, inputs):
         raise UsageError(
             f"cannot write {what}: it is one of the files that this is made from, and would be "
             "lost; choose another name"
         )
-    check_place(path)
     if not os.path.exists(path) or not os.path.getsize(path):
         return
     try:

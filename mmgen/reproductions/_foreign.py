@@ -71,7 +71,7 @@ def check_foreign(plan: "Plan", name: str) -> None:
         folder = PurePath(scale.folder)
         if not folder.parts or _OUTSIDE.search(scale.folder):
             raise UsageError(
-                f"{name}: scale '{size}' has the folder '{clip(scale.folder, 100)}', expected the name of one below "
+                f"{name}: scale '{size}' has the folder {_shown(scale.folder)}, expected the name of one below "
                 "this one; name it with --output if you want another"
             )
         for number, stage in enumerate(scale.stage, 1):
@@ -86,19 +86,23 @@ def _faults(stage: "Stage") -> Iterator[str]:
     """What a stage may not do, in words that follow "stage 3"."""
     command, *words = stage.arguments
     if command not in COMMANDS:
-        yield f"is mmgen {clip(command, 40)}"
+        yield f"is mmgen {_shown(command)}"
     for word in words:
-        shown = f"'{clip(word, 100)}'"
         if named := _PROGRAM_NAMED.search(word):
-            yield f"says {shown}: {named[0]} is a program or a place that runs code"
+            yield f"says {_shown(word)}: {named[0]} is a program or a place that runs code"
         if word.partition("=")[0] == "--overwrite":
             yield "says --overwrite, and replaces what is there"
         if _OUTSIDE.search(word):
-            yield f"says {shown}, which leads out of its folder"
+            yield f"says {_shown(word)}, which leads out of its folder"
     if _OUTSIDE.search(stage.makes) or PurePath(stage.makes).suffix not in ENDINGS or stage.makes[:1] in (".", "-"):
-        yield f"makes '{clip(stage.makes, 100)}', no file of its folder that ends in {', '.join(ENDINGS)}"
+        yield f"makes {_shown(stage.makes)}, no file of its folder that ends in {', '.join(ENDINGS)}"
     if _outputs(words) != [stage.makes]:
-        yield f"writes elsewhere than to {clip(stage.makes, 100)}: it has to say -o {clip(stage.makes, 100)}, once"
+        yield f"writes elsewhere than to {_shown(stage.makes)}: it has to say -o with that name, once"
+
+
+def _shown(text: str) -> str:
+    """Words of a list for a message: on one line, and not too many."""
+    return repr(clip(text, 100))
 
 
 def _outputs(words: list[str]) -> list[str]:
