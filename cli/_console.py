@@ -1,7 +1,8 @@
-"""Talk: everything for people goes to stderr, only results go to stdout."""
+"""Talk and results: what is for people goes to stderr; what was asked for, and only that, to stdout."""
 
 import os
 import sys
+import textwrap
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -12,12 +13,13 @@ from mmgen.progress import Progress, Work
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["follow", "is_first_process", "result", "say", "table"]
+__all__ = ["follow", "is_first_process", "result", "result_lines", "result_table", "say", "table"]
 
 T = TypeVar("T")
 
 _PLAIN_INTERVAL = 15.0  # seconds between progress lines where stderr is no terminal
-_NUMBERS = ("", *"+-0123456789")  # how the cell of a number begins
+_LOG_WIDTH = 200
+_ROOMY = 120  # columns of a terminal that takes a long bar and figures beside it
 _RATE_WINDOW = 30.0  # seconds that the rate and the time left are estimated from
 
 
@@ -26,7 +28,8 @@ def _stderr() -> "Console":
     # Rich's own guess of 80 columns would cut sentences and tables that land in a log.
     from rich.console import Console
 
-    return Console(stderr=True, soft_wrap=True, highlight=False, width=None if sys.stderr.isatty() else 200)
+    width = None if sys.stderr.isatty() else _LOG_WIDTH
+    return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False, width=width)
 
 
 def is_first_process() -> bool:
@@ -34,9 +37,23 @@ def is_first_process() -> bool:
     return os.environ.get("LOCAL_RANK", "0") == "0" and os.environ.get("NODE_RANK", "0") == "0"
 
 
+def _wrapped(text: str, width: int) -> str:
+    """Lines at most ``width`` wide, broken between words only: a path that is longer stays whole, to be copied."""
+    lines = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        pieces = textwrap.wrap(
+            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+            replace_whitespace=False, drop_whitespace=True,
+        )  # fmt: skip
+        lines += pieces or [line]
+    return "\n".join(lines)
+
+
 def say(text: str) -> None:
     """A line for people, on stderr."""
-    _stderr().print(text, markup=False)
+    console = _stderr()
+    console.print(_wrapped(text, console.width) if sys.stderr.isatty() else text, markup=False)
 
 
 def result(text: object) -> None:
@@ -44,19 +61,46 @@ def result(text: object) -> None:
     print(text, flush=True)
 
 
+def result_lines(people: Sequence[str], plain: Sequence[Sequence[str]]) -> None:
+    """A result of several lines, on stdout.
+
+    Args:
+        people: What a terminal shows.
+        plain: What a pipe or a file gets: cells, written with tabs between them.
+    """
+    from mmgen.cli._tables import plain_lines
+
+    result("\n".join(people if sys.stdout.isatty() else plain_lines(plain)))
+
+
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """A table for people, on stderr: numbers right-aligned, words left-aligned."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    from mmgen.cli._tables import laid_out
 
-    drawn = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
-    for index, column in enumerate(columns):
-        numbers = index > 0 and all(row[index][:1] in _NUMBERS for row in rows)
-        drawn.add_column(column, justify="right" if numbers else "left", overflow="fold")
-    for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    _stderr().print(drawn, soft_wrap=False)
+    console = _stderr()
+    console.print(laid_out(title, columns, rows, console.width), soft_wrap=False)
+
+
+def result_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], plain: Sequence[Sequence[str]] | None = None
+) -> None:
+    """A table that is the result, on stdout: drawn on a terminal, elsewhere lines that grep and cut can work on.
+
+    Args:
+        title: Above it.
+        columns: Headings.
+        rows: Cells.
+        plain: Cells of the lines, if they are others.
+    """
+    if not sys.stdout.isatty():
+        result_lines((), rows if plain is None else plain)
+        return
+    from rich.console import Console
+
+    from mmgen.cli._tables import laid_out
+
+    console = Console(file=sys.stdout, highlight=False, emoji=False)
+    console.print(laid_out(title, columns, rows, console.width))
 
 
 class _Pace:
@@ -88,8 +132,8 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
-def _facts(progress: Progress, work: Work[T], pace: _Pace) -> str:
-    """Rate, time left and the work's own figures: ``1,200 step/s · 0:41 left · bound -85.12``."""
+def _facts(progress: Progress, work: Work[T], pace: _Pace, room: int | None = None) -> str:
+    """Rate, time left and the work's own figures: ``1,200 step/s · 0:41 left · bound -85.12``; as many as fit."""
     parts = []
     rate = pace.rate
     if rate is not None:
@@ -99,6 +143,8 @@ def _facts(progress: Progress, work: Work[T], pace: _Pace) -> str:
     if left:
         parts.append(f"{_clock(min(left))} left")
     parts += [f"{name} {value:,.4g}" for name, value in progress.values.items()]
+    while room is not None and parts and len(" · ".join(parts)) > room:
+        parts.pop()
     return " · ".join(parts)
 
 
@@ -129,19 +175,23 @@ def follow(work: Work[T]) -> T:
         return _follow_plainly(work)
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
     from rich.progress import Progress as Bars
+    from rich.table import Column
 
-    pace = _Pace()
+    pace, console, whole = _Pace(), _stderr(), Column(no_wrap=True)
+    bar = 30 if console.width >= _ROOMY else 10
+    # What is left of the line for figures: without them beside it, nothing else is ever cut.
+    room = console.width - len(work.description) - bar - 2 * len(str(work.total)) - 1 - len("0:00:00") - 4
     columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=30),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[facts]}", markup=False, style="dim"),
+        TextColumn("{task.description}", markup=False, table_column=whole),
+        BarColumn(bar_width=bar, table_column=whole),
+        MofNCompleteColumn(table_column=whole),
+        TimeElapsedColumn(table_column=whole),
+        TextColumn("{task.fields[facts]}", markup=False, style="dim", table_column=whole),
     )
-    with Bars(*columns, console=_stderr(), refresh_per_second=8) as bars:
+    with Bars(*columns, console=console, refresh_per_second=8) as bars:
         task = bars.add_task(work.description, total=work.total, facts="")
         for progress in work:
             pace.note(progress.done, time.monotonic())
-            bars.update(task, completed=progress.done, facts=_facts(progress, work, pace))
+            bars.update(task, completed=progress.done, facts=_facts(progress, work, pace, room))
         bars.update(task, completed=work.total)
     return work.result

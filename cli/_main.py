@@ -4,9 +4,10 @@ Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted
 """
 
 import ast
-import difflib
+import errno
 import importlib
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,9 @@ from typer.core import TyperCommand, TyperGroup
 from mmgen import __version__
 from mmgen.cli._console import result, say
 from mmgen.cli._options import remember_command_line
-from mmgen.errors import MmgenError
+from mmgen.cli._streams import ReaderLeft, guarded_streams
+from mmgen.errors import MmgenError, clip
+from mmgen.registry import unknown_name
 
 __all__ = ["app", "command_names", "load_command", "main"]
 
@@ -64,7 +67,27 @@ def load_command(command: str) -> Any:
     module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(name=command)(getattr(module, _function_name(command)))
-    return typer.main.get_command(single)
+    loaded = typer.main.get_command(single)
+    for parameter in loaded.params:
+        if parameter.metavar is None:
+            parameter.metavar = _METAVARS[parameter.bare_type().removeprefix("list[").removesuffix("]")]
+    return loaded
+
+
+_METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
+"""What an option's value is called in help unless the option says it itself; a switch has none."""
+
+
+def _literal(command: Any) -> Any:
+    """The command with its help as it is written: square brackets are text there, and no markup."""
+    from rich.markup import escape
+
+    for holder in (command, *command.params):
+        for name in ("help", "short_help", "rich_help_panel"):
+            text = getattr(holder, name, None)
+            if isinstance(text, str):
+                setattr(holder, name, escape(text))
+    return command
 
 
 class _Commands(TyperGroup):
@@ -79,8 +102,8 @@ class _Commands(TyperGroup):
         if cmd_name not in command_names():
             return None
         if self._listing:  # the overview needs names and first sentences, not options
-            return TyperCommand(cmd_name, help=_short_help(cmd_name))
-        return load_command(cmd_name)
+            return _literal(TyperCommand(cmd_name, help=_short_help(cmd_name)))
+        return _literal(load_command(cmd_name))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._listing = True
@@ -92,9 +115,7 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in command_names() and not name.startswith("-") and not ctx.resilient_parsing:
-            near = difflib.get_close_matches(name, command_names(), n=1, cutoff=0.5)
-            hint = f"did you mean '{near[0]}'? " if near else ""
-            ctx.fail(f"unknown command '{name}': {hint}Available: {', '.join(command_names())}")
+            ctx.fail(unknown_name("command", name, command_names()))
         return super().resolve_command(ctx, args)
 
 
@@ -125,23 +146,65 @@ def _program(
 
 def _complaint(error: typer.TyperException) -> str:
     """What the parser found wrong; where a value was refused, with what was got and what is expected."""
-    text = error.format_message()
+    text = str(MmgenError(error.format_message()))  # clipped as all messages are
     faults = getattr(error.__cause__, "errors", None)  # pydantic's, which read the value
     parameter = getattr(error, "param", None)
     if faults is None or parameter is None:
         return text
-    from mmgen.config import refused
+    from mmgen.config import refused  # loads pydantic, which help does without
 
     return refused("/".join(name for name in parameter.opts if name.startswith("--")) or parameter.name, faults()[0])
 
 
+_OF_THE_MACHINE = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.EIO: "check the disk",
+    errno.EROFS: "choose another folder",
+    errno.EACCES: "choose a place that you may use",
+    errno.EPERM: "choose a place that you may use",
+    errno.ENAMETOOLONG: "choose a shorter name",
+    errno.ELOOP: "choose another path",
+    errno.EMFILE: "raise the limit (ulimit -n)",
+    errno.ENFILE: "close other programs",
+    errno.ENOMEM: "close other programs, or ask for less at a time",
+    errno.EAGAIN: "close other programs, or use fewer --workers",
+}
+"""What the system refuses whatever we do, and what helps; any other OSError is a bug of ours."""
+
+
+_NO_MEMORY = re.compile("can't allocate memory|out of memory|invalid buffer size", re.IGNORECASE)
+
+
+def _fault_of_the_machine(error: Exception) -> str | None:
+    """A sentence for what lies outside the program: no memory, no room, a process that was killed; None for a bug."""
+    kinds = {kind.__name__ for kind in type(error).__mro__}
+    text = str(error)
+    short = "RuntimeError" in kinds and _NO_MEMORY.search(text)
+    if "MemoryError" in kinds or "OutOfMemoryError" in kinds or short:
+        size = re.search(r"allocate ([\d.,]+ ?\w+)", text)
+        wanted = f" (for {size[1]} at once)" if size else ""
+        return (
+            f"memory ran out{wanted}; ask for less at a time (a smaller --batch, --number, --samples or --size), "
+            "or use a machine with more"
+        )
+    if "BrokenProcessPool" in kinds:
+        return "a process of ours was killed, most likely because memory ran out; use fewer --workers"
+    if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
+        what = f"cannot use {clip(str(error.filename), 300)}" if error.filename is not None else "the system refused"
+        return f"{what}: {os.strerror(error.errno).lower()}; {_OF_THE_MACHINE[error.errno]}"
+    return None
+
+
 def _run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; errors that a user can mend become one sentence on stderr."""
+    """Run one command and return its exit code; what a user can mend becomes one sentence on stderr."""
     try:
         code = typer.main.get_command(app).main(list(arguments), prog_name="mmgen", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # typer turns Ctrl-C into this code, and says nothing
             say("mmgen: interrupted")
+    except ReaderLeft:
+        return 1
     except MmgenError as error:
         say(f"mmgen: {error}")
         return error.exit_code
@@ -154,9 +217,11 @@ def _run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         say("mmgen: interrupted")
         return 130
-    except BrokenPipeError:
-        # Whoever read our results has left; Python must not complain when it flushes stdout at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Exception as error:
+        sentence = _fault_of_the_machine(error)
+        if sentence is None:
+            raise
+        say(f"mmgen: {sentence}")
         return 1
     return code if isinstance(code, int) else 0
 
@@ -165,4 +230,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the console script; leaves through SystemExit with the exit code."""
     arguments = sys.argv[1:] if arguments is None else list(arguments)
     remember_command_line(arguments)
-    raise SystemExit(_run(arguments or ["--help"]))
+    with guarded_streams():
+        code = _run(arguments or ["--help"])
+    raise SystemExit(code)

@@ -1,22 +1,26 @@
 """Options and arguments that several commands share, and what reads them."""
 
+import os
 import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from mmgen.cli._streams import read_stdin
 from mmgen.errors import MmgenError
 
 __all__ = [
     "Device",
     "InputPath",
     "Output",
+    "Overwrite",
     "Seed",
     "Workers",
     "command_line",
+    "output_option",
     "read_path",
     "remember_command_line",
 ]
@@ -24,13 +28,16 @@ __all__ = [
 InputPath = Annotated[
     str, typer.Argument(metavar="FILE", show_default=False, help="File to start from; '-' reads its path from stdin.")
 ]
-Output = Annotated[
-    Path | None,
-    typer.Option(
-        "--output", "-o", metavar="PATH", show_default=False, help="Where to write; named after the input by default."
-    ),
-]
+
+
+def output_option(default: str) -> Any:
+    """--output, saying where it goes by default."""
+    return typer.Option("--output", "-o", metavar="PATH", show_default=False, help=f"Where to write; {default}.")
+
+
+Output = Annotated[Path | None, output_option("named after the input by default")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")
@@ -57,10 +64,10 @@ def read_path(text: str, what: str = "file") -> Path:
         what: What the file should be, for the message ("dataset").
 
     Raises:
-        MmgenError: Nothing came from stdin, or there is no such file.
+        MmgenError: Nothing came from stdin, or no path, or there is no such file.
     """
     if text == "-":
-        lines = [line.strip() for line in sys.stdin.read().splitlines() if line.strip()]
+        lines = [line.strip() for line in read_stdin().splitlines() if line.strip()]
         if not lines:
             raise MmgenError(
                 f"expected the path of a {what} on stdin, got nothing: the command before this one in the pipe failed"
@@ -71,6 +78,11 @@ def read_path(text: str, what: str = "file") -> Path:
         _arguments[:] = [text if argument == "-" else argument for argument in _arguments]
         sys.argv[1:] = [text if argument == "-" else argument for argument in sys.argv[1:]]
     path = Path(text)
-    if not path.exists():
-        raise MmgenError(f"there is no {what} at {path}: check the path, or make it with the command before")
+    try:
+        os.stat(path)
+    except FileNotFoundError:
+        raise MmgenError(f"there is no {what} at {path}: check the path, or make it with the command before") from None
+    except (OSError, ValueError) as error:
+        why = (getattr(error, "strerror", None) or str(error)).lower()
+        raise MmgenError(f"cannot read the {what} {str(path)!r}: {why}; check the path") from None
     return path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._options import Device, InputPath, Output, Seed, read_path
+from mmgen.cli._options import Device, InputPath, Output, Overwrite, Seed, read_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,6 +56,7 @@ def baseline_command(
         str | None,
         typer.Option("--split", metavar="SCHEME", show_default=False, help="Split scheme, as of mmgen train."),
     ] = None,
+    overwrite: Overwrite = False,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -66,12 +67,13 @@ def baseline_command(
     """
     path = read_path(dataset, "dataset")
 
-    from mmgen.artifacts import Dataset, check_output, write_text_atomic
+    from mmgen.artifacts import Dataset, check_nothing_lost, check_output, write_text_atomic
     from mmgen.baselines import get
     from mmgen.baselines._run import lines_of, measure
 
     out = output or Path(f"{path.stem}-{method}.jsonl")
     check_output(out, None, path)
+    check_nothing_lost(out, overwrite)
     get(method)  # a wrong name is reported before anything slow
     asked = {"steps": steps, "seed": seed, "device": device}
     with Dataset.open(path) as opened:

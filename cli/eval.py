@@ -1,14 +1,16 @@
 """``mmgen eval``: how good a model or an aggregate is, by any metrics."""
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._options import Device, InputPath, Seed, read_path
+from mmgen.cli._console import follow, result, result_lines, result_table, say
+from mmgen.cli._console import table as talk_table
+from mmgen.cli._options import Device, InputPath, Overwrite, Seed, read_path
 
 if TYPE_CHECKING:
     from mmgen.loading import Loaded
@@ -106,7 +108,10 @@ def eval_command(
             "--output", "-o", metavar="FILE", show_default=False, help="Write JSON lines there, print its path."
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines on stdout as well as the table.")] = False,
+    overwrite: Overwrite = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="JSON lines on stdout; the table then goes to stderr.")
+    ] = False,
     precision: Annotated[str, typer.Option("--precision", help="Of networks: auto, 32-true or bf16-mixed.")] = "auto",
     device: Device = "auto",
     seed: Seed = 0,
@@ -114,10 +119,12 @@ def eval_command(
     """Measure how good a model or an aggregate is.
 
     Prints a table with standard errors, and the judge's own accuracy on real images beside every score that it gives.
+    A pipe or a file gets lines of metric, quantity, posterior, protocol, number of given attributes, value, standard
+    error, unit and number of samples, with tabs between.
     """
     path = read_path(checkpoint, "model or aggregate")
 
-    from mmgen.artifacts import Dataset, check_output
+    from mmgen.artifacts import Dataset, check_nothing_lost, check_output
     from mmgen.classifier import load_classifier
     from mmgen.config import validate
     from mmgen.loading import load
@@ -126,6 +133,7 @@ def eval_command(
 
     if output:
         check_output(output, None, path)
+        check_nothing_lost(output, overwrite)
     for name in metric or []:
         get(name)  # every name is checked before anything slow
     values: dict[str, Any] = {
@@ -162,7 +170,7 @@ def eval_command(
     for name in dict.fromkeys(metrics):
         if all(score.metric != name for score in scores):
             say(f"{name}: nothing to measure with these numbers of given attributes")
-    show_scores(scores)
+    show_scores(scores, as_result=not as_json and output is None)
     lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
     if as_json:
         for line in lines:
@@ -217,8 +225,19 @@ def _percent(accuracy: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:.1f} %" for name, value in accuracy.items()) or "accuracy never measured"
 
 
-def show_scores(scores: Sequence["Score"]) -> None:
-    """One table per metric, for people."""
+def _plain(score: "Score") -> list[str]:
+    """A score as a line's cells; numbers in full."""
+    values = [score.metric, score.quantity, score.posterior, score.protocol, score.given]
+    values += [score.value, score.stderr, score.unit, score.n]
+    return ["" if value is None else str(value) for value in values]
+
+
+def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
+    """One table per metric: on stdout where it is the result, else as talk."""
+    if as_result and not sys.stdout.isatty():
+        result_lines((), [_plain(score) for score in scores])
+        return
+    table = result_table if as_result else talk_table
     for name in dict.fromkeys(score.metric for score in scores):
         rows = [score for score in scores if score.metric == name]
         if "judge" in rows[0].ids:

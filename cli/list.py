@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from mmgen.cli._console import result, table
+from mmgen.cli._console import result, result_lines, result_table
 
 __all__ = ["list_command"]
 
@@ -49,9 +49,14 @@ def list_command(
         str | None,
         typer.Argument(metavar="KIND", show_default=False, help="Only this kind, for example objective or preset."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON lines on stdout instead of tables on stderr.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
 ) -> None:
-    """List every recipe, network, objective, aggregate family, metric, baseline, figure and preset."""
+    """List every recipe, network, objective, aggregate family, metric, baseline, figure and preset.
+
+    A terminal shows tables. A pipe or a file gets a line for each: kind, name and what it is, with tabs between.
+    """
+    import sys
+
     from mmgen.errors import UsageError
     from mmgen.registry import unknown_name
 
@@ -62,10 +67,12 @@ def list_command(
         if wanted[0] not in kinds:
             raise UsageError(unknown_name("kind", kind, kinds))
     members = [member for member in _members() if member["kind"] in wanted]
-    for one in wanted:
-        rows = [member for member in members if member["kind"] == one]
-        if as_json:
-            for member in rows:
-                result(json.dumps(member))
-        elif rows:
-            table(one.capitalize(), ("name", "what it is"), [(m["name"], m["about"]) for m in rows])
+    if as_json:
+        for member in members:
+            result(json.dumps(member))
+    elif sys.stdout.isatty():
+        for one in wanted:
+            rows = [(member["name"], member["about"]) for member in members if member["kind"] == one]
+            result_table(one.capitalize(), ("name", "what it is"), rows)
+    else:
+        result_lines((), [(member["kind"], member["name"], member["about"]) for member in members])

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from mmgen.cli._console import follow, result
-from mmgen.cli._options import Seed, Workers, command_line
+from mmgen.cli._console import follow, result, say
+from mmgen.cli._options import Overwrite, Seed, Workers, command_line
 
 __all__ = ["make_data_command"]
 
@@ -29,6 +29,7 @@ def make_data_command(
             "--output", "-o", metavar="PATH", show_default=False, help="Where to write; RECIPE.h5 by default."
         ),
     ] = None,
+    overwrite: Overwrite = False,
     size: Annotated[
         int | None,
         typer.Option(
@@ -225,7 +226,7 @@ def make_data_command(
     Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
     from mmgen import data_recipes
-    from mmgen.artifacts import check_output
+    from mmgen.artifacts import check_nothing_lost, check_output
     from mmgen.config import parse_assignments, validate
     from mmgen.errors import UsageError
 
@@ -261,6 +262,11 @@ def make_data_command(
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
     check_output(path, "dataset")
+    if not overwrite and _is_there(path, seed, chosen):
+        say(f"{path} is there already, made by the same command; --overwrite makes it again")
+        result(path)
+        return
+    check_nothing_lost(path, overwrite, "use the same command to keep it, ")
     preparing = chosen.prepare()
     if preparing is not None:
         follow(preparing)
@@ -268,6 +274,19 @@ def make_data_command(
     with _tidy_when_terminated(chosen.resumes):
         follow(chosen.make(path, seed=seed, workers=where, command=command_line()))
     result(path)
+
+
+def _is_there(path: Path, seed: int, recipe: Any) -> bool:
+    """Whether this very command has made the file already; of sources that may have changed nobody knows."""
+    from mmgen import __version__
+    from mmgen.artifacts import read_header
+
+    reads_files = any(isinstance(value, Path) for _, value in recipe)
+    if reads_files or not path.exists() or not path.stat().st_size:
+        return False
+    header = read_header(path)
+    commands = [command.replace(" --overwrite", "") for command in (header.command, command_line())]
+    return (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
 
 
 def _check_options(recipe: str, schema: Any, options: Mapping[str, str]) -> None:

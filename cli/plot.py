@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import result, say
-from mmgen.cli._options import Device, Output, Seed, read_path
+from mmgen.cli._options import Device, Seed, output_option, read_path
 
 __all__ = ["plot_command"]
 
@@ -26,7 +26,7 @@ def plot_command(
             help="The model and what was fitted to it, or several models; '-' reads a path from stdin.",
         ),
     ],
-    output: Output = None,
+    output: Annotated[Path | None, output_option("NAME.png by default")] = None,
     given: Annotated[
         list[str] | None,
         typer.Option(

@@ -14,7 +14,7 @@ import typer
 
 from mmgen.aggregates._naming import posterior_name
 from mmgen.cli._console import result, say, table
-from mmgen.cli._options import Output, Seed
+from mmgen.cli._options import Seed, output_option
 from mmgen.cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
 
@@ -237,7 +237,7 @@ def draw_picture(folder: Path, seed: int) -> None:
 
 
 def quickstart_command(
-    output: Output = None,
+    output: Annotated[Path | None, output_option("a folder, quickstart by default")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Far too small to show anything, but every command runs: for testing.")
     ] = False,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import follow, result, say
-from mmgen.cli._options import Device, Output, Seed, command_line, read_path
+from mmgen.cli._options import Device, Seed, command_line, output_option, read_path
 
 __all__ = ["report_command"]
 
@@ -20,7 +20,7 @@ def report_command(
             help="Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs; '-' reads a path from stdin.",
         ),
     ],
-    output: Output = None,
+    output: Annotated[Path | None, output_option("report.html by default")] = None,
     title: Annotated[
         str, typer.Option("--title", metavar="TEXT", show_default=False, help="Heading; names the models by default.")
     ] = "",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._options import Output, command_line, read_path
+from mmgen.cli._options import command_line, output_option, read_path
 from mmgen.cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
 
@@ -31,7 +31,7 @@ def reproduce_command(
     scale: Annotated[
         str, typer.Option("--scale", metavar="SIZE", help="cpu: smaller, for two cores; paper: as published.")
     ] = "cpu",
-    output: Output = None,
+    output: Annotated[Path | None, output_option("a folder, by default the one that the list names")] = None,
     data: Annotated[
         str | None,
         typer.Option(
@@ -129,6 +129,13 @@ def _present(plan: "Plan", scale: "Scale", folder: Path, name: str, ran: bool) -
     result(pictures)
 
 
+def _overwrites(command: str) -> bool:
+    """Whether a command replaces a finished file only when told."""
+    from mmgen.cli._main import load_command
+
+    return any("--overwrite" in parameter.opts for parameter in load_command(command).params)
+
+
 def _run(scale: "Scale", folder: Path) -> bool:
     """Run what is not there yet, in order; returns whether there was anything."""
     from mmgen.reproductions._plan import state_of
@@ -138,11 +145,12 @@ def _run(scale: "Scale", folder: Path) -> bool:
     for number, stage in enumerate(scale.stage, 1):
         state = state_of(stage, folder, made[: number - 1])
         remark = {"done": f"{stage.makes} is there", "unfinished": "continued"}.get(state, "")
-        say(f"\n[{number}/{len(made)}] {stage.why}" + (f" ({remark})" if remark else "") + f"\n$ {stage.command}")
+        say(f"\n[{number}/{len(made)}] {stage.why}" + (f" ({remark})" if remark else "") + f"\n$ {stage.typed}")
         if state == "done":
             continue
         began = time.monotonic()
-        run_command(stage.arguments, folder, "the reproduction")
+        replaces = ["--overwrite"] if state == "outdated" and _overwrites(stage.arguments[0]) else []
+        run_command([*stage.arguments, *replaces], folder, "the reproduction")
         ran = True
         if not (folder / stage.makes).exists():
             raise MmgenError(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import result, say, table
+from mmgen.cli._console import result, result_table, say
 from mmgen.cli._options import Device, InputPath, Output, Seed, command_line, read_path
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def sample_command(
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --from: one JSON line for each image on stdout.")
+        bool, typer.Option("--json", help="With --from: one JSON line for each image instead of a table.")
     ] = False,
     device: Device = "auto",
     seed: Seed = 0,
@@ -187,7 +187,7 @@ def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, a
         [name, *(f"{attribute['value']} {100 * attribute['probability']:.0f} %" for attribute in read.values())]
         for name, read in zip(names, found, strict=True)
     ]
-    table("What the images show", ("image", *loaded.attributes.names), lines)
+    result_table("What the images show", ("image", *loaded.attributes.names), lines)
 
 
 def _read_texts(
@@ -199,7 +199,7 @@ def _read_texts(
         if as_json:
             result(json.dumps({"image": name, "text": texts[0], "texts": texts[1:]}))
     if not as_json:
-        table(
+        result_table(
             "What the images show",
             ("image", "likeliest words at the mean of q(z|x)", "a draw"),
             [[name, texts[0], texts[1]] for name, texts in zip(names, found, strict=True)],

@@ -1,19 +1,20 @@
 """``mmgen show``: what a file is and where it comes from."""
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from mmgen.cli._console import result, say
-from mmgen.cli._options import InputPath, Output, Seed, read_path
+from mmgen.cli._console import result, result_lines, say
+from mmgen.cli._options import InputPath, Seed, output_option, read_path
 
 __all__ = ["show_command"]
 
 
 def show_command(
     file: InputPath,
-    output: Output = None,
+    output: Annotated[Path | None, output_option("a contact sheet (.png); without it none is drawn")] = None,
     number: Annotated[int, typer.Option("--number", "-n", min=1, help="Images on the contact sheet.")] = 32,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line on stdout.")] = False,
     seed: Seed = 0,
@@ -21,6 +22,7 @@ def show_command(
     """Show what an artifact is, its lineage, settings and facts, and with -o sheet.png its images.
 
     The lineage is a tree of the files that it was made from, each verified by its content id or marked as missing.
+    A pipe or a file gets lines of name and value with a tab between. With -o the path of the sheet is the result.
     """
     from mmgen.artifacts import check_output
     from mmgen.figures.lineage import lineage, tree_lines
@@ -33,23 +35,51 @@ def show_command(
     if as_json:
         result(json.dumps(described))
     else:
-        say(f"{path}: {described['kind']}, {described['bytes']:,} bytes, seed {described['seed']}")
-        say(f"content id {described['content_id']}, mmgen {described['program_version']}")
-        if described["command"]:
-            say(f"made with: {described['command']}")
-        say("\nlineage\n" + "\n".join(f"  {line}" for line in tree_lines(lineage(path))))
-        for title in ("contents", "facts", "settings"):
-            _print_values(title, described[title])
+        people = _for_people(described, tree_lines(lineage(path)))
+        if output is None:
+            result_lines(people, _plain(described))
+        else:
+            say("\n".join(people))
     if output is not None:
         contact_sheet(path, number, seed).save(output)
         if not as_json:  # the line of JSON stays alone on stdout
             result(output)
 
 
-def _print_values(title: str, values: dict[str, Any]) -> None:
+_SECTIONS = ("contents", "facts", "settings")
+
+
+def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
+    """Lines of text, sections with their values aligned."""
     from mmgen.figures._context import flat
 
-    rows = flat(values)
-    if rows:
-        width = max(len(name) for name in rows)
-        say("\n".join([f"\n{title}", *(f"  {name:<{width}}  {value}" for name, value in rows.items())]))
+    lines = [
+        f"{described['path']}: {described['kind']}, {described['bytes']:,} bytes, seed {described['seed']}",
+        f"content id {described['content_id']}, mmgen {described['program_version']}",
+    ]
+    lines += [f"made with: {described['command']}"] if described["command"] else []
+    lines += ["", "lineage", *(f"  {line}" for line in tree)]
+    for title in _SECTIONS:
+        rows = flat(described[title])
+        width = max(map(len, rows), default=0)
+        lines += ["", title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())] if rows else []
+    return lines
+
+
+def _plain(described: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of everything, names as of ``--json`` with dots between."""
+    from mmgen.figures._context import flat
+
+    rows = [(name, str(value)) for name, value in described.items() if not isinstance(value, dict | list)]
+    for title in _SECTIONS:
+        rows += [(f"{title}.{name}", str(value)) for name, value in flat(described[title]).items()]
+    return rows + _parents(described["parents"], "parents")
+
+
+def _parents(parents: list[dict[str, Any]], name: str) -> list[tuple[str, str]]:
+    rows = []
+    for parent in parents:
+        one = f"{name}.{parent['role']}"
+        rows += [(f"{one}.{key}", str(parent[key])) for key in ("path", "content_id", "found", "command")]
+        rows += _parents(parent["parents"], f"{one}.parents")
+    return rows

@@ -15,9 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.config import Settings
+from mmgen.errors import MmgenError
+from mmgen.memory import check_memory
 from mmgen.progress import Work
 
-__all__ = ["Recipe", "Rows", "Workers", "in_order"]
+__all__ = ["Recipe", "Rows", "Workers", "check_examples", "in_order"]
 
 T = TypeVar("T")
 
@@ -82,7 +84,35 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
         parallel = joblib.Parallel(n_jobs=workers or joblib.cpu_count(), return_as="generator", batch_size=1)
         with _no_interrupt():
             results = parallel(joblib.delayed(render)(*call) for call in calls)
-    yield from results
+    try:
+        yield from results
+    except _lost_workers() as error:
+        raise MmgenError(
+            f"a process that made examples was killed ({type(error).__name__}), most likely because memory ran out; "
+            "use fewer --workers, or a smaller size"
+        ) from None
+
+
+def _lost_workers() -> type[BaseException]:
+    """What tells that a process of the pool is gone."""
+    from joblib.externals.loky.process_executor import BrokenProcessPool
+
+    return BrokenProcessPool
+
+
+def check_examples(number: int, pixels: int, at_once: int) -> None:
+    """Refuse a dataset that cannot be made in this machine's memory, before anything is made.
+
+    Args:
+        number: Examples.
+        pixels: Numbers of one image.
+        at_once: Images that a worker makes at a time.
+
+    Raises:
+        UsageError: Who is in which part, or one worker's images, would not fit.
+    """
+    check_memory(32 * number, f"a dataset of {number:,} examples", "use a smaller --number")
+    check_memory(pixels * min(number, at_once), f"images of {pixels:,} numbers", "use a smaller --size")
 
 
 @contextmanager

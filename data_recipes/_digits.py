@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
 from mmgen.data_recipes._render import binarise, pack, stack
 from mmgen.data_recipes._sources import Digits, Published, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, by_group, official
@@ -108,6 +108,7 @@ class SmallPictureRecipe(Recipe):
     ) -> Work[Path]:
         digits = self.read_sources()
         size = self.number or len(digits) * self.copies
+        check_examples(size, self.size**2, chunk)
         source = np.arange(size) % len(digits)
 
         def calls() -> Iterator[tuple[Any, ...]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
 from mmgen.data_recipes._render import binarise, pack, stack
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, by_group, official
@@ -139,6 +139,7 @@ class Multimnist(Recipe):
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
+        check_examples(self.number, self.size**2, chunk)
         digits = read_digits(self.source, self.mnist)
         schemes, pool = _pools(digits, seed)
         members = [np.flatnonzero(pool == code) for code in range(len(_PARTS))]

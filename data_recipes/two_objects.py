@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
-from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
+from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
 from mmgen.data_recipes._captions import RELATIONS, Captions, attribute_words, draw_captions, vocabulary
 from mmgen.data_recipes._scene_file import SceneFile, caption_scenes, read_scene_file
 from mmgen.data_recipes._scenes import LAMPS, LOOKS, VISIBLE_AT, SceneArrays, Scenes, Words, draw_scenes, scene_arrays
@@ -154,6 +154,7 @@ class TwoObjects(Recipe):
     ) -> Work[Path]:
         file = None if self.render is None else read_scene_file(self.render, self.objects, self.words)
         number = self.number if file is None else len(file.scenes)
+        check_examples(number, 3 * self.size**2, chunk or 1)
         captions = file and caption_scenes(file, self.words, stream_keys(seed, self.name, np.arange(number)))
         step = chunk or self._fitting_chunk()
 

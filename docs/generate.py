@@ -17,9 +17,13 @@ OPENING = """# Commands
 
 <!-- Written by docs/generate.py from the commands' own help; do not edit. -->
 
-Results go to stdout: the path of what was made, one per line, or JSON lines. Everything else goes to stderr. Where a
-command takes a path, `-` reads it from stdin, so that commands form pipes. Exit codes: 0 done, 1 something failed,
-2 bad usage or settings, 130 interrupted, 143 terminated.
+Results go to stdout: the path of what was made, one per line, or what was asked for. `list`, `show`, `eval` and
+`sample --from` print tables on a terminal and, in a pipe or a file, lines whose cells have tabs between them; or JSON
+lines. Everything else goes to stderr. Where a command takes a path, `-` reads it from stdin, so that commands form
+pipes. Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted, 143 terminated.
+
+No command replaces a finished dataset, model, judge, aggregate or file of scores unless told `--overwrite`, and none
+replaces what is no regular file, such as a device or a pipe.
 
 """
 
@@ -37,6 +41,8 @@ def _default(parameter: Any) -> str:
         return _cell(parameter.show_default)
     if value is None or callable(value) or value is False or value in ((), []) or not parameter.show_default:
         return ""
+    if isinstance(value, bool):  # one of a pair, since a lone flag is off
+        return f"`{parameter.opts[0]}`" if value else ""
     if isinstance(value, list | tuple):
         return " ".join(f"`{getattr(one, 'value', one)}`" for one in value)
     return f"`{getattr(value, 'value', value)}`" if str(value) else ""

@@ -14,6 +14,10 @@ __all__ = ["__version__", "load"]
 __version__ = "0.1.0"
 
 
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})  # so that Tab finds what is loaded late
+
+
 def __getattr__(name: str) -> Any:
     # `mmgen.load` pulls in torch, which takes seconds; `import mmgen` and `mmgen --help` must not pay for it.
     if name == "load":

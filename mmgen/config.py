@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
-from mmgen.errors import SettingsError, UsageError
+from mmgen.errors import SettingsError, UsageError, clip
 from mmgen.registry import unknown_name
 
 __all__ = [
@@ -25,6 +25,9 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+_LONGEST_VALUE = 120
+"""Characters of a refused value that a message repeats."""
 
 
 class Settings(BaseModel):
@@ -47,10 +50,10 @@ def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
 
 def refused(name: str, fault: Mapping[str, Any]) -> str:
     """One of pydantic's errors about the value of ``name`` as a sentence: what was got, what is expected."""
-    told, value = fault["msg"].split(", unable to parse")[0], fault.get("input")
+    told, shown = fault["msg"].split(", unable to parse")[0], clip(repr(fault.get("input")), _LONGEST_VALUE)
     if told.startswith("Input should be "):
-        return f"{name} got {value!r}, expected {told.removeprefix('Input should be ')}"
-    return f"{name}: {told[:1].lower()}{told[1:]}, got {value!r}"
+        return f"{name} got {shown}, expected {told.removeprefix('Input should be ')}"
+    return f"{name}: {told[:1].lower()}{told[1:]}, got {shown}"
 
 
 def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:

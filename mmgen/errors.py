@@ -4,6 +4,8 @@ Every error that a user can cause is an :class:`MmgenError` whose text is one se
 The command line prints that sentence and leaves with ``exit_code``; anything else is a bug and keeps its traceback.
 """
 
+import re
+
 __all__ = [
     "ArtifactError",
     "DataError",
@@ -13,13 +15,37 @@ __all__ = [
     "SettingsError",
     "TrainingError",
     "UsageError",
+    "clip",
 ]
+
+_LONGEST_WORD = 300
+_LONGEST_SENTENCE = 2_000
+
+
+def clip(text: str, most: int) -> str:
+    """``text`` with its middle left out where it has more than ``most`` characters.
+
+    Example:
+        >>> clip("abcdefghijklmnopqrstuvwxyz", 11)
+        'abcde ... z'
+    """
+    if len(text) <= most:
+        return text
+    tail = max(1, (most - 5) // 4)
+    return f"{text[: most - 5 - tail]} ... {text[-tail:]}"
 
 
 class MmgenError(Exception):
     """A mistake or condition that the user can mend; the message is one sentence."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        """The sentence, whatever was put into it: a value of a megabyte is shown by its beginning and its end."""
+        whole = super().__str__()
+        if len(whole) <= _LONGEST_WORD:
+            return whole
+        return clip(re.sub(r"\S{300,}", lambda word: clip(word[0], _LONGEST_WORD), whole), _LONGEST_SENTENCE)
 
 
 class UsageError(MmgenError):

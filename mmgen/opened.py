@@ -60,6 +60,17 @@ class Opened:
         self.model_header: Header
         self.model_header, self.settings, self.model = load_model(self.model_path, device)
 
+    def __repr__(self) -> str:
+        data, about = self.settings.data, [f"z {self.model.latent_size}"]
+        about += [f"{image.name} {'x'.join(map(str, image.shape))}" for image in self.images.values()]
+        about += [f"{data.attributes.name} {', '.join(data.attributes.names)}"] if data.attributes is not None else []
+        about += [f"{data.text.name} of at most {data.text.length} words"] if data.text is not None else []
+        drawn = ", ".join(self.posteriors)
+        return (
+            f"<{self.header.kind} {self.path}: {self.settings.objective['name']}, {'; '.join(about)}; "
+            f"draws from {drawn}; on {self.device}>"
+        )
+
     @property
     def attributes(self) -> AttributesDescription | None:
         """Names of attributes and of their values."""

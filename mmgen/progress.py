@@ -43,6 +43,10 @@ class Work(Generic[T]):
         self._generator = generator
         self._result: list[T] = []
 
+    def __repr__(self) -> str:
+        state = "done" if self._result else f"{self.total:,} {self.unit}s, run() does them"
+        return f"<Work: {self.description}, {state}>"
+
     def __len__(self) -> int:
         return self.total
 

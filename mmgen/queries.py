@@ -4,7 +4,6 @@ An attribute that the description does not mention is unknown, never a default: 
 orientation and place (VE Section 1 calls these abstract concepts). A caption is a whole sentence: it is there or not.
 """
 
-import difflib
 import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -13,7 +12,7 @@ import numpy as np
 
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
-from mmgen.registry import unknown_name
+from mmgen.registry import nearest, unknown_name
 
 if TYPE_CHECKING:
     from mmgen.batch import Batch
@@ -74,6 +73,10 @@ class TextVocabulary(Protocol):
     def slots(self) -> tuple[str, ...]: ...
 
 
+_STOPS = ".!?"
+"""What may end a sentence, where it is no word of the data."""
+
+
 def _words(text: str) -> list[str]:
     """``text`` split at white space, commas and semicolons outside quotes."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
@@ -95,8 +98,8 @@ def _bare_word(word: str, info: Vocabulary) -> str:
         return f"description has '{word}', expected attribute=value: did you mean '{owners[0]}={word}'?"
     every = [f"{name}={value}" for name, words in zip(info.names, info.values, strict=True) for value in words]
     plain = {pair.partition("=")[2]: pair for pair in reversed(every)}
-    near = difflib.get_close_matches(word, [*plain, *info.names], n=1, cutoff=0.5)
-    hint = f"did you mean '{plain.get(near[0], near[0] + '=...')}'? " if near else ""
+    near = nearest(word, [*plain, *info.names])
+    hint = f"did you mean '{plain.get(near, near + '=...')}'? " if near else ""
     return f"description has '{word}', expected attribute=value: {hint}Attributes: {', '.join(info.names)}"
 
 
@@ -247,7 +250,8 @@ def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None
     """Word codes of a caption such as "large red rubber cube left small blue metal sphere".
 
     Args:
-        text: Words separated by spaces or commas, in lower or upper case; quotes hold words with spaces together.
+        text: Words separated by spaces or commas, in lower or upper case; quotes hold words with spaces together. A
+            full stop that the data do not know is left out.
         info: The words, the longest caption, what each position spells.
         attributes: The values of the attributes that the positions spell; with them a word at a wrong place is found.
 
@@ -259,7 +263,8 @@ def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None
             is wrong.
     """
     folded = {word.casefold(): word for word in reversed(info.vocabulary)}
-    words = [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in _words(text)]
+    spoken = [word if word.casefold() in folded else word.rstrip(_STOPS) for word in _words(text)]
+    words = [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in spoken if word]
     _check_words(words[: info.length], info, _slot_words(info, attributes))
     if not (len(words) == info.length if info.slots else 0 < len(words) <= info.length):
         expected = f"{info.length} ({' '.join(info.slots)})" if info.slots else f"1 to {info.length}"

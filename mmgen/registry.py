@@ -13,9 +13,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mmgen.errors import UsageError
+from mmgen.errors import UsageError, clip
 
-__all__ = ["Registry", "unknown_name"]
+__all__ = ["Registry", "nearest", "unknown_name"]
+
+_LONGEST_NAME = 100
+"""Characters of a name that a message repeats, and that are compared with others."""
+
+
+def nearest(got: str, expected: Sequence[str]) -> str | None:
+    """The name that was most likely meant; None where none is like it, since a wild guess is worse than none.
+
+    Example:
+        >>> nearest("lst", ["list", "plot"]), nearest("version", ["train", "eval"])
+        ('list', None)
+    """
+    # 0.6 lets two slips through in a word of five letters, and takes no word for another that shares half its letters.
+    return next(iter(difflib.get_close_matches(got[:_LONGEST_NAME], expected, n=1, cutoff=0.6)), None)
 
 
 def unknown_name(what: str, got: str, expected: Sequence[str]) -> str:
@@ -25,9 +39,9 @@ def unknown_name(what: str, got: str, expected: Sequence[str]) -> str:
         >>> unknown_name("objective", "tebo", ["elbo", "telbo"])
         "unknown objective 'tebo': did you mean 'telbo'? Available: elbo, telbo"
     """
-    near = difflib.get_close_matches(got, expected, n=1, cutoff=0.5)
-    hint = f"did you mean '{near[0]}'? " if near else ""
-    return f"unknown {what} '{got}': {hint}Available: {', '.join(expected)}"
+    near = nearest(got, expected)
+    hint = f"did you mean '{near}'? " if near else ""
+    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}Available: {', '.join(expected)}"
 
 
 class Registry:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mmgen.artifacts import TextInfo
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.queries import (
@@ -208,3 +209,12 @@ def test_batch_of_captions_holds_them_whole() -> None:
 def test_answers_of_yes_and_no_are_short(codes: list[int], short: str) -> None:
     faces = Words(("Bangs", "Male", "Wavy_Hair"), (("no", "yes"),) * 3)
     assert format_values(np.array(codes, np.uint8), faces) == short
+
+
+@pytest.mark.parametrize("caption", ["large red cube.", "Large red cube!", "large, red cube .", "large. red. cube."])
+def test_a_full_stop_is_no_word(caption: str) -> None:
+    info = TextInfo("text", ("large", "red", "cube"), 3)
+    assert parse_caption(caption, info).tolist() == [0, 1, 2]
+    stops = TextInfo("text", ("large", "red", "cube", ".", "cube."), 4)
+    assert parse_caption("large red cube .", stops).tolist() == [0, 1, 2, 3]
+    assert parse_caption("large red cube.", stops).tolist()[:3] == [0, 1, 4]

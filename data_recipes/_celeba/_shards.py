@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.artifacts import check_place
 from mmgen.data_recipes._base import Rows
 from mmgen.errors import ArtifactError
 
@@ -86,8 +87,7 @@ class ShardFolder:
     def __init__(self, output: Path, key: Mapping[str, Any]) -> None:
         digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
         self.path = output.with_name(f"{output.name}.{digest[:12]}.partial")
-        if output.is_dir():
-            raise ArtifactError(f"cannot write {output}: it is a directory; choose the name of a file")
+        check_place(output)
         try:
             self.path.mkdir(exist_ok=True)
         except OSError as error:

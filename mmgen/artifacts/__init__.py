@@ -6,10 +6,11 @@ Importing this package, reading a header and opening a dataset never import torc
 from mmgen.artifacts.checkpoint import read_checkpoint, write_checkpoint
 from mmgen.artifacts.dataset import PARTS, Dataset
 from mmgen.artifacts.dataset_writer import DatasetWriter
-from mmgen.artifacts.files import atomic_path, write_text_atomic
+from mmgen.artifacts.files import atomic_path, check_place, write_text_atomic
 from mmgen.artifacts.header import FORMAT_VERSION, KINDS, Header, Parent
 from mmgen.artifacts.latents import Latents, read_latents, write_latents
 from mmgen.artifacts.lineage import (
+    check_nothing_lost,
     check_output,
     find_parent,
     find_relatives,
@@ -36,7 +37,9 @@ __all__ = [
     "Samples",
     "TextInfo",
     "atomic_path",
+    "check_nothing_lost",
     "check_output",
+    "check_place",
     "find_parent",
     "find_relatives",
     "parent_of",

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmgen.errors import ArtifactError
 
-__all__ = ["atomic_path", "cannot_write", "regular_file", "write_text_atomic"]
+__all__ = ["atomic_path", "cannot_write", "check_place", "regular_file", "write_text_atomic"]
 
 _ADVICE = {
     errno.EIO: "check the disk",
@@ -44,6 +44,42 @@ def cannot_write(final: Path, error: OSError) -> ArtifactError:
     )
 
 
+_STRANGE = {
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def check_place(final: Path) -> None:
+    """Make sure that a file may be written at ``final``: there is none, or a regular one; a link counts as its target.
+
+    Anything else would be replaced by a file: a device node, a pipe or a socket that somebody else needs.
+
+    Raises:
+        ArtifactError: There is something else, no folder to hold it, or a name that the file system does not take.
+    """
+    final = Path(final)
+    try:
+        mode = os.stat(final).st_mode
+    except FileNotFoundError as error:
+        try:
+            os.stat(final.parent)
+        except OSError:
+            raise cannot_write(final, error) from None
+        return
+    except ValueError:
+        raise ArtifactError(f"cannot write {str(final)!r}: it holds a zero character; choose another name") from None
+    except OSError as error:
+        raise cannot_write(final, error) from None
+    if stat.S_ISDIR(mode):
+        raise cannot_write(final, IsADirectoryError(errno.EISDIR, ""))
+    if not stat.S_ISREG(mode):
+        what = _STRANGE.get(stat.S_IFMT(mode), "no regular file")
+        raise ArtifactError(f"cannot write {final}: it is {what}, which would be replaced; choose the name of a file")
+
+
 def _sync(path: Path, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:
@@ -70,7 +106,7 @@ def atomic_path(final: Path) -> Iterator[Path]:
     folder is synced. Any error removes it and leaves an older ``final`` as it was.
 
     Raises:
-        ArtifactError: The file system refuses (full, read-only, no such folder).
+        ArtifactError: The file system refuses (full, read-only, no such folder), or ``final`` is no regular file.
 
     Example:
         >>> import tempfile
@@ -83,9 +119,8 @@ def atomic_path(final: Path) -> Iterator[Path]:
     final = Path(final)
     prefix = f".{final.name[:60]}."
     temporary = final.parent / f"{prefix}{secrets.token_hex(6)}.part"
+    check_place(final)
     try:
-        if final.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         _remove_stale(final.parent, prefix)
         yield temporary
         _sync(temporary, os.O_RDONLY)

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
 from mmgen.artifacts.checkpoint import read_safetensors_header
-from mmgen.artifacts.files import regular_file
+from mmgen.artifacts.files import check_place, regular_file
 from mmgen.artifacts.header import KINDS, Header, Parent, printable
 from mmgen.errors import ArtifactError, MissingParentError, UsageError
 
 __all__ = [
+    "check_nothing_lost",
     "check_output",
     "find_parent",
     "find_relatives",
@@ -93,19 +94,17 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
 
     Raises:
         UsageError: ``path`` is one of ``inputs``, or holds something else, which would be lost.
-        ArtifactError: It cannot be written there: it is a folder, or in none.
+        ArtifactError: It cannot be written there: it is a folder, a device or a pipe, in no folder, or its name is too
+            long.
     """
+    check_place(path)
     what = f"{_article(kind)} to {path}" if kind else str(path)
     if os.path.realpath(path) in map(os.path.realpath, inputs):
         raise UsageError(
             f"cannot write {what}: it is one of the files that this is made from, and would be "
             "lost; choose another name"
         )
-    if os.path.isdir(path):
-        raise ArtifactError(f"cannot write {path}: is a directory; choose the name of a file")
-    if not os.path.isdir(Path(path).parent):
-        raise ArtifactError(f"cannot write {path}: there is no folder {Path(path).parent}; make it first")
-    if not os.path.exists(path) or (os.path.isfile(path) and not os.path.getsize(path)):
+    if not os.path.exists(path) or not os.path.getsize(path):
         return
     try:
         found: str | None = read_header(path).kind
@@ -117,6 +116,22 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
             f"cannot write {what}: it holds {holds}, which would be lost; choose another name, or "
             "remove that file first"
         )
+
+
+def check_nothing_lost(path: Path, overwrite: bool, same: str = "") -> None:
+    """Make sure that no finished work is lost at ``path``; asked before work starts, after :func:`check_output`.
+
+    Args:
+        path: File to write.
+        overwrite: Whether the user said that what is there may go.
+        same: What keeps it, for the message, where that can be had too.
+
+    Raises:
+        UsageError: There is a file that is not empty.
+    """
+    if not overwrite and os.path.exists(path) and os.path.getsize(path):
+        ways = f"{same}another --output" if same else "use another --output"
+        raise UsageError(f"{path} is there already, and would be lost; {ways}, or --overwrite to replace it")
 
 
 def reference(path: Path, role: str, child: Path) -> Parent:

@@ -9,6 +9,7 @@ from PIL import Image, ImageDraw, ImageOps
 from mmgen.errors import UsageError
 from mmgen.figures._style import INK, MUTED, RULE, WRONG, rgb
 from mmgen.figures._text import Lines, wrap
+from mmgen.memory import check_memory
 
 __all__ = [
     "FRAME",
@@ -119,6 +120,8 @@ class Sheet:
     def __post_init__(self) -> None:
         below = GAP + 4 + self.note.height if self.note.lines else 0
         size = self.width + 2 * MARGIN, self.top + self.height + below + MARGIN
+        advice = "use a smaller --number, or a name that ends in .h5 where samples are written"
+        check_memory(3 * size[0] * size[1], f"a picture of {size[0]:,} x {size[1]:,} pixels", advice)
         object.__setattr__(self, "canvas", Image.new("RGB", size, "white"))
         draw = ImageDraw.Draw(self.canvas)
         self.title.draw(draw, MARGIN, MARGIN - 4)

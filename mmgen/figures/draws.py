@@ -1,5 +1,6 @@
 """Images and texts drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from mmgen.artifacts import parent_of
 from mmgen.classifier._find import find_judge as judge_of
 from mmgen.errors import UsageError
 from mmgen.figures.descriptions import Descriptions, complete
+from mmgen.memory import check_memory
 from mmgen.notation import UNKNOWN
 from mmgen.queries import Vocabulary
 
@@ -181,6 +183,9 @@ def draw(
     if count < 1 or not len(asked):
         raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
     names = wanted_images(loaded, targets)
+    pixels = sum(math.prod(loaded.images[name].shape) for name in names)
+    size = 8 * pixels * count * len(asked)  # mean and draw of each pixel, four bytes each
+    check_memory(size, f"{count:,} images of {len(asked):,} descriptions", "use a smaller --number")
     if judge is not None:
         check_judge(loaded, judge)
     if loaded.image is None or names[0] != loaded.image.name:  # the judge has learned the main picture

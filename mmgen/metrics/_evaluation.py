@@ -15,6 +15,7 @@ from mmgen.batch import Batch
 from mmgen.classifier._find import find_judge as judge_of
 from mmgen.config import Settings
 from mmgen.errors import MissingParentError, UsageError
+from mmgen.memory import check_memory
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._draw import Draws
 from mmgen.metrics._queries import Frequencies, Queries, queries
@@ -224,6 +225,22 @@ class Evaluation:
                 f"{self.dataset.path} do not"
             )
 
+    @property
+    def number_of_points(self) -> int:
+        """Data points that likelihoods are measured on."""
+        return min(self.settings.number, len(self.dataset.split(self.split, self.settings.part)))
+
+    def check_samples(self, points: int = 1) -> None:
+        """Raise a UsageError where the memory cannot hold the log weights of all samples of so many points at once."""
+        settings, advice = self.settings, "use fewer --samples or a smaller --number"
+        check_memory(8 * settings.samples * points, f"{settings.samples:,} samples of {points:,} points", advice)
+        check_memory(8 * settings.text_samples, f"{settings.text_samples:,} samples of log p(y)", "use fewer")
+
+    def _check_draws(self) -> None:
+        """The same of the latents of the pictures of one query, and of what a judge says of all of them."""
+        numbers = self.settings.draws * max(4 * self.loaded.model.latent_size, len(self.info.names))
+        check_memory(numbers, f"{self.settings.draws:,} pictures of a query", "use fewer --draws")
+
     @cached_property
     def _codes(self) -> NDArray[np.uint8]:
         return self.attributes_of(self.settings.part)
@@ -289,6 +306,7 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
     for member in members:
         if member.judged:
             evaluation.judge  # noqa: B018  # says what is wrong with it
+            evaluation._check_draws()
         member.check(evaluation)
     # What needs the most pictures comes first, so that the others use all of them.
     order = sorted(members, key=lambda member: member.rank)

@@ -61,6 +61,7 @@ class LabelAccuracy(Metric):
             )
         if not loaded.model.answers((image,)):
             raise UsageError(f"label-accuracy needs q(z | {image}), and this model has no such posterior")
+        evaluation.check_samples()
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

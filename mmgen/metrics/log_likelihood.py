@@ -61,6 +61,7 @@ class LogLikelihood(Metric):
 
     def check(self, evaluation: "Evaluation") -> None:
         proposal_given(evaluation.loaded, evaluation.settings.proposal)
+        evaluation.check_samples(evaluation.number_of_points)
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mmgen.artifacts import read_header
 from mmgen.reproductions._comparison import Cell, Compared, Difference
-from mmgen.reproductions._plan import Plan, Scale
+from mmgen.reproductions._plan import Plan, Scale, comment
 
 __all__ = ["Shown", "judge_sentence", "markdown", "tables_of"]
 
@@ -125,13 +125,13 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
     lines += [judged, ""] if judged else []
     lines += ["## How it was made", "", "```sh"]
     for stage in scale.stage:
-        lines += [f"# {stage.why}", stage.command]
+        lines += [*comment(stage.why), stage.typed]
     lines += ["```", "", "| file | content id | made by |", "|---|---|---|"]
     for stage in scale.stage:
         path = folder / stage.makes
         if path.suffix in (".h5", ".safetensors") and path.exists():
             header = read_header(path)
-            lines.append(_line([stage.makes, f"`{header.content_id[:16]}`", f"`{header.command or stage.command}`"]))
+            lines.append(_line([stage.makes, f"`{header.content_id[:16]}`", f"`{header.command or stage.typed}`"]))
     return "\n".join(lines) + "\n"
 
 

@@ -18,6 +18,7 @@ from mmgen.config import Settings, read_toml, validate
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of
+from mmgen.reproductions._foreign import check_foreign, check_text
 from mmgen.reproductions._tables import Table
 from mmgen.training.state import state_path
 
@@ -26,6 +27,7 @@ __all__ = [
     "Scale",
     "Stage",
     "State",
+    "comment",
     "find_list",
     "fitting",
     "only",
@@ -77,6 +79,11 @@ class Stage(Settings):
         return int(said) if said.isdecimal() else None
 
     @property
+    def typed(self) -> str:
+        """The command, each word quoted where a shell needs it: nothing in it ends it or begins another."""
+        return shlex.join([_PROGRAM, *self.arguments])
+
+    @property
     def is_data(self) -> bool:
         """Whether it makes the dataset."""
         return self.arguments[0] == _DATA
@@ -125,16 +132,20 @@ class Plan(Settings):
 
 
 def read_plan(name: str) -> Plan:
-    """A list of the package by name, or one of the user's own by path.
+    """A list of the package by name, or one from outside by path, which may do less (:func:`check_foreign`).
 
     Raises:
-        UsageError: There is neither.
+        UsageError: There is neither, or the list asks for what it may not.
         SettingsError: It is no list of stages; names every fault.
     """
     if name in names():
         values: dict[str, Any] = tomllib.loads(text_of(name))
     elif name.endswith(".toml"):
         values = read_toml(Path(name))
+        check_text(values, name)
+        plan = validate(Plan, values)
+        check_foreign(plan, name)
+        return plan
     else:
         raise UsageError(unknown_name("table", name, names()) + ", or the path of a list of your own (.toml)")
     return validate(Plan, values)
@@ -214,12 +225,16 @@ def with_seed(scale: Scale, seed: int) -> Scale:
 
 def script(plan: Plan, scale: Scale, folder: Path) -> str:
     """All commands as a shell script."""
-    lines = ["#!/bin/sh", f"# {plan.title}", f"# {plan.source}"]
-    lines += [f"# {line}" for line in scale.about.splitlines()]
+    lines = ["#!/bin/sh", *comment(plan.title), *comment(plan.source), *comment(scale.about)]
     lines += ["set -eu", f"mkdir -p {shlex.quote(str(folder))}", f"cd {shlex.quote(str(folder))}", ""]
     for stage in scale.stage:
-        lines += [f"# {stage.why}", stage.command, ""]
+        lines += [*comment(stage.why), stage.typed, ""]
     return "\n".join(lines)
+
+
+def comment(text: str) -> list[str]:
+    """Text as comments of a shell script, each of its lines one."""
+    return [f"# {line}" for line in text.splitlines()]
 
 
 def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:

@@ -16,8 +16,10 @@ import torch
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from mmgen.artifacts import check_nothing_lost, check_place
 from mmgen.batch import Batch
 from mmgen.errors import DataError, Interrupted, TrainingError, UsageError
+from mmgen.memory import check_memory
 from mmgen.objectives._base import Bound
 from mmgen.progress import Progress, Work
 from mmgen.seeding import stream_key
@@ -185,6 +187,10 @@ class _Run:
         groups = self.task.parameter_groups(settings.weight_decay, settings.l2_attributes_decoder)
         optimizer = torch.optim.Adam(groups, lr=settings.learning_rate, fused=True)
         path = state_path(self.out)
+        for file in (self.out, path, log_path(self.out)):
+            check_place(file)  # before any work, not when the first of them is saved
+        if resume == "auto" and not path.exists():
+            check_nothing_lost(self.out, False, f"its run cannot be continued without its state {path}: use ")
         if resume == "require" and not path.exists():
             raise UsageError(f"--resume found no state {path}; leave the option out to begin a run")
         if resume != "never" and path.exists():
@@ -194,6 +200,10 @@ class _Run:
                 raise UsageError(
                     f"{path} says that this run has ended, but {self.out} is gone; use --overwrite to run it again"
                 )
+        if len(self.rows) and self.fabric.device.type == "cpu":
+            one = self.rows.batch(torch.zeros(1, dtype=torch.int64))
+            size = settings.batch * sum(values.nbytes for values in one.values.values())
+            check_memory(size, f"a batch of {settings.batch:,}", "use a smaller --batch")
         self.module, self.optimizer = self.fabric.setup(_Step(self.task), optimizer)
 
     def steps(self) -> Generator[Progress, None, TrainingResult]:

@@ -16,11 +16,12 @@ def test_json_names_every_member_with_a_sentence(run) -> None:
     assert names["preset"] == preset_names()
 
 
-def test_tables_are_for_people(run) -> None:
+def test_a_pipe_gets_lines_that_cut_works_on(run) -> None:
     done = run("list", "objectives")
-    assert done.returncode == 0
-    assert done.stdout == ""
-    assert all(name in done.stderr for name in objectives.names())
+    assert (done.returncode, done.stderr) == (0, "")
+    rows = [line.split("\t") for line in done.stdout.splitlines()]
+    assert [(kind, name) for kind, name, _ in rows] == [("objective", name) for name in objectives.names()]
+    assert all(about for _, _, about in rows)
 
 
 def test_unknown_kind(run) -> None:

@@ -75,6 +75,15 @@ def test_unknown_command_suggests_and_lists(run) -> None:
     assert done.stderr.startswith("mmgen: unknown command 'lst': did you mean 'list'? Available: ")
 
 
+@pytest.mark.parametrize("name", ["version", "completion", "nonsense", "q" * 3000])
+def test_a_word_like_no_command_gets_no_suggestion(name: str, capsys) -> None:
+    with pytest.raises(SystemExit) as leaving:
+        _main.main([name])
+    said = capsys.readouterr().err.splitlines()[0]
+    assert leaving.value.code == 2
+    assert "did you mean" not in said and said.endswith(_main.command_names()[-1]) and len(said) < 400
+
+
 @pytest.mark.parametrize("arguments", [("list", "--jsn"), ("list", "a", "b"), ("--nonsense",)])
 def test_bad_usage_leaves_with_2_and_one_sentence(arguments: tuple[str, ...], run) -> None:
     done = run(*arguments)

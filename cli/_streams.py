@@ -1,0 +1,175 @@
+"""The three standard streams, made safe: one that is closed, full or endless is no reason for a traceback.
+
+Talk that nobody can hear is dropped, since it must not end an hour's work. Results that cannot be printed end the
+command: whoever waits for them has to know.
+"""
+
+import errno
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, TextIO
+
+from mmgen.errors import MmgenError
+
+__all__ = ["ReaderLeft", "guarded_streams", "read_stdin"]
+
+_MOST_BYTES = 1 << 20
+"""What stdin may hold: paths, one per line."""
+
+
+class ReaderLeft(MmgenError):
+    """Whoever read our results has left (``| head``): nothing is said, and the exit code is 1."""
+
+
+class _Guarded:
+    """A text stream that passes everything on, and what goes wrong to :meth:`_failed`; afterwards it writes nowhere."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._dead = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        if not self._dead:
+            try:
+                self._stream.write(text)
+            except UnicodeEncodeError:  # a path with bytes that are no text; or a terminal that knows few letters
+                self.write(_as_the_stream_can(text, self._stream))
+            except OSError as error:
+                self._fail(error)
+        return len(text)
+
+    def flush(self) -> None:
+        if not self._dead:
+            try:
+                self._stream.flush()
+            except OSError as error:
+                self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self._dead = True
+        with suppress(OSError, ValueError, AttributeError):
+            # What is buffered still must go somewhere, or Python complains about it at exit.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._stream.fileno())
+            os.close(nowhere)
+            self._stream.flush()
+        self._failed(error)
+
+    def _failed(self, error: OSError) -> None:
+        raise NotImplementedError
+
+
+class _Talk(_Guarded):
+    """stderr."""
+
+    def _failed(self, error: OSError) -> None:
+        """Nobody is there to be told."""
+
+
+class _Results(_Guarded):
+    """stdout."""
+
+    def _failed(self, error: OSError) -> None:
+        if error.errno == errno.EPIPE:
+            raise ReaderLeft("") from None
+        why = os.strerror(error.errno or errno.EIO).lower()
+        raise MmgenError(
+            f"cannot write results to stdout: {why}; send them to a file with room or to another command, "
+            "files that were made are there"
+        ) from None
+
+
+class _Closed:
+    """stdout that was closed before we began: help and results have nowhere to go."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return False
+
+    def flush(self) -> None:
+        """Nothing was written."""
+
+    def write(self, text: str) -> int:
+        raise MmgenError("cannot write results to stdout: it is closed; send them to a file, or to /dev/null")
+
+
+def _as_the_stream_can(text: str, stream: TextIO) -> str:
+    encoding = stream.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _occupy_closed_descriptors() -> None:
+    """Keep 0, 1 and 2 from being given to the next file that is opened, which would take what others print there."""
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            with suppress(OSError):
+                opened = os.open(os.devnull, os.O_RDWR)  # the lowest that is free
+                if opened != number:
+                    os.dup2(opened, number)
+                    os.close(opened)
+
+
+def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> None:
+    """A library's warning, as a note of one line instead of two with a path and source code."""
+    from mmgen.cli._console import say
+    from mmgen.errors import clip
+
+    first = (str(message).strip().splitlines() or [""])[0]
+    say(f"note: {clip(first, 200)} ({category.__name__})")
+
+
+@contextmanager
+def guarded_streams() -> Iterator[None]:
+    """In this block the streams are safe to use, and warnings of libraries are one line each.
+
+    Raises:
+        MmgenError: stdout is closed; raised by the first that writes to it.
+    """
+    _occupy_closed_descriptors()
+    before, shown = (sys.stdout, sys.stderr), warnings.showwarning
+    results: Any = _Closed() if sys.stdout is None else _Results(sys.stdout)
+    nowhere = open(os.devnull, "w", encoding="utf-8") if sys.stderr is None else None  # noqa: SIM115
+    talk: Any = _Talk(nowhere or sys.stderr)
+    sys.stdout, sys.stderr = results, talk
+    with warnings.catch_warnings():
+        warnings.showwarning = _one_line  # type: ignore[assignment]  # it takes them all
+        try:
+            yield
+        finally:
+            warnings.showwarning = shown
+            sys.stdout, sys.stderr = before
+            if nowhere is not None:
+                nowhere.close()
+
+
+def read_stdin() -> str:
+    """All of stdin, as text that paths can be taken from.
+
+    Raises:
+        MmgenError: It is closed, cannot be read, or does not end.
+    """
+    if sys.stdin is None:
+        raise MmgenError("expected a path on stdin, which is closed; give the path itself instead of '-'")
+    try:
+        source = getattr(sys.stdin, "buffer", sys.stdin)
+        parts, size = [], 0
+        while size <= _MOST_BYTES and (part := source.read(1 << 16)):
+            parts.append(part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part)
+            size += len(parts[-1])
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise MmgenError(f"cannot read a path from stdin: {why.lower()}; give the path itself instead of '-'") from None
+    if size > _MOST_BYTES:
+        raise MmgenError(
+            "expected a path on stdin, got more than a megabyte; '-' reads what another mmgen command prints"
+        )
+    return os.fsdecode(b"".join(parts))

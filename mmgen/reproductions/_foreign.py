@@ -1,0 +1,118 @@
+"""What a list from outside the package may say: commands that make files in its folder, out of files in its folder.
+
+Somebody else's list is data, like any file: it must not start programs, send work elsewhere, read or write outside its
+folder, or replace what is there. What it may not, the user can still type.
+"""
+
+import re
+from collections.abc import Iterator
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from mmgen.errors import UsageError, clip
+
+if TYPE_CHECKING:
+    from mmgen.reproductions._plan import Plan, Stage
+
+__all__ = ["COMMANDS", "ENDINGS", "NAMES_PROGRAMS", "check_foreign", "check_text"]
+
+COMMANDS = (
+    "make-data",
+    "train-classifier",
+    "train",
+    "fit-aggregate",
+    "eval",
+    "baseline",
+    "sample",
+    "show",
+    "plot",
+    "report",
+)
+"""Commands that a stage may be."""
+
+NAMES_PROGRAMS = ("blender-python", "scheduler")
+"""Options, and settings by the same name, whose value is a program to start or a place where code is run."""
+
+ENDINGS = (".h5", ".safetensors", ".jsonl", ".png", ".pdf", ".svg", ".html", ".md")
+"""What the files that a stage makes may be."""
+
+_PROGRAM_NAMED = re.compile("|".join(rf"\b{name.replace('-', '[-_]')}\b" for name in NAMES_PROGRAMS))
+# A path begins with the word, behind a short option that it is typed together with, or behind what parts values.
+_BEGINS = r"""(?:^|^-\w|[=+,:;\s"'\[{(])"""
+_OUTSIDE = re.compile(rf"""{_BEGINS}(?:/|\\|~|[A-Za-z]:[/\\]|file:)|(?:{_BEGINS}|[/\\])\.\.(?:$|[/\\=+,;\s"'\]}})])""")
+
+
+def check_text(value: Any, where: str) -> None:
+    """Refuse text with control characters, which would reach the terminal, a script or a page.
+
+    Raises:
+        UsageError: Names where it stands.
+    """
+    if isinstance(value, str):
+        strange = [letter for letter in value if not letter.isprintable() and letter != "\n"]
+        if strange:
+            raise UsageError(f"{where} holds the control character {strange[0]!r}; lists are plain text, take it out")
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            check_text(key, where)
+            check_text(inner, f"{where}.{key}")
+    elif isinstance(value, list):
+        for number, inner in enumerate(value, 1):
+            check_text(inner, f"{where}[{number}]")
+
+
+def check_foreign(plan: "Plan", name: str) -> None:
+    """Refuse a list from outside that asks for more than it may.
+
+    Raises:
+        UsageError: Names the stage, what it asks for and what can be done.
+    """
+    for size, scale in plan.scale.items():
+        folder = PurePath(scale.folder)
+        if not folder.parts or _OUTSIDE.search(scale.folder):
+            raise UsageError(
+                f"{name}: scale '{size}' has the folder {_shown(scale.folder)}, expected the name of one below "
+                "this one; name it with --output if you want another"
+            )
+        for number, stage in enumerate(scale.stage, 1):
+            for fault in _faults(stage):
+                raise UsageError(
+                    f"{name}: stage {number} of '{size}' {fault}; a list from outside the package may not do "
+                    "that: edit it, and type that command yourself if you trust it"
+                )
+
+
+def _faults(stage: "Stage") -> Iterator[str]:
+    """What a stage may not do, in words that follow "stage 3"."""
+    command, *words = stage.arguments
+    if command not in COMMANDS:
+        yield f"is mmgen {_shown(command)}"
+    for word in words:
+        if named := _PROGRAM_NAMED.search(word):
+            yield f"says {_shown(word)}: {named[0]} is a program or a place that runs code"
+        if word.partition("=")[0] == "--overwrite":
+            yield "says --overwrite, and replaces what is there"
+        if _OUTSIDE.search(word):
+            yield f"says {_shown(word)}, which leads out of its folder"
+    if _OUTSIDE.search(stage.makes) or PurePath(stage.makes).suffix not in ENDINGS or stage.makes[:1] in (".", "-"):
+        yield f"makes {_shown(stage.makes)}, no file of its folder that ends in {', '.join(ENDINGS)}"
+    if _outputs(words) != [stage.makes]:
+        yield f"writes elsewhere than to {_shown(stage.makes)}: it has to say -o with that name, once"
+
+
+def _shown(text: str) -> str:
+    """Words of a list for a message: on one line, and not too many."""
+    return repr(clip(text, 100))
+
+
+def _outputs(words: list[str]) -> list[str]:
+    """Values of --output, however it is typed."""
+    found = []
+    for word, value in zip(words, [*words[1:], ""], strict=True):
+        if word in ("-o", "--output"):
+            found.append(value)
+        elif word.startswith("--output="):
+            found.append(word.removeprefix("--output="))
+        elif word.startswith("-o"):
+            found.append(word.removeprefix("-o"))
+    return found

@@ -1,0 +1,84 @@
+"""Where a file may be written: anything that is there and is no regular file stays as it is."""
+
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from mmgen.artifacts import atomic_path, check_nothing_lost, check_output, check_place, write_text_atomic
+from mmgen.errors import ArtifactError, UsageError
+
+
+@pytest.fixture
+def strange(tmp_path: Path) -> Iterator[dict[str, Path]]:
+    """A pipe, a socket, a device, links to them and a folder."""
+    os.mkfifo(tmp_path / "pipe.h5")
+    with socket.socket(socket.AF_UNIX) as listening:
+        here = os.getcwd()
+        os.chdir(tmp_path)  # names of sockets are short
+        listening.bind("socket.h5")
+        os.chdir(here)
+        (tmp_path / "folder.h5").mkdir()
+        (tmp_path / "link-to-a-pipe.h5").symlink_to("pipe.h5")
+        (tmp_path / "link-to-a-device.h5").symlink_to("/dev/null")
+        yield {path.name: path for path in tmp_path.iterdir()} | {"device": Path("/dev/full")}
+
+
+WRITERS = {
+    "atomic_path": lambda path: atomic_path(path).__enter__(),
+    "write_text_atomic": lambda path: write_text_atomic(path, "text"),
+    "check_place": check_place,
+    "check_output of an artifact": lambda path: check_output(path, "dataset"),
+    "check_output of a page": lambda path: check_output(path, None),
+}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+def test_what_is_no_regular_file_is_refused(writer: str, strange: dict[str, Path]) -> None:
+    before = {path: stat.S_IFMT(os.lstat(path).st_mode) for path in strange.values()}
+    for name, path in strange.items():
+        with pytest.raises(ArtifactError, match=r"cannot write .*: (it is a|is a directory)") as raised:
+            WRITERS[writer](path)
+        assert "\n" not in str(raised.value), name
+    assert before == {path: stat.S_IFMT(os.lstat(path).st_mode) for path in strange.values()}
+
+
+@pytest.mark.parametrize("writer", WRITERS)
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("n" * 300 + ".h5", "file name too long; choose a shorter name"),
+        ("/".join(["d" * 200] * 30), "file name too long"),
+        ("missing/x.h5", "there is no folder"),
+        ("a\0b.h5", "zero character"),
+        ("file/x.h5", "not a directory"),
+    ],
+)
+def test_names_that_no_file_can_have(writer: str, name: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ArtifactError, match=why):
+        WRITERS[writer](tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_new_names_empty_files_and_links_to_files_are_taken(tmp_path: Path) -> None:
+    (tmp_path / "empty").touch()
+    (tmp_path / "link").symlink_to("empty")
+    for name in ("new", "empty", "link"):
+        check_place(tmp_path / name)
+        check_output(tmp_path / name, "dataset")
+    for name in ("new", "empty", "link"):
+        write_text_atomic(tmp_path / name, "text")
+        assert (tmp_path / name).read_text() == "text"
+
+
+def test_finished_work_is_not_lost(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("an hour's work")
+    with pytest.raises(UsageError, match=r"is there already, .* another --output, or --overwrite to replace it"):
+        check_nothing_lost(tmp_path / "a", overwrite=False)
+    check_nothing_lost(tmp_path / "a", overwrite=True)
+    (tmp_path / "b").touch()
+    check_nothing_lost(tmp_path / "b", overwrite=False)

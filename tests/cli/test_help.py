@@ -1,0 +1,62 @@
+"""Help says what its author wrote: brackets stay, values have names, defaults are true."""
+
+import re
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+import typer
+
+from mmgen.cli import _main
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "commands.md"
+
+
+def helped(*arguments: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> str:
+    monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("TERMINAL_WIDTH", "300")
+    with pytest.raises(SystemExit) as left:
+        _main.main([*arguments, "--help"])
+    assert left.value.code == 0
+    return capsys.readouterr().out
+
+
+def test_square_brackets_are_text(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    import mmgen.cli.list
+
+    def list_command(
+        some: Annotated[
+            str, typer.Option(metavar="NAME", help="From the extra x[faces], or [1, 2].", rich_help_panel="P [q]")
+        ] = "",
+    ) -> None:
+        """Needs pip install 'x[dask]', [bold]not[/bold] more."""
+
+    monkeypatch.setattr(mmgen.cli.list, "list_command", list_command)
+    text = helped("list", monkeypatch=monkeypatch, capsys=capsys)
+    for written in ("x[faces]", "[1, 2]", "P [q]", "x[dask]", "[bold]not[/bold]"):
+        assert written in text
+
+
+@pytest.mark.parametrize("command", _main.command_names())
+def test_every_word_of_help_is_there(command: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    text = re.sub(r"[│\s]+", " ", helped(command, monkeypatch=monkeypatch, capsys=capsys))
+    for parameter in _main.load_command(command).params:
+        words = " ".join((parameter.help or "").split())
+        assert words[:60] in text, f"{command} {parameter.opts}"
+    assert "range" not in re.sub(r"within range|in range", "", " ".join(re.findall(r"<[^>]*>", text)))
+
+
+def test_values_have_names_and_defaults_are_what_one_types() -> None:
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| `--")]
+    assert len(rows) > 100
+    for row in rows:
+        spelling, default = row.split("`")[1], row.rstrip("| ").rsplit("| ", 1)[-1]
+        assert not re.search(r"\b(int|float|str|bool|range)\b", spelling), row
+        assert default not in ("`True`", "`False`") and not default.startswith("`("), row
+
+
+def test_each_command_says_where_it_writes_by_default() -> None:
+    for command in _main.command_names():
+        for parameter in _main.load_command(command).params:
+            if "--output" in parameter.opts and command in ("quickstart", "reproduce", "plot", "report", "show"):
+                assert "named after the input" not in parameter.help
