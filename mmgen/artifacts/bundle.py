@@ -17,7 +17,7 @@ from mmgen.artifacts.hdf5 import (
     write_header,
     write_text,
 )
-from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
+from mmgen.artifacts.header import ContentHash, Header, Parent, content_of, make_header
 from mmgen.errors import ArtifactError
 
 __all__ = ["read_bundle", "write_bundle"]
@@ -37,7 +37,7 @@ def write_bundle(
 ) -> Header:
     """Write arrays as members and texts as attributes of the root; the content id covers both."""
     parents = tuple(parents)
-    content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents)
+    content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents, facts)
     with atomic_path(path) as temporary, create(temporary) as (file, _):
         for name, values in arrays.items():
             writer = write_array(file, name, values)
@@ -82,9 +82,11 @@ def read_bundle(
             for name, (dtype, axes) in expected.items()
         }
         found = {name: read_text(file, name, path) for name in texts if name not in absent or name in file.attrs}
-    content = ContentHash(kind, {"settings": header.settings, "texts": found}, header.seed, header.parents)
+    content = content_of(header, {"settings": header.settings, "texts": found})
     for name, data in values.items():
         content.add_array(name, data)
     if content.hexdigest() != header.content_id:
-        raise ArtifactError(f"{path} is damaged: its data do not match its content id; make it again or copy it again")
+        raise ArtifactError(
+            f"{path} is damaged: its data or facts do not match its content id; make it again or copy it again"
+        )
     return header, values, found

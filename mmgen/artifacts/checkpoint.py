@@ -14,6 +14,7 @@ from mmgen.artifacts.header import (
     ContentHash,
     Header,
     Parent,
+    content_of,
     from_json,
     make_header,
     parse_json,
@@ -28,12 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["read_checkpoint", "read_safetensors_header", "write_checkpoint"]
 
 
-def _content(
-    kind: str, tensors: "Mapping[str, torch.Tensor]", settings: Mapping[str, Any], seed: int, parents: Iterable[Parent]
-) -> ContentHash:
+def _cover(content: ContentHash, tensors: "Mapping[str, torch.Tensor]") -> ContentHash:
     import torch
 
-    content = ContentHash(kind, settings, seed, parents)
     for name, tensor in tensors.items():
         data = tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b""
         content.add(name, str(tensor.dtype).removeprefix("torch."), tensor.shape, hashlib.sha256(data).hexdigest())
@@ -60,7 +58,7 @@ def write_checkpoint(
         settings: Effective settings, plain values.
         seed: Seed of the run.
         parents: Files that it was made from, see :func:`mmgen.artifacts.reference`.
-        facts: What was measured; not part of the content id.
+        facts: What was measured; the content id covers all but times.
         command: The command that makes it again.
 
     Returns:
@@ -78,7 +76,7 @@ def write_checkpoint(
     copies = {
         name: tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
-    content = _content(kind, copies, settings, seed, parents)
+    content = _cover(ContentHash(kind, settings, seed, parents, facts), copies)
     header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
     with atomic_path(path) as temporary:
         try:
@@ -165,13 +163,14 @@ def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[
     header = require_kind(path, *kinds)
     try:
         tensors = load(Path(path).read_bytes())
-        found = _content(header.kind, tensors, header.settings, header.seed, header.parents).hexdigest()
+        found = _cover(content_of(header), tensors).hexdigest()
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError, MemoryError) as error:
         reason = printable(str(error).split("\n")[0], 160)
         raise ArtifactError(f"cannot read {path}: its tensors are damaged ({reason}); make it again") from error
     if found != header.content_id:
         raise ArtifactError(
-            f"{path} is damaged: its tensors or settings do not match its content id; make it again or copy it again"
+            f"{path} is damaged: its tensors, settings or facts do not match its content id; make it again or copy it "
+            "again"
         )
     if header.kind != "training-state":  # which may say that nothing was validated yet, by an infinity
         _check_finite(path, header.kind, tensors)

@@ -1,5 +1,6 @@
 """Classifiers on disk."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mmgen.classifier._classifier import Classifier
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.registry import unknown_name
 
-__all__ = ["build_classifier", "load_classifier", "save_classifier"]
+__all__ = ["build_classifier", "held_out_accuracy", "load_classifier", "save_classifier"]
 
 
 def build_classifier(
@@ -111,7 +112,37 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
             f"classifier {path} does not describe a network that this version knows ({reason}): "
             "make it again with mmgen train-classifier"
         ) from None
-    accuracy = header.facts.get("held_out_accuracy", {})
-    classifier.accuracy = {name: float(accuracy[name]) for name in (*names, "mean", "words") if name in accuracy}
+    accuracy = held_out_accuracy(path, header)
+    classifier.accuracy = {name: accuracy[name] for name in (*names, "mean", "words") if name in accuracy}
     classifier.content_id = header.content_id
     return classifier.to(device).eval()
+
+
+def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
+    """What a judge's file says of its accuracy on images that it has not seen, percent by attribute; {} if nothing.
+
+    Raises:
+        ArtifactError: That is no table of percentages, or not what the counts beside it come to.
+    """
+    said, correct, images = (
+        header.facts.get(f"held_out_{what}", {} if what == "accuracy" else None)
+        for what in ("accuracy", "correct", "images")
+    )
+    good = _all_numbers(said, 100)
+    if good and correct is not None and images is not None:
+        good = _all_numbers(correct) and _all_numbers(images) and correct.keys() == images.keys()
+        # What was said before the accuracy was under the content id is at least in agreement with itself.
+        good = good and all(
+            name in said and math.isclose(said[name], 100 * correct[name] / max(1, images[name]), abs_tol=1e-6)
+            for name in correct
+        )
+    if not good:
+        raise ArtifactError(
+            f"classifier {path} says nothing that can be its held-out accuracy, expected percentages by attribute that "
+            "its counts come to: make it again with mmgen train-classifier"
+        )
+    return {name: float(value) for name, value in said.items()}
+
+
+def _all_numbers(value: Any, most: float = math.inf) -> bool:
+    return isinstance(value, dict) and all(type(n) in (int, float) and 0 <= n <= most for n in value.values())
