@@ -5,8 +5,10 @@ import sys
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
 
 if TYPE_CHECKING:
@@ -35,13 +37,16 @@ def is_first_process() -> bool:
 
 
 def say(text: str) -> None:
-    """A line for people, on stderr."""
-    _stderr().print(text, markup=False)
+    """A line for people, on stderr; whatever files put into it is shown as plain letters."""
+    _stderr().print(shown(text), markup=False, emoji=False)
 
 
 def result(text: object) -> None:
-    """A result, on stdout: the path of what was made, or one JSON line."""
-    print(text, flush=True)
+    """A result, on stdout: the path of what was made, or one JSON line.
+
+    Text of files is shown as plain letters; a path stays as it is where a program reads it.
+    """
+    print(text if isinstance(text, Path) and not sys.stdout.isatty() else shown(str(text)), flush=True)
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -50,13 +55,15 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=title or None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold")
+    drawn = Table(
+        title=Text(shown(title)) if title else None, title_justify="left", box=box.SIMPLE_HEAD, title_style="bold"
+    )
     for index, column in enumerate(columns):
         numbers = index > 0 and all(row[index][:1] in _NUMBERS for row in rows)
-        drawn.add_column(column, justify="right" if numbers else "left", overflow="fold")
+        drawn.add_column(Text(shown(column)), justify="right" if numbers else "left", overflow="fold")
     for row in rows:
-        drawn.add_row(*(Text(cell) for cell in row))
-    _stderr().print(drawn, soft_wrap=False)
+        drawn.add_row(*(Text(shown(cell)) for cell in row))
+    _stderr().print(drawn, soft_wrap=False, markup=False, emoji=False)
 
 
 class _Pace:
@@ -139,7 +146,7 @@ def follow(work: Work[T]) -> T:
         TextColumn("{task.fields[facts]}", markup=False, style="dim"),
     )
     with Bars(*columns, console=_stderr(), refresh_per_second=8) as bars:
-        task = bars.add_task(work.description, total=work.total, facts="")
+        task = bars.add_task(shown(work.description), total=work.total, facts="")
         for progress in work:
             pace.note(progress.done, time.monotonic())
             bars.update(task, completed=progress.done, facts=_facts(progress, work, pace))

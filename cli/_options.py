@@ -30,7 +30,7 @@ Output = Annotated[
         "--output", "-o", metavar="PATH", show_default=False, help="Where to write; named after the input by default."
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="All randomness comes from this number.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")

@@ -20,11 +20,13 @@ def show_command(
 ) -> None:
     """Show what an artifact is, its lineage, settings and facts, and with -o sheet.png its images.
 
-    The lineage is a tree of the files that it was made from, each verified by its content id or marked as missing.
+    The lineage is a tree of the files that it was made from, each compared with its content id
+    (verified), only found where that takes reading much, or marked as damaged or missing.
     """
     from mmgen.artifacts import check_output
     from mmgen.figures.lineage import lineage, tree_lines
     from mmgen.figures.show import contact_sheet, describe
+    from mmgen.parsing import printable
 
     path = read_path(file, "file")
     if output is not None:
@@ -36,7 +38,7 @@ def show_command(
         say(f"{path}: {described['kind']}, {described['bytes']:,} bytes, seed {described['seed']}")
         say(f"content id {described['content_id']}, mmgen {described['program_version']}")
         if described["command"]:
-            say(f"made with: {described['command']}")
+            say(f"made with: {printable(described['command'], 10_000)}")
         say("\nlineage\n" + "\n".join(f"  {line}" for line in tree_lines(lineage(path))))
         for title in ("contents", "facts", "settings"):
             _print_values(title, described[title])
@@ -48,8 +50,9 @@ def show_command(
 
 def _print_values(title: str, values: dict[str, Any]) -> None:
     from mmgen.figures._context import flat
+    from mmgen.parsing import printable
 
-    rows = flat(values)
+    rows = {printable(name, 200): printable(value, 10_000) for name, value in flat(values).items()}
     if rows:
         width = max(len(name) for name in rows)
         say("\n".join([f"\n{title}", *(f"  {name:<{width}}  {value}" for name, value in rows.items())]))

@@ -16,11 +16,25 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["MAX_TEXT_BYTES", "Malformed", "parse_json", "parse_toml", "printable", "read_bounded", "shown"]
+__all__ = [
+    "MAX_DEPTH",
+    "MAX_LOG_BYTES",
+    "MAX_TEXT_BYTES",
+    "Malformed",
+    "NotToml",
+    "parse_json",
+    "parse_toml",
+    "printable",
+    "read_bounded",
+    "shown",
+]
 
 MAX_TEXT_BYTES = 16 * 2**20
 """No honest header, line or settings file comes near this; a larger one is refused unread."""
+MAX_LOG_BYTES = 2**30
+"""Of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
 MAX_DEPTH = 64
+"""Tables in tables; what mmgen writes has less than ten."""
 _MAX_TOML_LETTERS = 2**20  # tomllib is slow, and settings are written by people
 _INTEGERS = range(-(2**63), 2**64)  # what numpy, torch and HDF5 can hold
 # tomllib needs time and memory that grow with the square of the length of a dotted key.
@@ -29,6 +43,10 @@ _LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*
 
 class Malformed(ValueError):
     """What is wrong with a text, as a phrase without the file's name; safe to show."""
+
+
+class NotToml(Malformed):
+    """A text that is no TOML at all."""
 
 
 def printable(text: str, limit: int = 300) -> str:
@@ -140,7 +158,8 @@ def parse_toml(text: str) -> dict[str, Any]:
     """The values of a TOML text; bounds as :func:`parse_json`.
 
     Raises:
-        Malformed: It is no TOML, or beyond the bounds.
+        NotToml: It is no TOML.
+        Malformed: It is beyond the bounds.
 
     Example:
         >>> parse_toml("a.b = 1")
@@ -157,14 +176,14 @@ def parse_toml(text: str) -> dict[str, Any]:
     except RecursionError:
         raise Malformed(f"it is nested more than {MAX_DEPTH} deep") from None
     except tomllib.TOMLDecodeError as error:
-        raise Malformed(printable(str(error), 160)) from None
+        raise NotToml(printable(str(error), 160)) from None
     except ValueError:  # of Python's int, which takes at most 4,300 digits
         raise Malformed("a number has too many digits") from None
     _check(values)
     return values
 
 
-def read_bounded(path: Path, most: int = MAX_TEXT_BYTES) -> str:
+def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
     """The text of a UTF-8 file, after making sure that it is one of bounded size: a pipe would block its reader.
 
     Raises:
@@ -179,6 +198,6 @@ def read_bounded(path: Path, most: int = MAX_TEXT_BYTES) -> str:
             raise Malformed(f"it has {status.st_size:,} bytes, expected at most {most:,}")
         data = file.read(most + 1)
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8", errors)
     except UnicodeDecodeError:
         raise Malformed("it is no UTF-8 text") from None

@@ -1,5 +1,6 @@
 """The dataset file: images, attributes, texts, generative factors and splits, read by rows."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,12 @@ class Dataset:
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all arrays before compression, as the file declares them."""
+        arrays = (*self._arrays.values(), *self._factor_arrays.values())
+        return sum(math.prod(each.shape) * each.dtype.itemsize for each in arrays)
 
     def __repr__(self) -> str:
         return f"Dataset({str(self.path)!r}, size={self.size}, modalities={sorted(self._arrays)})"

@@ -31,6 +31,7 @@ __all__ = [
     "Parent",
     "content_of",
     "from_json",
+    "line_json",
     "make_header",
     "parse_json",
     "printable",
@@ -56,7 +57,7 @@ HDF5_KINDS = ("dataset", "latents", "samples")
 FIRST_WITH_FACTS = 2
 """Format version from which the facts are under the content id, and the whole header under a checksum."""
 
-_MAX_PARENTS = 256
+_MAX_PARENTS = 64
 """No honest file has more: a program looks for each of them."""
 
 
@@ -200,6 +201,11 @@ def _plain(value: Any) -> Any:
 def canonical_json(value: Any) -> str:
     """The one spelling of ``value`` in JSON: ASCII, sorted keys, no blanks."""
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def line_json(value: Any) -> str:
+    """``value`` as one line of JSON that any parser reads, its keys in their order; what is not finite is null."""
+    return json.dumps(_plain(value), allow_nan=False)
 
 
 def to_json(header: Header) -> str:

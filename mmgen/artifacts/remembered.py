@@ -41,7 +41,8 @@ def stamp(path: Path, content_id: str) -> str | None:
 def _folder() -> Path:
     from platformdirs import user_cache_path
 
-    return user_cache_path("mmgen", appauthor=False) / "verified"
+    named = os.environ.get("MMGEN_CACHE")
+    return (Path(named) if named else user_cache_path("mmgen", appauthor=False)) / "verified"
 
 
 def is_remembered(name: str | None) -> bool:

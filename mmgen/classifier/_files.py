@@ -124,25 +124,25 @@ def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
     Raises:
         ArtifactError: That is no table of percentages, or not what the counts beside it come to.
     """
-    said, correct, images = (
-        header.facts.get(f"held_out_{what}", {} if what == "accuracy" else None)
-        for what in ("accuracy", "correct", "images")
-    )
-    good = _all_numbers(said, 100)
-    if good and correct is not None and images is not None:
-        good = _all_numbers(correct) and _all_numbers(images) and correct.keys() == images.keys()
+    said = _numbers(header.facts.get("held_out_accuracy", {}), 100)
+    correct, images = (_numbers(header.facts.get(f"held_out_{what}", {})) for what in ("correct", "images"))
+    good = said is not None and correct is not None and images is not None
+    if said and correct and images:
         # What was said before the accuracy was under the content id is at least in agreement with itself.
-        good = good and all(
-            name in said and math.isclose(said[name], 100 * correct[name] / max(1, images[name]), abs_tol=1e-6)
-            for name in correct
+        good = all(
+            math.isclose(said.get(name, -1), 100 * right / max(1, images.get(name, 0)), abs_tol=1e-6)
+            for name, right in correct.items()
         )
-    if not good:
+    if said is None or not good:
         raise ArtifactError(
             f"classifier {path} says nothing that can be its held-out accuracy, expected percentages by attribute that "
             "its counts come to: make it again with mmgen train-classifier"
         )
-    return {name: float(value) for name, value in said.items()}
+    return said
 
 
-def _all_numbers(value: Any, most: float = math.inf) -> bool:
-    return isinstance(value, dict) and all(type(n) in (int, float) and 0 <= n <= most for n in value.values())
+def _numbers(value: Any, most: float = math.inf) -> dict[str, float] | None:
+    """A table of numbers from 0; None for anything else."""
+    if not isinstance(value, dict) or not all(type(n) in (int, float) and 0 <= n <= most for n in value.values()):
+        return None
+    return {str(name): float(number) for name, number in value.items()}

@@ -28,9 +28,8 @@ def find_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[s
         header = read_header(path)
         accuracy = header.facts.get("held_out_accuracy")
         mean = accuracy.get("mean") if isinstance(accuracy, dict) else None
-        covered = header.format_version >= FIRST_WITH_FACTS
-        measured = isinstance(mean, int | float)
-        return header.content_id in preferred, measured, covered, float(mean) if measured else -1.0
+        measured = float(mean) if isinstance(mean, int | float) else -1.0
+        return header.content_id in preferred, measured >= 0, header.format_version >= FIRST_WITH_FACTS, measured
 
     for path in sorted(found, key=rank, reverse=True):  # stable: of equals the newest, which comes first
         try:

@@ -104,26 +104,31 @@ def _figures(facts: dict[str, Any]) -> RunState:
         ValueError: One is missing, or is nothing that a run comes to.
     """
     step, best, seconds, finished = (facts.get(name) for name in ("step", "best", "seconds", "finished"))
+    number = _finite(seconds)
     if type(step) is not int or step < 0:
         raise ValueError(f"its step is {step!r}, expected a whole number from 0")
-    if best is not None and not _is_finite(best):
+    if best is not None and _finite(best) is None:
         raise ValueError(f"its best bound is {best!r}, expected a finite number or null")
-    if not _is_finite(seconds) or seconds < 0:
+    if number is None or number < 0:
         raise ValueError(f"its seconds are {seconds!r}, expected a number from 0")
     if type(finished) is not bool:
         raise ValueError(f"whether it has finished is {finished!r}, expected true or false")
-    return RunState(step, None if best is None else float(best), float(seconds), finished)
+    return RunState(step, _finite(best), number, finished)
 
 
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def _finite(value: Any) -> float | None:
+    """A number that is finite; None for anything else."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if good else None
 
 
 def _put_back(tensors: dict[str, Tensor], task: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Weights and moments from ``tensors``; raises whatever torch does where they do not fit."""
     weights = {n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")}
     for name, _ in task.named_parameters():
-        if name in weights and not weights[name].isfinite().all():
+        if name not in weights:
+            raise ValueError(f"it lacks the weights '{name}'")
+        if not weights[name].isfinite().all():
             raise ValueError(f"its weights '{name}' are not finite")
     task.load_state_dict(weights)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
@@ -141,6 +146,10 @@ def _put_back(tensors: dict[str, Tensor], task: nn.Module, optimizer: torch.opti
             moments.setdefault(int(number), {})[key] = (
                 value if key == "step" else torch.empty_like(parameter).copy_(value)
             )
+    for kept in moments.values():
+        missing = [name for name in _MOMENTS if name not in kept]
+        if missing:
+            raise ValueError(f"a parameter lacks the moment {missing[0]}")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
@@ -156,9 +165,6 @@ def _check_moments(facts: dict[str, Any], state: RunState, optimizer: torch.opti
         raise ValueError(f"it has moments of {len(kept)} parameters, expected {expected}")
     steps = []
     for moments in kept:
-        missing = [name for name in _MOMENTS if name not in moments]
-        if missing:
-            raise ValueError(f"a parameter lacks the moment {missing[0]}")
         if not all(moments[name].isfinite().all() for name in _MOMENTS) or (moments["exp_avg_sq"] < 0).any():
             raise ValueError("a moment is negative or not finite")
         steps.append(float(moments["step"]))

@@ -97,7 +97,7 @@ def test_a_header_names_no_more_parents_than_a_program_can_look_for(tmp_path, ma
     make("model", tmp_path / "m")
     header = json.loads(header_text(tmp_path / "m"))
     header_text(tmp_path / "m", sealed(header | {"parents": CHANGED["parents"] * 10_000}))
-    with pytest.raises(ArtifactError, match="names 10,000 parents, expected at most 256"):
+    with pytest.raises(ArtifactError, match="names 10,000 parents, expected at most 64"):
         read_header(tmp_path / "m")
 
 
