@@ -6,8 +6,10 @@ import textwrap
 import time
 from collections import deque
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
 
 if TYPE_CHECKING:
@@ -51,14 +53,17 @@ def _wrapped(text: str, width: int) -> str:
 
 
 def say(text: str) -> None:
-    """A line for people, on stderr."""
-    console = _stderr()
-    console.print(_wrapped(text, console.width) if sys.stderr.isatty() else text, markup=False)
+    """A line for people, on stderr; whatever files put into it is shown as plain letters."""
+    console, plain = _stderr(), shown(text)
+    console.print(_wrapped(plain, console.width) if sys.stderr.isatty() else plain, markup=False, emoji=False)
 
 
 def result(text: object) -> None:
-    """A result, on stdout: the path of what was made, or one JSON line."""
-    print(text, flush=True)
+    """A result, on stdout: the path of what was made, or one JSON line.
+
+    Text of files is shown as plain letters; a path stays as it is where a program reads it.
+    """
+    print(text if isinstance(text, Path) and not sys.stdout.isatty() else shown(str(text)), flush=True)
 
 
 def result_lines(people: Sequence[str], plain: Sequence[Sequence[str]]) -> None:
@@ -78,7 +83,7 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     from mmgen.cli._tables import laid_out
 
     console = _stderr()
-    console.print(laid_out(title, columns, rows, console.width), soft_wrap=False)
+    console.print(laid_out(title, columns, rows, console.width), soft_wrap=False, markup=False, emoji=False)
 
 
 def result_table(
@@ -100,7 +105,7 @@ def result_table(
     from mmgen.cli._tables import laid_out
 
     console = Console(file=sys.stdout, highlight=False, emoji=False)
-    console.print(laid_out(title, columns, rows, console.width))
+    console.print(laid_out(title, columns, rows, console.width), markup=False, emoji=False)
 
 
 class _Pace:
@@ -189,7 +194,7 @@ def follow(work: Work[T]) -> T:
         TextColumn("{task.fields[facts]}", markup=False, style="dim", table_column=whole),
     )
     with Bars(*columns, console=console, refresh_per_second=8) as bars:
-        task = bars.add_task(work.description, total=work.total, facts="")
+        task = bars.add_task(shown(work.description), total=work.total, facts="")
         for progress in work:
             pace.note(progress.done, time.monotonic())
             bars.update(task, completed=progress.done, facts=_facts(progress, work, pace, room))

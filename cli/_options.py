@@ -36,7 +36,7 @@ def output_option(default: str) -> Any:
 
 
 Output = Annotated[Path | None, output_option("named after the input by default")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="All randomness comes from this number.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
 Workers = Annotated[

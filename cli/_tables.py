@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
+from mmgen.parsing import shown
+
 __all__ = ["laid_out", "plain_lines"]
 
 _NUMBERS = ("", *"+-0123456789")  # how the cell of a number begins
@@ -55,8 +57,10 @@ def laid_out(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], 
     from rich.table import Table
     from rich.text import Text
 
-    shown = [[column, *(row[index] for row in rows)] for index, column in enumerate(columns)]
-    widths = _widths(shown, width - _GAP * len(columns))
+    title, columns = shown(title), [shown(column) for column in columns]
+    rows = [[shown(cell) for cell in row] for row in rows]  # cells may hold text of files
+    cells = [[column, *(row[index] for row in rows)] for index, column in enumerate(columns)]
+    widths = _widths(cells, width - _GAP * len(columns))
     if widths is None:
         return _blocks(title, columns, rows)
     drawn = Table(

@@ -1,6 +1,5 @@
 """``mmgen quickstart``: from data to report in some minutes, with the commands that a user would type."""
 
-import json
 import math
 import os
 import shlex
@@ -17,6 +16,7 @@ from mmgen.cli._console import result, say, table
 from mmgen.cli._options import Seed, output_option
 from mmgen.cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
+from mmgen.parsing import Malformed, parse_json, read_bounded
 
 __all__ = ["quickstart_command"]
 
@@ -141,7 +141,10 @@ def run_stage(stage: Stage, folder: Path) -> None:
 
 def read_scores(path: Path) -> list[dict[str, Any]]:
     """The JSON lines that ``mmgen eval --json`` printed."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    try:
+        return [parse_json(line) for line in read_bounded(path).splitlines()]
+    except Malformed as error:
+        raise MmgenError(f"{path} holds no scores ({error}); remove it and run the quickstart again") from None
 
 
 ASKED = (("correctness", 4), ("correctness", 3), ("coverage", 3))

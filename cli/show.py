@@ -21,8 +21,9 @@ def show_command(
 ) -> None:
     """Show what an artifact is, its lineage, settings and facts, and with -o sheet.png its images.
 
-    The lineage is a tree of the files that it was made from, each verified by its content id or marked as missing.
-    A pipe or a file gets lines of name and value with a tab between. With -o the path of the sheet is the result.
+    The lineage is a tree of the files that it was made from, each compared with its content id (verified), only found
+    where that takes reading much, or marked as damaged or missing. A pipe or a file gets lines of name and value with a
+    tab between. With -o the path of the sheet is the result.
     """
     from mmgen.artifacts import check_output
     from mmgen.figures.lineage import lineage, tree_lines
@@ -47,20 +48,23 @@ def show_command(
 
 
 _SECTIONS = ("contents", "facts", "settings")
+_LONGEST = 10_000
+"""Letters of a value that are shown."""
 
 
 def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
     """Lines of text, sections with their values aligned."""
     from mmgen.figures._context import flat
+    from mmgen.parsing import printable
 
     lines = [
         f"{described['path']}: {described['kind']}, {described['bytes']:,} bytes, seed {described['seed']}",
         f"content id {described['content_id']}, mmgen {described['program_version']}",
     ]
-    lines += [f"made with: {described['command']}"] if described["command"] else []
+    lines += [f"made with: {printable(described['command'], _LONGEST)}"] if described["command"] else []
     lines += ["", "lineage", *(f"  {line}" for line in tree)]
     for title in _SECTIONS:
-        rows = flat(described[title])
+        rows = {printable(name, 200): printable(value, _LONGEST) for name, value in flat(described[title]).items()}
         width = max(map(len, rows), default=0)
         lines += ["", title, *(f"  {name:<{width}}  {value}" for name, value in rows.items())] if rows else []
     return lines
@@ -69,11 +73,13 @@ def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
 def _plain(described: dict[str, Any]) -> list[tuple[str, str]]:
     """Name and value of everything, names as of ``--json`` with dots between."""
     from mmgen.figures._context import flat
+    from mmgen.parsing import printable
 
     rows = [(name, str(value)) for name, value in described.items() if not isinstance(value, dict | list)]
     for title in _SECTIONS:
         rows += [(f"{title}.{name}", str(value)) for name, value in flat(described[title]).items()]
-    return rows + _parents(described["parents"], "parents")
+    rows += _parents(described["parents"], "parents")
+    return [(printable(name, 200), printable(value, _LONGEST)) for name, value in rows]
 
 
 def _parents(parents: list[dict[str, Any]], name: str) -> list[tuple[str, str]]:

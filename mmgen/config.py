@@ -1,6 +1,5 @@
 """Settings: typed, nested by room; unknown keys are refused with a suggestion, all errors at once."""
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from mmgen.errors import SettingsError, UsageError, clip
+from mmgen.parsing import MAX_DEPTH, Malformed, NotToml, parse_toml, printable, read_bounded
 from mmgen.registry import unknown_name
 
 __all__ = [
@@ -146,17 +146,33 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for assignment in assignments:
         key, equals, text = assignment.partition("=")
-        if not equals or not key.strip():
-            raise UsageError(f"--set got '{assignment}', expected room.key=value, for example training.steps=1000")
-        try:
-            value = tomllib.loads(f"value = {text}")["value"]
-        except tomllib.TOMLDecodeError:
-            value = text
-        nested: Any = value
-        for part in reversed(key.strip().split(".")):
+        parts = key.strip().split(".")
+        if not equals or not key.strip() or len(parts) > MAX_DEPTH:
+            raise UsageError(
+                f"--set got '{printable(assignment, 100)}', expected room.key=value, for example training.steps=1000"
+            )
+        nested = _assigned(key.strip(), text)
+        for part in reversed(parts):
             nested = {part: nested}
         result = merge(result, nested)
     return result
+
+
+def _assigned(key: str, text: str) -> Any:
+    """The value of one assignment: TOML, or else the text itself."""
+    try:
+        values = parse_toml(f"value = {text}")
+    except NotToml:
+        return text
+    except Malformed as error:
+        raise UsageError(
+            f"--set got '{printable(f'{key}={text}', 100)}', but {error}; give a value that a setting can have"
+        ) from None
+    if values.keys() != {"value"}:  # a line break, and another assignment after it
+        raise UsageError(
+            f"--set got '{printable(f'{key}={text}', 100)}', expected one value; give --set again for each setting"
+        )
+    return values["value"]
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -166,11 +182,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         SettingsError: The file cannot be read or is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return parse_toml(read_bounded(path))
     except OSError as error:
         raise SettingsError(f"cannot read settings file {path}: {error.strerror}; check the path") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingsError(f"settings file {path} is not valid TOML: {error}") from None
+    except Malformed as error:
+        raise SettingsError(f"settings file {path} is not valid TOML: {error}; mend it") from None
 
 
 def preset_names() -> list[str]:
@@ -211,4 +227,4 @@ def preset(name: str) -> dict[str, Any]:
     """
     name = find_preset(name)
     folder, file = name.split("/")
-    return tomllib.loads((resources.files("mmgen") / "presets" / folder / f"{file}.toml").read_text(encoding="utf-8"))
+    return parse_toml((resources.files("mmgen") / "presets" / folder / f"{file}.toml").read_text(encoding="utf-8"))

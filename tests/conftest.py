@@ -1,6 +1,7 @@
 """Fixtures that the tests of several rooms share."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from hypothesis import settings
 # No test is timed: a busy machine is no fault of the code.
 settings.register_profile("mmgen", deadline=None)
 settings.load_profile("mmgen")
+
+# What tests verify is no business of the user's cache; programs that they start take the same folder.
+_CACHE = tempfile.TemporaryDirectory(prefix="mmgen-cache-")
+os.environ["MMGEN_CACHE"] = _CACHE.name
 
 
 def outside_data(name: str) -> Path:

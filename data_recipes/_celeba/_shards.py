@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mmgen.artifacts import check_place
 from mmgen.data_recipes._base import Rows
 from mmgen.errors import ArtifactError
+from mmgen.parsing import parse_json
 
 __all__ = ["Shard", "ShardFolder"]
 
@@ -59,14 +60,14 @@ class Shard:
         try:
             plain = zlib.decompress(data)
             length = int.from_bytes(plain[:8], "little")
-            texts = json.loads(plain[8 : 8 + length])["__metadata__"]
+            texts = parse_json(plain[8 : 8 + length])["__metadata__"]
             columns = load(plain)
             numbers = columns.pop("numbers")
             groups: dict[str, dict[str, NDArray[Any]]] = {group: {} for group in _GROUPS}
             for where, array in columns.items():
                 group, name = where.split("/", 1)
                 groups[group][name] = array
-            return Shard(Rows(**groups), numbers, json.loads(texts["unreadable"]))
+            return Shard(Rows(**groups), numbers, parse_json(texts["unreadable"]))
         except (zlib.error, SafetensorError, KeyError) as error:
             raise ValueError(f"a damaged shard: {error}") from None
 

@@ -4,12 +4,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import h5py
 import numpy as np
 
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import (
     array,
     create,
+    explained,
+    hard_link,
     member_names,
     open_hdf5,
     read_text,
@@ -17,10 +20,10 @@ from mmgen.artifacts.hdf5 import (
     write_header,
     write_text,
 )
-from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
+from mmgen.artifacts.header import ContentHash, Header, Parent, content_of, make_header, printable
 from mmgen.errors import ArtifactError
 
-__all__ = ["read_bundle", "write_bundle"]
+__all__ = ["bundle_shapes", "read_bundle", "write_bundle"]
 
 
 def write_bundle(
@@ -37,7 +40,7 @@ def write_bundle(
 ) -> Header:
     """Write arrays as members and texts as attributes of the root; the content id covers both."""
     parents = tuple(parents)
-    content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents)
+    content = ContentHash(kind, {"settings": settings, "texts": texts}, seed, parents, facts)
     with atomic_path(path) as temporary, create(temporary) as (file, _):
         for name, values in arrays.items():
             writer = write_array(file, name, values)
@@ -47,6 +50,25 @@ def write_bundle(
         header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
         write_header(file, header)
     return header
+
+
+def bundle_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes of the arrays in latents or samples by name, reading none of them.
+
+    Raises:
+        ArtifactError: It is no such file, or one of its members is no array that the format allows.
+    """
+    file, _ = open_hdf5(path)
+    with file:
+        shapes = {}
+        for name in member_names(file, path):
+            with explained(path, printable(name, 100)):
+                hard_link(file, name, path)
+                axes = len(getattr(file[name], "shape", None) or ())
+                if isinstance(file[name], h5py.Group):  # of another program
+                    continue
+            shapes[name] = array(file, name, path, shape=(None,) * axes).shape
+        return shapes
 
 
 def read_bundle(
@@ -82,9 +104,11 @@ def read_bundle(
             for name, (dtype, axes) in expected.items()
         }
         found = {name: read_text(file, name, path) for name in texts if name not in absent or name in file.attrs}
-    content = ContentHash(kind, {"settings": header.settings, "texts": found}, header.seed, header.parents)
+    content = content_of(header, {"settings": header.settings, "texts": found})
     for name, data in values.items():
         content.add_array(name, data)
     if content.hexdigest() != header.content_id:
-        raise ArtifactError(f"{path} is damaged: its data do not match its content id; make it again or copy it again")
+        raise ArtifactError(
+            f"{path} is damaged: its data or facts do not match its content id; make it again or copy it again"
+        )
     return header, values, found

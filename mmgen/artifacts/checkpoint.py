@@ -1,10 +1,12 @@
 """Checkpoints: weights of models, aggregates and classifiers, and training states, as safetensors files."""
 
 import hashlib
+import math
 import struct
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from mmgen.artifacts.files import atomic_path, regular_file
 from mmgen.artifacts.header import (
@@ -14,6 +16,7 @@ from mmgen.artifacts.header import (
     ContentHash,
     Header,
     Parent,
+    content_of,
     from_json,
     make_header,
     parse_json,
@@ -25,15 +28,20 @@ from mmgen.errors import ArtifactError
 if TYPE_CHECKING:
     import torch
 
-__all__ = ["read_checkpoint", "read_safetensors_header", "write_checkpoint"]
+__all__ = ["read_checkpoint", "read_safetensors_header", "tensor_shapes", "verify_checkpoint", "write_checkpoint"]
+
+_TYPES = {
+    "BOOL": ("bool", 1), "U8": ("uint8", 1), "I8": ("int8", 1), "F8_E5M2": ("float8_e5m2", 1),
+    "F8_E4M3": ("float8_e4m3fn", 1), "I16": ("int16", 2), "U16": ("uint16", 2), "F16": ("float16", 2),
+    "BF16": ("bfloat16", 2), "I32": ("int32", 4), "U32": ("uint32", 4), "F32": ("float32", 4), "I64": ("int64", 8),
+    "U64": ("uint64", 8), "F64": ("float64", 8), "C64": ("complex64", 8),
+}  # fmt: skip
+"""torch's names of the types in a safetensors file, and bytes of a number."""
 
 
-def _content(
-    kind: str, tensors: "Mapping[str, torch.Tensor]", settings: Mapping[str, Any], seed: int, parents: Iterable[Parent]
-) -> ContentHash:
+def _cover(content: ContentHash, tensors: "Mapping[str, torch.Tensor]") -> ContentHash:
     import torch
 
-    content = ContentHash(kind, settings, seed, parents)
     for name, tensor in tensors.items():
         data = tensor.reshape(-1).view(torch.uint8).numpy().data if tensor.numel() else b""
         content.add(name, str(tensor.dtype).removeprefix("torch."), tensor.shape, hashlib.sha256(data).hexdigest())
@@ -60,7 +68,7 @@ def write_checkpoint(
         settings: Effective settings, plain values.
         seed: Seed of the run.
         parents: Files that it was made from, see :func:`mmgen.artifacts.reference`.
-        facts: What was measured; not part of the content id.
+        facts: What was measured; the content id covers all but times.
         command: The command that makes it again.
 
     Returns:
@@ -78,7 +86,7 @@ def write_checkpoint(
     copies = {
         name: tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
     }
-    content = _content(kind, copies, settings, seed, parents)
+    content = _cover(ContentHash(kind, settings, seed, parents, facts), copies)
     header = make_header(kind, content, settings=settings, seed=seed, parents=parents, facts=facts, command=command)
     with atomic_path(path) as temporary:
         try:
@@ -91,12 +99,84 @@ def write_checkpoint(
     return header
 
 
-def safetensors_metadata(path: Path) -> dict[str, Any]:
-    """The JSON header of a safetensors file, after checking that it describes exactly the bytes that follow it.
+@dataclass(frozen=True)
+class _Table:
+    """The header of a safetensors file.
+
+    Attributes:
+        tensors: For each name torch's name of the type, the shape, and where its bytes begin and end, from ``start``.
+        metadata: What else it says.
+        start: Where the tensors begin in the file.
+    """
+
+    tensors: dict[str, tuple[str, tuple[int, ...], int, int]]
+    metadata: dict[str, Any]
+    start: int
+
+
+def tensor_shapes(path: Path) -> dict[str, tuple[int, ...]]:
+    """Shapes of the tensors in a safetensors file by name; reads none of them and does not need torch.
 
     Raises:
         ArtifactError: The file is truncated or no safetensors file.
     """
+    return {name: shape for name, (_, shape, _, _) in _safetensors_table(path).tensors.items()}
+
+
+def safetensors_metadata(path: Path) -> dict[str, Any]:
+    """The metadata of a safetensors file, after checking that its header describes exactly the bytes that follow it.
+
+    Raises:
+        ArtifactError: The file is truncated or no safetensors file.
+    """
+    return _safetensors_table(path).metadata
+
+
+def verify_checkpoint(path: Path) -> None:
+    """Compare a checkpoint with its content id, without torch.
+
+    Raises:
+        ArtifactError: It is no readable checkpoint, or something in it is damaged or was changed.
+    """
+    header, table = read_safetensors_header(path), _safetensors_table(path)
+    content = content_of(header)
+    try:
+        with open(path, "rb") as file:
+            for name, (dtype, shape, start, end) in table.tensors.items():
+                file.seek(table.start + start)
+                content.add(name, dtype, shape, _digest(file, end - start))
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror}; check the file") from None
+    if content.hexdigest() != header.content_id:
+        raise _changed(path)
+
+
+def _digest(file: BinaryIO, size: int) -> str:
+    """sha256 in hex of the next ``size`` bytes."""
+    digest = hashlib.sha256()
+    while size > 0 and (piece := file.read(min(size, 2**22))):
+        digest.update(piece)
+        size -= len(piece)
+    return digest.hexdigest()
+
+
+def _changed(path: Path) -> ArtifactError:
+    return ArtifactError(
+        f"{path} is damaged: its tensors, settings or facts do not match its content id; make it again or copy it again"
+    )
+
+
+def _tensor_span(entry: Any) -> tuple[str, tuple[int, ...], int, int]:
+    """Type, shape, first and last byte of a tensor; raises ValueError where these do not fit together."""
+    shape, (start, end) = tuple(entry["shape"]), entry["data_offsets"]
+    if not all(type(number) is int and number >= 0 for number in (*shape, start, end)):
+        raise ValueError("a size is no whole number from 0")
+    if end - start != _TYPES[entry["dtype"]][1] * math.prod(shape):
+        raise ValueError("a tensor has another size than its shape")
+    return _TYPES[entry["dtype"]][0], shape, start, end
+
+
+def _safetensors_table(path: Path) -> _Table:
     size = regular_file(path)
     try:
         with open(path, "rb") as file:
@@ -111,18 +191,18 @@ def safetensors_metadata(path: Path) -> dict[str, Any]:
         raise ArtifactError(f"cannot read {path}: {error}; check the file") from None
     values = parse_json(text, f"{path}: the safetensors header")
     try:
-        ends = [int(entry["data_offsets"][1]) for name, entry in values.items() if name != "__metadata__"]
-        metadata = values.get("__metadata__", {})
+        metadata = values.pop("__metadata__", {})
         if not isinstance(metadata, dict):
             raise TypeError("metadata are no table")
+        spans = {name: _tensor_span(entry) for name, entry in values.items()}
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError):
         raise ArtifactError(f"{path}: its safetensors header is malformed; make the file again") from None
-    if 8 + length + max(ends, default=0) != size:
+    expected = 8 + length + max((end for *_, end in spans.values()), default=0)
+    if expected != size:
         raise ArtifactError(
-            f"{path} is truncated or damaged: it has {size} bytes, expected {8 + length + max(ends, default=0)}; "
-            "make it again or copy it again"
+            f"{path} is truncated or damaged: it has {size} bytes, expected {expected}; make it again or copy it again"
         )
-    return metadata
+    return _Table(spans, metadata, 8 + length)
 
 
 def read_safetensors_header(path: Path) -> Header:
@@ -165,14 +245,12 @@ def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[
     header = require_kind(path, *kinds)
     try:
         tensors = load(Path(path).read_bytes())
-        found = _content(header.kind, tensors, header.settings, header.seed, header.parents).hexdigest()
+        found = _cover(content_of(header), tensors).hexdigest()
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError, MemoryError) as error:
         reason = printable(str(error).split("\n")[0], 160)
         raise ArtifactError(f"cannot read {path}: its tensors are damaged ({reason}); make it again") from error
     if found != header.content_id:
-        raise ArtifactError(
-            f"{path} is damaged: its tensors or settings do not match its content id; make it again or copy it again"
-        )
+        raise _changed(path)
     if header.kind != "training-state":  # which may say that nothing was validated yet, by an infinity
         _check_finite(path, header.kind, tensors)
     return header, tensors

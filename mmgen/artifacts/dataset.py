@@ -1,12 +1,13 @@
 """The dataset file: images, attributes, texts, generative factors and splits, read by rows."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mmgen.artifacts.hdf5 import Array, array, explained, group, hard_link, member_names, open_hdf5, read_text
-from mmgen.artifacts.header import ContentHash, printable
+from mmgen.artifacts.header import content_of, printable
 from mmgen.artifacts.modality_info import (
     NAME,
     AttributesInfo,
@@ -17,6 +18,7 @@ from mmgen.artifacts.modality_info import (
     image_info,
     text_info,
 )
+from mmgen.artifacts.remembered import is_remembered, remember, stamp
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.registry import unknown_name
 
@@ -26,7 +28,7 @@ PARTS = ("train", "val", "test")
 
 
 class Dataset:
-    """An open dataset file. Rows are read on demand; nothing is decompressed before it is asked for.
+    """An open dataset file, found to hold what its content id says. Rows are read on demand.
 
     Use it as a context manager or call :meth:`close`. Reading a damaged file raises :class:`ArtifactError` that names
     the file and the element; asking for what the file does not have raises :class:`UsageError`.
@@ -60,13 +62,32 @@ class Dataset:
             raise
 
     @classmethod
-    def open(cls, path: Path) -> "Dataset":
+    def open(cls, path: Path, verify: bool = True) -> "Dataset":
         """Open the dataset at ``path``.
 
+        Args:
+            path: The file.
+            verify: Whether to compare all of it with its content id first. That is done once for a file and each change
+                of it, and remembered in the user's cache; without it only what the file says of itself can be trusted.
+
         Raises:
-            ArtifactError: It is no readable dataset.
+            ArtifactError: It is no readable dataset, or something in it is damaged or was changed.
         """
-        return cls(path)
+        dataset = cls(path)
+        try:
+            if verify:
+                dataset._verify_once()
+        except BaseException:
+            dataset.close()
+            raise
+        return dataset
+
+    def _verify_once(self) -> None:
+        before = stamp(self.path, self.header.content_id)
+        if not is_remembered(before):
+            self.verify()
+            if stamp(self.path, self.header.content_id) == before:
+                remember(before)
 
     def _read_structure(self) -> None:
         modalities = group(self._file, "modalities", self.path)
@@ -137,6 +158,12 @@ class Dataset:
 
     def __len__(self) -> int:
         return self.size
+
+    @property
+    def stored_bytes(self) -> int:
+        """Bytes of all arrays before compression, as the file declares them."""
+        arrays = (*self._arrays.values(), *self._factor_arrays.values())
+        return sum(math.prod(each.shape) * each.dtype.itemsize for each in arrays)
 
     def __repr__(self) -> str:
         return f"Dataset({str(self.path)!r}, size={self.size}, modalities={sorted(self._arrays)})"
@@ -223,7 +250,7 @@ class Dataset:
         Raises:
             ArtifactError: Something in the file is damaged or was changed.
         """
-        content = ContentHash("dataset", self.header.settings, self.header.seed, self.header.parents)
+        content = content_of(self.header)
         for name, data in self._arrays.items():
             data.cover(f"modalities/{name}", content)
         for name, data in self._factor_arrays.items():
@@ -232,4 +259,4 @@ class Dataset:
             for part in PARTS:
                 content.add_array(f"splits/{scheme}/{part}", self.split(scheme, part))
         if content.hexdigest() != self.header.content_id:
-            raise ArtifactError(f"{self.path} is damaged: its data do not match its content id; make it again")
+            raise ArtifactError(f"{self.path} is damaged: its data or facts do not match its content id; make it again")

@@ -265,7 +265,7 @@ class DatasetWriter:
     def _finish(self) -> None:
         _need(self._next == self.size, f"{self._next} rows written, expected {self.size}")
         _need(bool(self._images or self._attributes or self._texts), "a dataset has at least one modality")
-        content = ContentHash("dataset", self.settings, self.seed, self.parents)
+        content = ContentHash("dataset", self.settings, self.seed, self.parents, self.facts)
         for where, column in (self._columns | self._splits).items():
             column.flush()
             column.cover(where, content)

@@ -17,11 +17,28 @@ import numpy as np
 
 from mmgen import __version__
 from mmgen.errors import ArtifactError
+from mmgen.parsing import MAX_TEXT_BYTES as MAX_HEADER_BYTES
+from mmgen.parsing import Malformed, printable
+from mmgen.parsing import parse_json as parse_strictly
 from mmgen.registry import unknown_name
 
-__all__ = ["FORMAT_VERSION", "KINDS", "ContentHash", "Header", "Parent", "from_json", "make_header", "to_json"]
+__all__ = [
+    "FORMAT_VERSION",
+    "KINDS",
+    "MAX_HEADER_BYTES",
+    "ContentHash",
+    "Header",
+    "Parent",
+    "content_of",
+    "from_json",
+    "line_json",
+    "make_header",
+    "parse_json",
+    "printable",
+    "to_json",
+]
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Newest version of the file formats in docs/artifacts.md that this program reads, and the one that it writes."""
 
 KINDS: dict[str, str] = {
@@ -37,8 +54,11 @@ KINDS: dict[str, str] = {
 
 HDF5_KINDS = ("dataset", "latents", "samples")
 
-MAX_HEADER_BYTES = 16 * 2**20
-"""No honest header comes near this; a larger one is refused unread."""
+FIRST_WITH_FACTS = 2
+"""Format version from which the facts are under the content id, and the whole header under a checksum."""
+
+_MAX_PARENTS = 64
+"""No honest file has more: a program looks for each of them."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +88,11 @@ class Header:
         kind: One of :data:`KINDS`.
         format_version: Version of the file format (docs/artifacts.md).
         program_version: Version of mmgen that wrote the file.
-        content_id: sha256 in hex over kind, settings, seed, parents and every array; see :class:`ContentHash`.
+        content_id: sha256 in hex over kind, settings, seed, parents, facts and every array; see :class:`ContentHash`.
         seed: The seed that everything random in it came from.
         settings: The effective settings, plain JSON values.
         parents: The files that it was made from.
-        facts: What was measured while making it (accuracy, steps done, seconds); not part of the content id.
+        facts: What was measured while making it (accuracy, steps done, seconds).
         command: The command that makes it again.
     """
 
@@ -90,20 +110,30 @@ class Header:
 class ContentHash:
     """The content id: a hash of what an artifact holds, not of how the file stores it.
 
-    It covers kind, settings, seed, the roles and content ids of the parents, and of every array its name, type, shape,
-    little-endian bytes in row order and texts (units, vocabularies). It does not depend on chunks, compression,
-    workers, path, time or facts.
+    It covers kind, settings, seed, the roles and content ids of the parents, the facts but for times, and of every
+    array its name, type, shape, little-endian bytes in row order and texts (units, vocabularies). It does not depend on
+    chunks, compression, workers, path or time.
 
     Args:
         kind: One of :data:`KINDS`.
         settings: Effective settings.
         seed: Seed.
         parents: Files that the artifact is made from.
+        facts: What was measured; times are left out, see :func:`covered_facts`.
     """
 
-    def __init__(self, kind: str, settings: Mapping[str, Any], seed: int, parents: Iterable[Parent] = ()) -> None:
+    def __init__(
+        self,
+        kind: str,
+        settings: Mapping[str, Any],
+        seed: int,
+        parents: Iterable[Parent] = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
         lineage = sorted([parent.role, parent.content_id] for parent in parents)
-        self._head = canonical_json({"kind": kind, "settings": settings, "seed": seed, "parents": lineage})
+        head: dict[str, Any] = {"kind": kind, "settings": settings, "seed": seed, "parents": lineage}
+        covered = covered_facts(kind, facts or {})
+        self._head = canonical_json(head | ({"facts": covered} if covered else {}))
         self._arrays: dict[str, str] = {}
 
     def add(
@@ -122,6 +152,20 @@ class ContentHash:
     def hexdigest(self) -> str:
         lines = [self._head, *(self._arrays[name] for name in sorted(self._arrays))]
         return hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
+
+
+def covered_facts(kind: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts that a content id covers: all but times, which are never the same twice.
+
+    A training state is its own run's and nobody else's; the time that it has used decides how the run goes on, so there
+    times are covered too.
+
+    Example:
+        >>> covered_facts("model", {"step": 10, "seconds": 1.5, "total_seconds": 2.0})
+        {'step': 10}
+    """
+    times = () if kind == "training-state" else [n for n in facts if n == "seconds" or n.endswith("_seconds")]
+    return {name: value for name, value in facts.items() if name not in times}
 
 
 def little_endian(array: np.ndarray) -> np.ndarray:
@@ -159,9 +203,33 @@ def canonical_json(value: Any) -> str:
     return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
+def line_json(value: Any) -> str:
+    """``value`` as one line of JSON that any parser reads, its keys in their order; what is not finite is null."""
+    return json.dumps(_plain(value), allow_nan=False)
+
+
 def to_json(header: Header) -> str:
-    """The header as ASCII JSON text."""
-    return canonical_json(asdict(header))
+    """The header as ASCII JSON text, with the checksum of all of it."""
+    values = asdict(header)
+    return canonical_json(values | {"checksum": _checksum(values)})
+
+
+def _checksum(values: Mapping[str, Any]) -> str:
+    """sha256 in hex of everything that a header says but for its checksum, also of what a later version adds."""
+    text = canonical_json({key: value for key, value in values.items() if key != "checksum"})
+    return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def content_of(header: Header, settings: Mapping[str, Any] | None = None) -> ContentHash:
+    """The hash that must come to the content id of the file with this header, once it has covered the arrays.
+
+    Args:
+        header: Of the file.
+        settings: What stands for the settings where that is not the header's alone.
+    """
+    facts = header.facts if header.format_version >= FIRST_WITH_FACTS else None
+    settings = header.settings if settings is None else settings
+    return ContentHash(header.kind, settings, header.seed, header.parents, facts)
 
 
 def make_header(
@@ -189,31 +257,16 @@ def make_header(
     )
 
 
-def printable(text: str, limit: int = 300) -> str:
-    """Text out of a file, safe to put into a message: no control characters, bounded length."""
-    shown = "".join(letter if letter.isprintable() else "?" for letter in text[:limit])
-    return shown if len(text) <= limit else shown + "..."
-
-
 def parse_json(text: str | bytes, what: str) -> Any:
     """Strict JSON out of a file; ``what`` starts the message ("data.h5: the header").
 
     Raises:
-        ArtifactError: It is no JSON, too large, too deep, or holds NaN or Infinity.
+        ArtifactError: See :func:`mmgen.parsing.parse_json`.
     """
-
-    def refuse(constant: str) -> Any:
-        raise ValueError(f"{constant} is not a JSON number")
-
-    if len(text) > MAX_HEADER_BYTES:
-        raise ArtifactError(f"{what} has {len(text)} bytes, expected at most {MAX_HEADER_BYTES}; get the file again")
     try:
-        return json.loads(text, parse_constant=refuse)
-    except (ValueError, RecursionError, MemoryError) as error:
-        reason = printable(str(error), 120)
-        raise ArtifactError(
-            f"{what} is not valid JSON ({reason}), the file is damaged; make or copy it again"
-        ) from None
+        return parse_strictly(text)
+    except Malformed as error:
+        raise ArtifactError(f"{what} is not valid JSON ({error}), the file is damaged; make or copy it again") from None
 
 
 _TEXT = {"kind", "program_version", "content_id", "command"}
@@ -254,13 +307,26 @@ def from_json(text: str | bytes, path: Path) -> Header:
         raise ArtifactError(f"{path}: {unknown_name('kind of artifact', printable(values['kind'], 40), list(KINDS))}")
     if not _CONTENT_ID.match(values["content_id"]):
         raise ArtifactError(f"{path}: the header's content_id is not 64 hexadecimal digits; make the file again")
-    for parent in values["parents"]:
-        if not isinstance(parent, dict) or any(not isinstance(parent.get(key), str) for key in _PARENT_KEYS):
-            raise ArtifactError(
-                f"{path}: a parent in the header lacks one of the texts {', '.join(_PARENT_KEYS)}; make the file again"
-            )
+    _check_parents(values["parents"], path)
+    if version >= FIRST_WITH_FACTS and values.get("checksum") != _checksum(values):
+        raise ArtifactError(
+            f"{path} is damaged: its header does not match its checksum, so something in it was changed; make it again "
+            "or copy it again"
+        )
     return Header(
         format_version=version,
         parents=tuple(Parent(**{key: parent[key] for key in _PARENT_KEYS}) for parent in values["parents"]),
         **{key: values[key] for key in _SHAPES if key != "parents"},
     )
+
+
+def _check_parents(parents: list[Any], path: Path) -> None:
+    if len(parents) > _MAX_PARENTS:
+        raise ArtifactError(
+            f"{path}: the header names {len(parents):,} parents, expected at most {_MAX_PARENTS}; make the file again"
+        )
+    for parent in parents:
+        if not isinstance(parent, dict) or any(not isinstance(parent.get(key), str) for key in _PARENT_KEYS):
+            raise ArtifactError(
+                f"{path}: a parent in the header lacks one of the texts {', '.join(_PARENT_KEYS)}; make the file again"
+            )

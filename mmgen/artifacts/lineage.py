@@ -13,6 +13,7 @@ __all__ = [
     "check_nothing_lost",
     "check_output",
     "find_parent",
+    "find_recorded",
     "find_relatives",
     "parent_of",
     "read_header",
@@ -185,7 +186,7 @@ def _artifact_paths(folder: Path) -> Iterator[Path]:
 
 
 def find_parent(path: Path, role: str) -> Path:
-    """Where the parent is now, verified by its content id.
+    """Where the parent is now: the file that says it has its content id. Whoever reads it compares it with that.
 
     Looks at the recorded path, then for the same file name beside the child, then at every artifact in the child's
     folder and in the current one.
@@ -194,8 +195,15 @@ def find_parent(path: Path, role: str) -> Path:
         MissingParentError: None of them is the parent; the message names the command that makes it again.
         ArtifactError: ``path`` is no artifact or has no such parent.
     """
-    path = Path(path)
-    parent = parent_of(path, role)
+    return find_recorded(Path(path), parent_of(path, role))
+
+
+def find_recorded(path: Path, parent: Parent) -> Path:
+    """Where ``parent``, one of those in the header of the artifact at ``path``, is now; see :func:`find_parent`.
+
+    Raises:
+        MissingParentError: It is nowhere; the message names the command that makes it again.
+    """
     recorded = path.parent / parent.path
     likely = [recorded, path.parent / PurePath(parent.path).name]
     for candidate in likely:
@@ -217,7 +225,8 @@ def find_parent(path: Path, role: str) -> Path:
         else f"make it with {KINDS.get(parent.kind, 'mmgen')}"
     )
     raise MissingParentError(
-        f"cannot find the {printable(role, 40)} that {path} was made from ({printable(str(where))} {state}); {remedy}"
+        f"cannot find the {printable(parent.role, 40)} that {path} was made from ({printable(str(where))} {state}); "
+        f"{remedy}"
     )
 
 

@@ -1,5 +1,6 @@
 """Classifiers on disk."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from mmgen.classifier._classifier import Classifier
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.registry import unknown_name
 
-__all__ = ["build_classifier", "load_classifier", "save_classifier"]
+__all__ = ["build_classifier", "held_out_accuracy", "load_classifier", "save_classifier"]
 
 
 def build_classifier(
@@ -111,7 +112,37 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
             f"classifier {path} does not describe a network that this version knows ({reason}): "
             "make it again with mmgen train-classifier"
         ) from None
-    accuracy = header.facts.get("held_out_accuracy", {})
-    classifier.accuracy = {name: float(accuracy[name]) for name in (*names, "mean", "words") if name in accuracy}
+    accuracy = held_out_accuracy(path, header)
+    classifier.accuracy = {name: accuracy[name] for name in (*names, "mean", "words") if name in accuracy}
     classifier.content_id = header.content_id
     return classifier.to(device).eval()
+
+
+def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:
+    """What a judge's file says of its accuracy on images that it has not seen, percent by attribute; {} if nothing.
+
+    Raises:
+        ArtifactError: That is no table of percentages, or not what the counts beside it come to.
+    """
+    said = _numbers(header.facts.get("held_out_accuracy", {}), 100)
+    correct, images = (_numbers(header.facts.get(f"held_out_{what}", {})) for what in ("correct", "images"))
+    good = said is not None and correct is not None and images is not None
+    if said and correct and images:
+        # What was said before the accuracy was under the content id is at least in agreement with itself.
+        good = all(
+            math.isclose(said.get(name, -1), 100 * right / max(1, images.get(name, 0)), abs_tol=1e-6)
+            for name, right in correct.items()
+        )
+    if said is None or not good:
+        raise ArtifactError(
+            f"classifier {path} says nothing that can be its held-out accuracy, expected percentages by attribute that "
+            "its counts come to: make it again with mmgen train-classifier"
+        )
+    return said
+
+
+def _numbers(value: Any, most: float = math.inf) -> dict[str, float] | None:
+    """A table of numbers from 0; None for anything else."""
+    if not isinstance(value, dict) or not all(type(n) in (int, float) and 0 <= n <= most for n in value.values()):
+        return None
+    return {str(name): float(number) for name, number in value.items()}

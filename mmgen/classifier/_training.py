@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import Field
 
-from mmgen.artifacts import Dataset, check_output, read_header, reference
+from mmgen.artifacts import Dataset, check_output, read_checkpoint, read_header, reference
 from mmgen.classifier._accuracy import Accuracy, measure
 from mmgen.classifier._augment import augmentation_for
 from mmgen.classifier._files import build_classifier, load_classifier, save_classifier
@@ -188,7 +188,7 @@ def _finished(out: Path, identity: dict[str, Any], names: Sequence[str]) -> Accu
     """
     if not out.exists() or not out.stat().st_size:
         return None
-    header = read_header(out)
+    header, _ = read_checkpoint(out, "classifier")
     correct, images = (header.facts.get(f"held_out_{what}") for what in ("correct", "images"))
     if not isinstance(correct, dict) or not isinstance(images, dict):
         return None

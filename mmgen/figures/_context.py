@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from mmgen import __version__
+from mmgen.artifacts.checkpoint import verify_checkpoint
+from mmgen.classifier._files import held_out_accuracy
 from mmgen.figures._material import Group, Material, setting
 from mmgen.figures._pictures import Picture
 from mmgen.figures.curves import learning_curves, read_log, term_curves
@@ -96,8 +98,11 @@ def _judges(material: Material) -> list[dict[str, Any]]:
     """Accuracies of the judges, by attribute, beside the published ones."""
     found: list[dict[str, Any]] = []
     for path, header in material.headers.values():
-        accuracy = header.facts.get("held_out_accuracy")
-        if header.kind != "classifier" or not isinstance(accuracy, dict):
+        if header.kind != "classifier":
+            continue
+        verify_checkpoint(path)  # its accuracy stands beside scores
+        accuracy = held_out_accuracy(path, header)
+        if not accuracy:
             continue
         described = setting(header, "classifier", "names")
         order = [str(name) for name in described] if isinstance(described, list) else []

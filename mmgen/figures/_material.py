@@ -1,6 +1,5 @@
 """What a report is made from: the files named, and what their lineage leads to."""
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,11 +7,13 @@ from typing import Any
 
 from mmgen.aggregates._naming import number_of
 from mmgen.artifacts import Header, find_parent, read_header
+from mmgen.artifacts.files import regular_file
 from mmgen.errors import ArtifactError, MissingParentError, UsageError
 from mmgen.figures.draws import find_judge
 from mmgen.figures.lineage import Node, lineage, walk
 from mmgen.figures.scores import read_scores
 from mmgen.metrics._base import Score
+from mmgen.parsing import MAX_TEXT_BYTES, Malformed, parse_json
 
 __all__ = ["Group", "Material", "gather", "setting"]
 
@@ -94,6 +95,7 @@ def setting(header: Header, room: str, key: str) -> Any:
 
 def _is_lines(path: Path) -> bool:
     """Whether a file is JSON lines rather than an artifact."""
+    regular_file(path)
     try:
         with open(path, "rb") as file:
             start = file.read(64).lstrip()
@@ -104,10 +106,11 @@ def _is_lines(path: Path) -> bool:
 
 def _first_record(path: Path) -> dict[str, Any]:
     with open(path, encoding="utf-8", errors="replace") as file:
-        line = next((line for line in file if line.strip()), "{}")
+        lines = iter(lambda: file.readline(MAX_TEXT_BYTES + 1), "")
+        line = next((line for line in lines if line.strip()), "{}")
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError:
+        record = parse_json(line)
+    except Malformed:  # whoever reads all of it says what is wrong
         record = {}
     return record if isinstance(record, dict) else {}
 

@@ -13,7 +13,7 @@ from mmgen.artifacts import Dataset, atomic_path
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._material import Group
 from mmgen.figures._page import SENTENCE_TILE, TILE, Grid, annotated, framed
-from mmgen.figures._style import data_uri, figure_image
+from mmgen.figures._style import data_uri, figure_image, plain_words
 from mmgen.figures.comparison import choose_concepts, comparison, judge_note
 from mmgen.figures.descriptions import Descriptions, complete, nothing
 from mmgen.figures.draws import Draws, check_judge, differences, draw
@@ -75,7 +75,7 @@ class Picture:
             annotated(drawn, self.title, self.caption).save(path)
             return
         assert isinstance(self.drawn, Figure)
-        with atomic_path(path) as temporary:
+        with atomic_path(path) as temporary, plain_words(self.drawn):
             self.drawn.savefig(temporary, format=ending[1:], facecolor="white")
 
 

@@ -2,6 +2,9 @@
 
 import base64
 import io
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -11,13 +14,17 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 from PIL import Image, ImageFont
+
+from mmgen.parsing import shown
 
 __all__ = [
     "DOTS",
     "FAINT",
     "INK",
     "MUTED",
+    "OUR_FORMULAS",
     "RULE",
     "WRONG",
     "category_colours",
@@ -25,6 +32,7 @@ __all__ = [
     "figure_image",
     "font",
     "new_figure",
+    "plain_words",
     "rgb",
     "tidy",
 ]
@@ -33,6 +41,7 @@ INK = "#1a1a1a"
 DOTS = 160
 """Pixels per inch of drawings."""
 MUTED = "#5f6368"
+OUR_FORMULAS = ("$z_1$", "$z_2$")
 RULE = "#d4d7dc"
 FAINT = "#f4f5f7"
 WRONG = "#c8102e"
@@ -95,11 +104,28 @@ def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
     return axes
 
 
+@contextmanager
+def plain_words(figure: Figure) -> Iterator[None]:
+    """While a figure is drawn, all of its words are plain letters: names out of files are no formulas.
+
+    Only the labels of axes that are ours (:data:`OUR_FORMULAS`) are set as formulas; ticks never are.
+    """
+    for text in figure.findobj(Text):
+        assert isinstance(text, Text)
+        if text.get_text() not in OUR_FORMULAS:
+            text.set_parse_math(False)
+            text.set_text(shown(text.get_text(), keep="\n"))
+    with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a box stands for it
+        yield
+
+
 def figure_image(figure: Figure, dots_per_inch: int = DOTS) -> Image.Image:
     """The figure as an RGB image."""
     figure.set_dpi(dots_per_inch)
     canvas = FigureCanvasAgg(figure)
-    canvas.draw()
+    with plain_words(figure):
+        canvas.draw()
     return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 

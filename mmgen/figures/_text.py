@@ -6,8 +6,13 @@ from dataclasses import dataclass
 from PIL import ImageDraw
 
 from mmgen.figures._style import INK, MUTED, font
+from mmgen.parsing import shown
 
 __all__ = ["Lines", "MarkedLines", "wrap", "wrap_marked"]
+
+
+_MOST_LETTERS = 10_000
+"""No picture is made for more words than that; a longer text ends there."""
 
 
 def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
@@ -24,7 +29,7 @@ def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
 def wrap(text: str, size: int, width: int, bold: bool = False, most: int = 0) -> list[str]:
     """``text`` in lines at most ``width`` pixels wide; past ``most`` lines (0: no limit) it ends in an ellipsis."""
     lines = [""]
-    for word in text.split():
+    for word in shown(text[:_MOST_LETTERS]).split():
         for piece in _split_long(word, size, bold, width):
             longer = f"{lines[-1]} {piece}".strip()
             if lines[-1] and font(size, bold).getlength(longer) > width:
@@ -109,7 +114,8 @@ def wrap_marked(words: Sequence[str], marked: Sequence[bool], size: int, width: 
     """Words in lines at most ``width`` pixels wide; a word that is wider than a line has one to itself."""
     lines: list[list[tuple[str, bool]]] = []
     used = 0.0
-    for word, mark in zip(words, marked, strict=True):
+    for text, mark in zip(words, marked, strict=True):
+        word = shown(text[:_MOST_LETTERS], keep="")
         needed = font(size, mark).getlength(word + " ")
         if not lines or used + font(size, mark).getlength(word) > width:
             lines.append([])

@@ -1,6 +1,5 @@
 """Learning curves from the JSON-lines log beside a checkpoint."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 
 from mmgen.errors import ArtifactError
 from mmgen.figures._style import MUTED, category_colours, new_figure, tidy
+from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
 __all__ = ["TrainingLog", "learning_curves", "read_log", "term_curves"]
 
@@ -54,19 +54,21 @@ def _number(value: Any) -> float:
 
 def _records(path: Path) -> list[dict[str, Any]]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_bounded(path, MAX_LOG_BYTES).splitlines()
     except OSError as error:
         raise ArtifactError(f"cannot read the log {path}: {error.strerror}; check the path") from None
-    except UnicodeDecodeError:
-        raise ArtifactError(f"{path} is not a training log (JSON lines): it is no text; check the path") from None
+    except Malformed as error:
+        raise ArtifactError(f"{path} is not a training log (JSON lines): {error}; check the path") from None
     records = []
     for number, line in enumerate(lines, 1):
         try:
-            record = json.loads(line)
-        except json.JSONDecodeError:
+            record = parse_json(line)
+        except Malformed as error:
             if number == len(lines):  # a killed run may leave half a line
                 break
-            raise ArtifactError(f"{path} is not a training log: line {number} is no JSON; check the path") from None
+            raise ArtifactError(
+                f"{path} is not a training log: line {number} is no JSON ({error}); check the path"
+            ) from None
         if not isinstance(record, dict) or not isinstance(record.get("step"), int):
             raise ArtifactError(f"{path} is not a training log: line {number} has no step; check the path")
         records.append(record)

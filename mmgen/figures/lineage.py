@@ -1,16 +1,22 @@
-"""Where a file comes from: it, its parents, and theirs, each verified by content id or marked as missing."""
+"""Where a file comes from: it, its parents, and theirs, each found by content id or marked as missing."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from mmgen.artifacts import Header, find_parent, read_header
+from mmgen.artifacts import Header, Parent, read_header
+from mmgen.artifacts.lineage import find_recorded
+from mmgen.artifacts.verified import is_verified
 from mmgen.errors import ArtifactError, MissingParentError
+from mmgen.parsing import printable
 
 __all__ = ["Node", "lineage", "outline", "tree_lines", "walk"]
 
-_DEEPEST = 16
+_DEEPEST = 64  # generations; honest files have four
+
+State = Literal["verified", "found", "damaged", "missing"]
+"""Compared with its content id; says that it has it, and is too large to be read for that; has not; is not there."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class Node:
         kind: Kind of artifact.
         content_id: Its id.
         path: Where it is; where it was recorded if it is missing.
-        found: Whether a file with this content id is there.
+        state: What is known of a file with this content id.
         command: The command that makes it again.
         parents: Its parents; none are known of a missing file.
         header: Its header; None if it is missing.
@@ -32,39 +38,87 @@ class Node:
     kind: str
     content_id: str
     path: Path
-    found: bool
+    state: State
     command: str
     parents: tuple["Node", ...] = ()
     header: Header | None = None
 
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
+    @property
+    def found(self) -> bool:
+        """Whether a file that says it has this content id is there."""
+        return self.state != "missing"
+
+    def to_json(self, seen: set[str] | None = None) -> dict[str, Any]:
+        """Plain values; the parents of a file that comes twice are told once."""
+        seen = set() if seen is None else seen
+        again = self.content_id in seen
+        seen.add(self.content_id)
         return {
             "role": self.role,
             "kind": self.kind,
             "content_id": self.content_id,
             "path": str(self.path),
             "found": self.found,
+            "state": self.state,
             "command": self.command,
-            "parents": [parent.to_json() for parent in self.parents],
+            "parents": [] if again else [parent.to_json(seen) for parent in self.parents],
         }
 
 
-def lineage(path: Path, role: str = "", depth: int = _DEEPEST) -> Node:
-    """The file at ``path`` with everything that it was made from.
+def lineage(path: Path) -> Node:
+    """The file at ``path`` with everything that it was made from; each file is looked at once.
 
     Raises:
-        ArtifactError: ``path`` itself is no artifact; a parent that cannot be found is only marked.
+        ArtifactError: ``path`` itself is no artifact, does not match its content id, or is an ancestor of itself; a
+            parent that cannot be found or is damaged is only marked.
     """
-    header = read_header(path)
-    parents = []
-    for parent in header.parents if depth > 0 else ():
+    return _Tracer().trace(Path(path), "", ())
+
+
+class _Endless(ArtifactError):
+    """A lineage that no file can have."""
+
+
+class _Tracer:
+    """Follows parents, and remembers where it has been: a lineage of few files may have very many ways through it."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Node] = {}
+
+    def trace(self, path: Path, role: str, below: tuple[str, ...]) -> Node:
+        """The node of a file; ``below`` are the content ids of its descendants on the way here."""
+        header = read_header(path)
+        if header.content_id in self._known:
+            return replace(self._known[header.content_id], role=role)
+        below = (*below, header.content_id)
+        if len(below) > _DEEPEST:
+            raise _Endless(
+                f"{path} has more than {_DEEPEST} generations of ancestors; this is no file that mmgen makes"
+            )
+        state: State = "verified"
         try:
-            parents.append(lineage(find_parent(path, parent.role), parent.role, depth - 1))
+            state = "verified" if is_verified(path) else "found"
+        except ArtifactError:
+            if len(below) == 1:
+                raise
+            state = "damaged"
+        parents = tuple(self._parent(path, parent, below) for parent in header.parents)
+        node = Node(role, header.kind, header.content_id, path, state, header.command, parents, header)
+        self._known[header.content_id] = node
+        return node
+
+    def _parent(self, path: Path, parent: Parent, below: tuple[str, ...]) -> Node:
+        if parent.content_id in below:
+            raise _Endless(f"{path} says that it was made from itself; this is no file that mmgen makes, make it again")
+        if parent.content_id in self._known:
+            return replace(self._known[parent.content_id], role=parent.role)
+        try:
+            return self.trace(find_recorded(path, parent), parent.role, below)
+        except _Endless:
+            raise
         except (MissingParentError, ArtifactError):
             where = path.parent / parent.path
-            parents.append(Node(parent.role, parent.kind, parent.content_id, where, False, parent.command))
-    return Node(role, header.kind, header.content_id, path, True, header.command, tuple(parents), header)
+            return Node(parent.role, parent.kind, parent.content_id, where, "missing", parent.command)
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -112,11 +166,14 @@ def tree_lines(node: Node) -> list[str]:
     def visit(current: Node, before: str, branch: str, inner: str) -> None:
         again = current.content_id in seen
         seen.add(current.content_id)
-        state = "verified" if current.found else "MISSING, make it again with: " + (current.command or "?")
+        state: str = current.state
+        if not current.found:
+            state = "MISSING, make it again with: " + (printable(current.command, 2000) or "?")
         if again:
             state = "as above"
-        role = f"{current.role}  " if current.role and current.role != current.kind else ""
-        lines.append(f"{before}{branch}{role}{current.path}  ({current.kind} {current.content_id[:12]}, {state})")
+        role = f"{printable(current.role, 40)}  " if current.role and current.role != current.kind else ""
+        where, kind = printable(str(current.path), 1000), printable(current.kind, 40)
+        lines.append(f"{before}{branch}{role}{where}  ({kind} {printable(current.content_id, 12)[:12]}, {state})")
         for position, parent in enumerate(() if again else current.parents):
             last = position == len(current.parents) - 1
             visit(parent, before + inner, "└─ " if last else "├─ ", "   " if last else "│  ")

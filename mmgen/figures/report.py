@@ -27,6 +27,7 @@ from mmgen.figures._reconstructions import reconstructed
 from mmgen.figures.plots._base import Wanted
 from mmgen.figures.supervision import curves_of
 from mmgen.metrics._base import Score
+from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
 
 __all__ = ["Summary", "make_report", "render"]
@@ -109,13 +110,19 @@ def _curves(scores: Sequence[Score]) -> list[Picture]:
     return [plots.get("weak-supervision")([], Wanted(scores=tuple(scores)))]
 
 
+def _plain_letters(value: Any) -> Any:
+    """What a page shows of a value: nothing that steers a terminal, or turns the direction of what follows."""
+    return shown(value) if type(value) is str else value  # not what is marked as a page's own
+
+
 def render(values: Mapping[str, Any]) -> str:
     """The page for what :func:`mmgen.figures._context.context` returns; every value is escaped."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
-        loader=PackageLoader("mmgen.figures"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
+        loader=PackageLoader("mmgen.figures"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        finalize=_plain_letters,
+    )  # fmt: skip
     return environment.get_template("report.html.jinja").render(values)
 
 

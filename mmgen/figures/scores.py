@@ -1,7 +1,5 @@
 """Tables of scores, the papers' numbers beside one's own."""
 
-import json
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
@@ -12,6 +10,7 @@ from typing import Any, NamedTuple
 from mmgen.aggregates._naming import posterior_title
 from mmgen.errors import ArtifactError
 from mmgen.metrics._base import Score
+from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, parse_toml, read_bounded
 
 __all__ = [
     "Cell",
@@ -34,6 +33,7 @@ _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
     "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
     "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
+    "judge_accuracy": dict | None,
 }  # fmt: skip
 
 
@@ -129,7 +129,7 @@ class Published:
 
 @cache
 def _file() -> dict[str, Any]:
-    return tomllib.loads((resources.files("mmgen.figures") / "published.toml").read_text(encoding="utf-8"))
+    return parse_toml((resources.files("mmgen.figures") / "published.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -158,20 +158,20 @@ def read_scores(path: Path) -> list[Score]:
         ArtifactError: It cannot be read, or a line is no score.
     """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_bounded(path, MAX_LOG_BYTES).splitlines()
     except OSError as error:
         raise ArtifactError(f"cannot read the scores {path}: {error.strerror}; check the path") from None
-    except UnicodeDecodeError:
-        raise ArtifactError(f"{path} holds no scores (JSON lines): it is no text; check the path") from None
+    except Malformed as error:
+        raise ArtifactError(f"{path} holds no scores (JSON lines): {error}; check the path") from None
     return [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _score(path: Path, number: int, line: str) -> Score:
     expected = "expected scores as mmgen eval --json prints them"
     try:
-        record = json.loads(line)
-    except json.JSONDecodeError:
-        raise ArtifactError(f"{path}: line {number} is no JSON, {expected}") from None
+        record = parse_json(line)
+    except Malformed as error:
+        raise ArtifactError(f"{path}: line {number} is no JSON ({error}), {expected}") from None
     if not isinstance(record, dict) or any(key not in record for key in _REQUIRED):
         raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")
     known = {field.name for field in fields(Score)}
@@ -181,6 +181,9 @@ def _score(path: Path, number: int, line: str) -> Score:
             raise ArtifactError(f"{path}: line {number} has a {key} of the wrong kind, {expected}")
     if values["posterior"] == "true" and values["text_weight"] is None:
         values["text_weight"] = 1.0  # scores from before there was a choice
+    accuracies = (values["judge_accuracy"] or {}).values()
+    if not all(isinstance(accuracy, int | float) for accuracy in accuracies):
+        raise ArtifactError(f"{path}: line {number} has a judge_accuracy that is no number, {expected}")
     return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})
 
 

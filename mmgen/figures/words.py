@@ -13,6 +13,7 @@ from PIL import ImageDraw
 
 from mmgen.errors import UsageError
 from mmgen.figures._style import FAINT, INK, MUTED, RULE, category_colours, font
+from mmgen.parsing import printable
 from mmgen.queries import TextVocabulary, Vocabulary
 
 __all__ = [
@@ -134,7 +135,7 @@ class WordPanels:
         for position in range(self.info.length):
             base = top + position * _PITCH + _HEIGHT
             drawn = int(text.tokens[position])
-            word = self.info.vocabulary[drawn] if drawn < len(self.info.vocabulary) else "–"
+            word = printable(self.info.vocabulary[drawn], 100) if drawn < len(self.info.vocabulary) else "–"
             while len(word) > 2 and letters.getlength(word) > self.label_width - 4:
                 word = word[:-2] + "…"
             canvas.text((left, base - _TYPE - 3), word, font=letters, fill=INK if drawn != self.bars else MUTED)

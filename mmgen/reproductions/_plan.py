@@ -4,9 +4,7 @@ Every stage is one ``mmgen`` command, literally, and the one file that it makes.
 stage depends on are the files of earlier stages that its command names.
 """
 
-import json
 import shlex
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +14,7 @@ from pydantic import field_validator
 from mmgen.artifacts import read_header
 from mmgen.config import Settings, read_toml, validate
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, read_bounded
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of
 from mmgen.reproductions._foreign import check_foreign, check_text
@@ -139,7 +138,7 @@ def read_plan(name: str) -> Plan:
         SettingsError: It is no list of stages; names every fault.
     """
     if name in names():
-        values: dict[str, Any] = tomllib.loads(text_of(name))
+        values: dict[str, Any] = parse_toml(text_of(name))
     elif name.endswith(".toml"):
         values = read_toml(Path(name))
         check_text(values, name)
@@ -299,7 +298,7 @@ def fitting(scale: Scale, folder: Path) -> list[str]:
 def _scored(path: Path, inputs: list[Path], seed: int | None) -> bool:
     """Whether a file of scores is of these files, and of this seed where one is said."""
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        lines = [parse_json(line) for line in read_bounded(path, MAX_LOG_BYTES).splitlines() if line.strip()]
         named = {identity for line in lines for identity in line["ids"].values()}
         if seed is not None and any(line.get("seed", seed) != seed for line in lines):
             return False

@@ -1,12 +1,13 @@
 """The log of a run: JSON lines beside the checkpoint, TensorBoard on request."""
 
-import json
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts.files import cannot_write, write_text_atomic
-from mmgen.errors import UsageError
+from mmgen.artifacts.header import line_json
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
 __all__ = ["RunLog", "log_path"]
 
@@ -49,7 +50,7 @@ class RunLog:
             ArtifactError: The file system refuses.
         """
         try:
-            self._file.write(json.dumps(record) + "\n")
+            self._file.write(line_json(record) + "\n")
             self._file.flush()
         except OSError as error:
             raise cannot_write(self.path, error) from error
@@ -68,13 +69,20 @@ class RunLog:
 def _lines(path: Path, last: int) -> list[str]:
     """The whole lines of an earlier log up to step ``last``."""
     kept = []
-    if path.is_file():
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                if json.loads(line)["step"] <= last:
-                    kept.append(line + "\n")
-            except (json.JSONDecodeError, KeyError, TypeError):
-                continue  # a line that a killed run did not finish
+    try:
+        text = read_bounded(path, MAX_LOG_BYTES, errors="replace")
+    except OSError:  # an earlier log that is gone is not missed
+        return []
+    except Malformed as error:
+        raise ArtifactError(
+            f"{path} is no log that this run could continue ({error}); remove it or use another --output"
+        ) from None
+    for line in text.splitlines():
+        try:
+            if parse_json(line)["step"] <= last:
+                kept.append(line + "\n")
+        except (Malformed, KeyError, TypeError):
+            continue  # a line that a killed run did not finish
     return kept
 
 

@@ -51,7 +51,7 @@ class TrainingSettings(Settings):
     """Devices (GPUs, or processes on a CPU) to train on."""
     precision: Precision = "auto"
     """Arithmetic of the networks: bf16-mixed, 32-true, or auto for what the hardware is fast at."""
-    seed: int = 0
+    seed: Annotated[int, Field(lt=2**63)] = 0
     """Seed of initial weights, order and noise."""
     tensorboard: bool = False
     """Also write TensorBoard events beside the checkpoint (needs the extra mmgen-toolkit[tensorboard])."""

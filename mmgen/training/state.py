@@ -1,6 +1,7 @@
 """What a resumed run needs to continue as if it had never stopped: weights, optimiser moments, step, best score."""
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,13 @@ from torch import Tensor, nn
 
 from mmgen.artifacts import Header, read_checkpoint, write_checkpoint
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.parsing import printable
 
 __all__ = ["RunState", "load_state", "save_state", "state_path"]
+
+_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
+"""What Adam keeps of a parameter: running means of the gradient and of its square, and the steps that it has made."""
+_EXACT = 2**24  # float32, in which Adam counts its steps, holds every whole number up to here
 
 
 @dataclass
@@ -51,9 +57,11 @@ def save_state(
     """
     figures = {"step": state.step, "best": state.best, "seconds": state.seconds, "finished": state.finished}
     tensors: dict[str, Tensor] = {f"task.{name}": value for name, value in task.state_dict().items()}
-    for number, moments in optimizer.state_dict()["state"].items():
+    kept = optimizer.state_dict()["state"]
+    for number, moments in kept.items():
         for name, value in moments.items():
             tensors[f"optimizer.{number}.{name}"] = torch.as_tensor(value)
+    figures["parameters_with_moments"] = len(kept)  # one whose gradient is always None has none
     write_checkpoint(
         path,
         kind="training-state",
@@ -78,31 +86,93 @@ def load_state(
     header, tensors = read_checkpoint(path, "training-state")
     _check_same(path, header, settings, precision)
     try:
-        return _put_back(header, tensors, task, optimizer)
+        state = _figures(header.facts)
+        _put_back(tensors, task, optimizer)
+        _check_moments(header.facts, state, optimizer)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+        reason = printable((str(error) or type(error).__name__).splitlines()[0])
         raise ArtifactError(
             f"{path} holds a state that does not fit this run ({reason}); use --overwrite to begin anew"
         ) from None
+    return state
 
 
-def _put_back(
-    header: Header, tensors: dict[str, Tensor], task: nn.Module, optimizer: torch.optim.Optimizer
-) -> RunState:
+def _figures(facts: dict[str, Any]) -> RunState:
+    """The figures of a run out of a file.
+
+    Raises:
+        ValueError: One is missing, or is nothing that a run comes to.
+    """
+    step, best, seconds, finished = (facts.get(name) for name in ("step", "best", "seconds", "finished"))
+    number = _finite(seconds)
+    if type(step) is not int or step < 0:
+        raise ValueError(f"its step is {step!r}, expected a whole number from 0")
+    if best is not None and _finite(best) is None:
+        raise ValueError(f"its best bound is {best!r}, expected a finite number or null")
+    if number is None or number < 0:
+        raise ValueError(f"its seconds are {seconds!r}, expected a number from 0")
+    if type(finished) is not bool:
+        raise ValueError(f"whether it has finished is {finished!r}, expected true or false")
+    return RunState(step, _finite(best), number, finished)
+
+
+def _finite(value: Any) -> float | None:
+    """A number that is finite; None for anything else."""
+    good = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return float(value) if good else None
+
+
+def _put_back(tensors: dict[str, Tensor], task: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     """Weights and moments from ``tensors``; raises whatever torch does where they do not fit."""
-    task.load_state_dict({n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")})
+    weights = {n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")}
+    for name, _ in task.named_parameters():
+        if name not in weights:
+            raise ValueError(f"it lacks the weights '{name}'")
+        if not weights[name].isfinite().all():
+            raise ValueError(f"its weights '{name}' are not finite")
+    task.load_state_dict(weights)
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     moments: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
         if name.startswith("optimizer."):
             _, number, key = name.split(".", 2)
+            if not number.isdecimal() or int(number) >= len(parameters) or key not in _MOMENTS:
+                raise ValueError(f"its optimiser has '{name}', which belongs to no parameter")
             parameter = parameters[int(number)]
+            shape = torch.Size() if key == "step" else parameter.shape
+            if value.shape != shape:
+                raise ValueError(f"its '{name}' has shape {list(value.shape)}, expected {list(shape)}")
             # Fused Adam walks parameters and moments side by side in memory: they must have the same strides.
-            laid_out = torch.empty_like(parameter).copy_(value) if value.shape == parameter.shape else value
-            moments.setdefault(int(number), {})[key] = laid_out
+            moments.setdefault(int(number), {})[key] = (
+                value if key == "step" else torch.empty_like(parameter).copy_(value)
+            )
+    for kept in moments.values():
+        missing = [name for name in _MOMENTS if name not in kept]
+        if missing:
+            raise ValueError(f"a parameter lacks the moment {missing[0]}")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
-    facts = header.facts
-    return RunState(int(facts["step"]), facts["best"], float(facts["seconds"]), bool(facts["finished"]))
+
+
+def _check_moments(facts: dict[str, Any], state: RunState, optimizer: torch.optim.Optimizer) -> None:
+    """Make sure that the optimiser would go on from here: without some moments it stops, or begins anew in silence.
+
+    Raises:
+        ValueError: One is missing, is nothing that Adam comes to, or is of another step than the run.
+    """
+    kept = [optimizer.state[p] for group in optimizer.param_groups for p in group["params"] if p in optimizer.state]
+    expected = facts.get("parameters_with_moments", len(kept))  # not said before format version 2
+    if len(kept) != expected:
+        raise ValueError(f"it has moments of {len(kept)} parameters, expected {expected}")
+    steps = []
+    for moments in kept:
+        if not all(moments[name].isfinite().all() for name in _MOMENTS) or (moments["exp_avg_sq"] < 0).any():
+            raise ValueError("a moment is negative or not finite")
+        steps.append(float(moments["step"]))
+    # Some parameter has had a gradient at every step.
+    if max(steps, default=0.0) != state.step and state.step <= _EXACT:
+        raise ValueError(f"its optimiser has made {max(steps, default=0.0):g} steps, but it says {state.step}")
+    if any(step < 0 or step != int(step) for step in steps):
+        raise ValueError("its optimiser has made a number of steps that is no whole number from 0")
 
 
 def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str) -> None:
@@ -111,15 +181,20 @@ def _check_same(path: Path, header: Header, settings: dict[str, Any], precision:
         # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.
         saved["training.precision"], wanted["training.precision"] = header.facts["precision"], precision
     different = [
-        f"{key} ({saved.get(key)!r} there, {wanted.get(key)!r} now)"
+        f"{key} ({_clipped(saved.get(key))} there, {_clipped(wanted.get(key))} now)"
         for key in sorted(saved.keys() | wanted.keys())
         if saved.get(key) != wanted.get(key)
     ]
     if different:
+        listed = printable(", ".join(different), 2000)
         raise UsageError(
-            f"{path} holds a run with other settings: {', '.join(different)}; use the same settings to continue it, "
+            f"{path} holds a run with other settings: {listed}; use the same settings to continue it, "
             "another --output, or --overwrite to begin anew"
         )
+
+
+def _clipped(value: Any) -> str:
+    return printable(repr(value), 80)
 
 
 def _flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -104,7 +104,9 @@ def _content_id(path, **changed):
 @pytest.mark.parametrize(
     ("changed", "same"),
     [
-        ({"facts": {"seconds": 3}}, True),
+        ({"facts": {"seconds": 3, "total_seconds": 4}}, True),
+        ({"facts": {"held_out_accuracy": {"mean": 97.0}}}, False),
+        ({"kind": "training-state", "facts": {"seconds": 3}}, False),
         ({"command": "mmgen train"}, True),
         ({"settings": {"a": 2}}, False),
         ({"seed": 1}, False),
@@ -138,8 +140,8 @@ def test_a_changed_setting_is_noticed(tmp_path, checkpoint_at):
     head["__metadata__"]["mmgen"] = head["__metadata__"]["mmgen"].replace('"steps":10', '"steps":11')
     text = json.dumps(head).encode()
     path.write_bytes(struct.pack("<Q", len(text)) + text + data[8 + length :])
-    with pytest.raises(ArtifactError, match="do not match its content id"):
-        read_checkpoint(path)
+    with pytest.raises(ArtifactError, match="header does not match its checksum"):
+        read_header(path)
 
 
 def test_latents_come_back(tmp_path):

@@ -1,5 +1,6 @@
 """Files that are damaged or made to do harm: nothing but ArtifactError, whatever is in them."""
 
+import hashlib
 import json
 import struct
 from pathlib import Path
@@ -86,6 +87,13 @@ def _with_header(path: Path, kind: str, content: bytes, text: str) -> None:
     path.write_bytes(struct.pack("<Q", len(new)) + new + content[8 + length :])
 
 
+def _sealed(header: dict) -> str:
+    """A forged header with the checksum that fits it, as docs/artifacts.md says."""
+    body = {key: value for key, value in header.items() if key != "checksum"}
+    text = json.dumps(body, sort_keys=True, separators=(",", ":"))
+    return json.dumps(body | {"checksum": hashlib.sha256(text.encode("ascii")).hexdigest()})
+
+
 def _header_of(kind: str, content: bytes, path: Path) -> dict:
     path.write_bytes(content)
     if kind != "model":
@@ -103,7 +111,7 @@ def test_newer_format_says_what_to_install(tmp_path, originals, read_all, kind):
     newer = {"format_version": FORMAT_VERSION + 1, "program_version": "7.8.9", "kind": {"new": "shape"}}
     _with_header(path, kind, originals[kind], json.dumps(header | newer))
     with pytest.raises(
-        ArtifactError, match=r"format version 2, written by mmgen 7\.8\.9.*install mmgen 7\.8\.9 or later"
+        ArtifactError, match=r"format version 3, written by mmgen 7\.8\.9.*install mmgen 7\.8\.9 or later"
     ):
         read_all(kind, path)
 
@@ -123,10 +131,11 @@ def test_wrong_types_in_the_header(tmp_path, originals, read_all, kind, key, val
     path = tmp_path / "file"
     header = _header_of(kind, originals[kind], path)
     for changed in (header | {key: value}, {k: v for k, v in header.items() if k != key}):
-        _with_header(path, kind, originals[kind], json.dumps(changed))
+        _with_header(path, kind, originals[kind], _sealed(changed))
         with pytest.raises(ArtifactError) as caught:
             read_all(kind, path)
         assert str(caught.value).isprintable()
+        assert "does not match its checksum" not in str(caught.value)
 
 
 BOMBS = {
@@ -160,7 +169,7 @@ def test_hdf5_that_calls_itself_a_model_and_the_reverse(tmp_path, originals):
     for kind, other in (("dataset", "model"), ("model", "dataset")):
         path = tmp_path / kind
         header = _header_of(kind, originals[kind], path)
-        _with_header(path, kind, originals[kind], json.dumps(header | {"kind": other}))
+        _with_header(path, kind, originals[kind], _sealed(header | {"kind": other}))
         with pytest.raises(ArtifactError, match=f"calls itself a {other}"):
             read_header(path)
 

@@ -18,6 +18,7 @@ from mmgen.figures.plots._base import Wanted, dataset_of, heeds
 from mmgen.figures.texts import Examples, Spoken, caption, encode, examples, generated_text, speak
 from mmgen.figures.tiles import Tile, TileRow, tile_table
 from mmgen.figures.words import HISTOGRAM_NOTE, average_entropies, vocabulary_note
+from mmgen.parsing import printable
 from mmgen.queries import TextVocabulary
 from mmgen.seeding import torch_generator
 
@@ -64,7 +65,7 @@ def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVo
     for i, (name, each, colour) in enumerate(zip(names, bits, category_colours(len(names)), strict=True)):
         at = places + (i - (len(names) - 1) / 2) * thick
         axes.bar(at, each, 0.92 * thick, color=colour, label=f"{name}: {each.sum():.2f} bits a text")
-    labels = [slot.replace("_", " ") for slot in info.slots] or [f"word {place + 1}" for place in places]
+    labels = [printable(slot.replace("_", " "), 40) for slot in info.slots] or [f"word {place + 1}" for place in places]
     axes.set_xticks(places, labels)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False, fontsize=9)

@@ -1,0 +1,107 @@
+"""A training state that is no state of its run is refused in a sentence, whatever its content id says."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import read_checkpoint, write_checkpoint
+from mmgen.errors import ArtifactError
+from mmgen.training.state import state_path
+from tests.core.test_training_runs import run
+
+Facts, Tensors = dict[str, Any], dict[str, Tensor]
+
+
+def forge(path: Path, change: Callable[[Facts, Tensors], None]) -> None:
+    """Write a state again with other facts or tensors and a content id that fits them."""
+    header, tensors = read_checkpoint(path, "training-state")
+    facts = dict(header.facts)
+    change(facts, tensors)
+    write_checkpoint(
+        path, kind="training-state", tensors=tensors, settings=header.settings, seed=header.seed, facts=facts
+    )
+
+
+def fact(name: str, value: Any) -> Callable[[Facts, Tensors], None]:
+    return lambda facts, _: facts.update({name: value})
+
+
+def tensor(name: str, value: Tensor | None) -> Callable[[Facts, Tensors], None]:
+    def change(_: Facts, tensors: Tensors) -> None:
+        assert name in tensors or value is not None
+        if value is None:
+            del tensors[name]
+        else:
+            tensors[name] = value
+
+    return change
+
+
+def lose(name: str) -> Callable[[Facts, Tensors], None]:
+    return lambda facts, _: facts.pop(name)
+
+
+def without_moments(_: Facts, tensors: Tensors) -> None:
+    for name in ("exp_avg", "exp_avg_sq", "step"):
+        del tensors[f"optimizer.0.{name}"]
+
+
+CHANGES: dict[str, tuple[Callable[[Facts, Tensors], None], str]] = {
+    "step before the first": (fact("step", -7), "its step is -7, expected a whole number from 0"),
+    "another step": (fact("step", 3), "its optimiser has made 4 steps, but it says 3"),
+    "a later step": (fact("step", 11), "its optimiser has made 4 steps, but it says 11"),
+    "half a step": (fact("step", 6.5), "its step is 6.5"),
+    "a step in words": (fact("step", "six"), "its step is 'six'"),
+    "a step that is true": (fact("step", True), "its step is True"),
+    "no step": (lose("step"), "its step is None"),
+    "best in words": (fact("best", "x"), "its best bound is 'x', expected a finite number or null"),
+    "a list of bests": (fact("best", [1.0]), r"its best bound is \[1.0\]"),
+    "negative time": (fact("seconds", -1.0), "its seconds are -1.0, expected a number from 0"),
+    "no time": (lose("seconds"), "its seconds are None"),
+    "finished in words": (fact("finished", "no"), "whether it has finished is 'no'"),
+    "finished as a number": (fact("finished", 0), "whether it has finished is 0"),
+    "a missing mean": (tensor("optimizer.0.exp_avg", None), "a parameter lacks the moment exp_avg"),
+    "a missing square": (tensor("optimizer.0.exp_avg_sq", None), "a parameter lacks the moment exp_avg_sq"),
+    "a missing count": (tensor("optimizer.0.step", None), "a parameter lacks the moment step"),
+    "no moments": (without_moments, "it has moments of [0-9]+ parameters, expected [0-9]+"),
+    "a mean of another shape": (tensor("optimizer.0.exp_avg", torch.zeros(7, 7)), r"has shape \[7, 7\], expected"),
+    "two counts": (tensor("optimizer.0.step", torch.tensor([4.0, 4.0])), r"has shape \[2\], expected \[\]"),
+    "a count below 0": (tensor("optimizer.0.step", torch.tensor(-4.0)), "its optimiser has made"),
+    "a mean that is not finite": (tensor("optimizer.0.exp_avg", torch.full((1, 1), torch.nan)), "not finite"),
+    "a negative square": (tensor("optimizer.0.exp_avg_sq", torch.full((1, 1), -1.0)), "is negative or not finite"),
+    "a parameter too many": (tensor("optimizer.99.step", torch.tensor(4.0)), "belongs to no parameter"),
+    "a moment of another kind": (tensor("optimizer.0.state", torch.tensor(4.0)), "belongs to no parameter"),
+    "a number below 0": (tensor("optimizer.-1.step", torch.tensor(4.0)), "belongs to no parameter"),
+    "weights that are not finite": (tensor("task.line.weight", torch.full((1, 1), torch.inf)), "are not finite"),
+    "no weights": (tensor("task.line.weight", None), "it lacks the weights 'line.weight'"),
+}
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """The state of a run that was saved at step 4 of 12."""
+    out = tmp_path / "m.safetensors"
+    run(out, begin=8)
+    assert read_checkpoint(state_path(out), "training-state")[0].facts["step"] == 4
+    return out
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_forged_state_is_refused_in_a_sentence(state: Path, name: str) -> None:
+    change, words = CHANGES[name]
+    forge(state_path(state), change)
+    before = state_path(state).read_bytes()
+    with pytest.raises(ArtifactError, match=words) as caught:
+        run(state)
+    assert "use --overwrite to begin anew" in str(caught.value)
+    assert str(caught.value).isprintable()
+    assert state_path(state).read_bytes() == before
+
+
+def test_an_honest_state_passes_through_the_forge(state: Path) -> None:
+    forge(state_path(state), lambda facts, tensors: None)
+    assert run(state).steps == 12
