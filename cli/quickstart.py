@@ -161,7 +161,7 @@ def draw_picture(folder: Path, seed: int) -> None:
     """The same words drawn from q_true and from q_agg side by side, the judge's mistakes framed red."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
-    from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note
+    from mmgen.figures.comparison import POSTERIORS, choose_concepts, comparison, judge_note, sees_samples
     from mmgen.figures.draws import draw
     from mmgen.loading import load
     from mmgen.queries import format_values
@@ -178,7 +178,8 @@ def draw_picture(folder: Path, seed: int) -> None:
         for posterior, model in loaded.items()
     ]
     labels = [format_values(concept, info) for concept in concepts]
-    grid = comparison(draws, labels, title="The same words, two posteriors", note=judge_note(judge.accuracy))
+    note = judge_note(judge.accuracy, sees_samples(loaded["true"]))
+    grid = comparison(draws, labels, title="The same words, two posteriors", note=note)
     grid.save(folder / PICTURE)
 
 

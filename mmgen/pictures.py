@@ -59,7 +59,7 @@ def decode_picture(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd palettes, odd Exif, many pixels: what matters is refused here
-            with Image.open(io.BytesIO(data), formats=formats) as image:
+            with Image.open(io.BytesIO(data), formats=list(formats)) as image:
                 if size is not None and image.size != size:
                     raise WrongSizeError(image.size, size)
                 if image.width * image.height > MOST_PIXELS:

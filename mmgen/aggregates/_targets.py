@@ -48,6 +48,7 @@ class FitTask(Task):
         super().__init__()
         self.aggregate = aggregate
         self.target = target
+        self.quantity = "bound" if target == "true" else "minus KL"
         self.keep_all = keep_all
         # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.
         self._model = [model]
