@@ -107,9 +107,9 @@ def lit(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
     if not dark:
         return list(blocks), ""
     lighter = [np.rint(255 * _GROUND + (1 - _GROUND) * block).astype(np.uint8) for block in blocks]
-    which = "the picture" if len(peaks) == 1 else f"{dark:,} of {len(peaks):,} pictures"
-    verb = "is" if len(peaks) == 1 or dark == 1 else "are"
-    said = f"{which[0].upper()}{which[1:]} {verb} nearly black: no pixel is half as bright as white"
+    which = f"All {dark:,} pictures" if dark == len(peaks) else f"{dark:,} of {len(peaks):,} pictures"
+    which = "The picture" if len(peaks) == 1 else which
+    said = f"{which} {'is' if dark == 1 else 'are'} nearly black: no pixel is half as bright as white"
     return lighter, f"{said}. Black is drawn as dark grey{'' if len(peaks) == 1 else ' in all'}."
 
 
