@@ -96,6 +96,6 @@ def plot_command(
     )
     for notice in notices:
         say(notice)
-    say(picture.caption)
+    say(picture.told)
     picture.save(out)
     result(out)

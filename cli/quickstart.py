@@ -218,7 +218,7 @@ def draw_picture(folder: Path, seed: int) -> None:
     """The same words drawn from the fits that are pictured side by side, the judge's mistakes framed red."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
-    from mmgen.figures.comparison import choose_concepts, comparison, judge_note
+    from mmgen.figures.comparison import choose_concepts, comparison, judge_note, sees_samples
     from mmgen.figures.draws import draw
     from mmgen.loading import load
     from mmgen.queries import format_values
@@ -235,7 +235,8 @@ def draw_picture(folder: Path, seed: int) -> None:
         for fit, model in loaded.items()
     ]
     labels = [format_values(concept, info) for concept in concepts]
-    grid = comparison(draws, labels, title="The same words, two posteriors", note=judge_note(judge.accuracy))
+    note = judge_note(judge.accuracy, sees_samples(next(iter(loaded.values()))))
+    grid = comparison(draws, labels, title="The same words, two posteriors", note=note)
     grid.save(folder / PICTURE)
 
 

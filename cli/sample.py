@@ -288,6 +288,7 @@ def _draw_images(
     seed: int,
     targets: list[str],
 ) -> None:
+    from mmgen.figures.comparison import sees_samples
     from mmgen.figures.descriptions import parse
     from mmgen.figures.draws import draw
     from mmgen.figures.hierarchy import share_right
@@ -305,4 +306,7 @@ def _draw_images(
         save_samples(out, drawn, loaded, judge=found, command=command_line())
     else:
         accuracy = reader.accuracy if reader else None
-        sample_grid(drawn, loaded.attributes, text=loaded.text, sampled=not mean, accuracy=accuracy).save(out)
+        sample_grid(
+            drawn, loaded.attributes, text=loaded.text, sampled=not mean, accuracy=accuracy,
+            judged_samples=sees_samples(loaded),
+        ).save(out)  # fmt: skip

@@ -3,34 +3,20 @@
 Big-endian: two zero bytes, a type code (8: unsigned byte), the number of dimensions, each as uint32, the data.
 """
 
-import gzip
 import math
 import struct
-import zlib
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, open_unpacked, read_bounded
 
 __all__ = ["read_idx"]
 
 _UNSIGNED_BYTE = 8
-
-
-def _contents(path: Path) -> bytes:
-    """The file's bytes, unpacked if they start like gzip's, whatever the file is called."""
-    try:
-        raw = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}; check the path and its permissions") from None
-    if raw[:2] != b"\x1f\x8b":
-        return raw
-    try:
-        return gzip.decompress(raw)
-    except (EOFError, OSError, zlib.error) as error:
-        raise DataError(f"{path} is a damaged or truncated gzip file ({error}): download it again") from None
+_MOST_BYTES = 2**30  # the largest of the MNIST kind, EMNIST by class, has 640 MB
 
 
 def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
@@ -43,21 +29,28 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
     Raises:
         DataError: Unreadable, not IDX, of another type or dimensionality, shorter or longer than its header says.
     """
-    data = _contents(path)
-    header = 4 + 4 * dimensions
     expected = f"an IDX file of unsigned bytes with {dimensions} dimension{'s' if dimensions > 1 else ''}"
-    if len(data) < 4 or data[:2] != b"\0\0":
-        raise DataError(f"{path} is no IDX file (it starts with {data[:4].hex() or 'nothing'}), expected {expected}")
-    if data[2] != _UNSIGNED_BYTE or data[3] != dimensions:
-        raise DataError(f"{path} has type code {data[2]} and {data[3]} dimensions, expected {expected}")
-    if len(data) < header:
-        raise DataError(f"{path} ends within its header, after {len(data)} bytes: download it again")
-    shape = struct.unpack(f">{dimensions}I", data[4:header])
-    wanted = header + math.prod(shape)
-    if len(data) != wanted:
-        what = "truncated" if len(data) < wanted else "too long"
-        raise DataError(
-            f"{path} is {what}: its header says {' x '.join(map(str, shape))}, that is {wanted} bytes, "
-            f"but there are {len(data)}; download it again"
-        )
-    return np.frombuffer(data, np.uint8, offset=header).reshape(shape)
+    length = 4 + 4 * dimensions
+    try:
+        with open_unpacked(path) as file:
+            header = read_bounded(file, length)
+            if len(header) < 4 or header[:2] != b"\0\0":
+                start = header[:4].hex() or "nothing"
+                raise DataError(f"{path} is no IDX file (it starts with {start}), expected {expected}")
+            if header[2] != _UNSIGNED_BYTE or header[3] != dimensions:
+                raise DataError(f"{path} has type code {header[2]} and {header[3]} dimensions, expected {expected}")
+            if len(header) < length:
+                raise DataError(f"{path} ends within its header, after {len(header)} bytes: download it again")
+            shape = struct.unpack(f">{dimensions}I", header[4:])
+            wanted = math.prod(shape)
+            said = f"its header says {' x '.join(map(str, shape))}, that is {length + wanted:,} bytes"
+            if wanted > _MOST_BYTES:
+                raise DataError(f"{path} is too large: {said}, expected at most {_MOST_BYTES:,}")
+            data = read_bounded(file, wanted)
+            if len(data) < wanted:
+                raise DataError(f"{path} is truncated: {said}, but there are {length + len(data):,}; download it again")
+            if read_bounded(file, 1):
+                raise DataError(f"{path} is too long: {said}, but there are more; download it again")
+    except CannotReadError as error:
+        raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
+    return np.frombuffer(data, np.uint8).reshape(shape)

@@ -14,10 +14,12 @@ from mmgen.data_recipes._captions import NO_RELATION, Captions, attribute_words,
 from mmgen.data_recipes._scenes import Scenes, Words
 from mmgen.data_recipes._streams import Bits
 from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, read_file
 from mmgen.registry import unknown_name
 
 __all__ = ["SceneFile", "caption_scenes", "read_scene_file"]
 
+_MOST_BYTES = 2**28  # some 400,000 scenes
 _FLOOR = 100.0  # units; nothing that is farther away can be seen
 
 Number = Annotated[float, Field(ge=-_FLOOR, le=_FLOOR, allow_inf_nan=False)]
@@ -87,9 +89,9 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
         DataError: The file cannot be read, or is not that; names the scene and what is wrong with it.
     """
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read the scenes in {path}: {error.strerror}; check the path") from None
+        content = read_file(path, _MOST_BYTES)
+    except CannotReadError as error:
+        raise DataError(f"cannot read the scenes in {path}: {error}; check the path") from None
     try:
         given = TypeAdapter(list[_Scene]).validate_json(content)
     except ValidationError as error:

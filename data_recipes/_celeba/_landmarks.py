@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mmgen.data_recipes._celeba._pictures import HEIGHT, WIDTH
 from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.errors import DataError, UsageError
+from mmgen.foreign import CannotReadError, read_file
 from mmgen.progress import Work
 
 __all__ = [
@@ -61,6 +62,8 @@ REGIONS: Mapping[str, slice] = {
     "jaw": slice(0, 17),
 }
 """Points of each region; sides are the person's own. Point 35, the nose's last, is left out as WG did."""
+
+_MOST_BYTES = 2**28  # dlib's own has 100 MB
 
 _JAW_WIDTH = 2  # pixels of the jaw's line
 
@@ -132,12 +135,11 @@ def load_predictor(given: Path | None) -> tuple[Any, str]:
     if path is None:
         raise DataError(f"the landmark predictor {_NAME} is not here: {_MANUAL}")
     try:
-        sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+        sha256 = hashlib.sha256(read_file(path, _MOST_BYTES)).hexdigest()
         predictor = dlib.shape_predictor(str(path))
         shape = predictor(np.zeros((HEIGHT, WIDTH), np.uint8), dlib.rectangle(40, 80, 130, 170))
-    except OSError as error:
-        why = (error.strerror or "").lower()
-        raise DataError(f"cannot read the landmark predictor {path} ({why}): {_MANUAL}") from None
+    except (CannotReadError, OSError) as error:
+        raise DataError(f"cannot read the landmark predictor {path} ({CannotReadError.of(error)}): {_MANUAL}") from None
     except RuntimeError:
         shape = None
     if shape is None or shape.num_parts != 68:

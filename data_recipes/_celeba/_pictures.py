@@ -3,13 +3,13 @@
 All come from the whole picture of 178 x 218 pixels, and are cropped and made small last, alike.
 """
 
-import io
-
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-__all__ = ["HEIGHT", "WIDTH", "UnreadableError", "completion", "decode", "edges", "fitted", "planes", "watermark"]
+from mmgen.pictures import decode_picture
+
+__all__ = ["HEIGHT", "WIDTH", "completion", "decode", "edges", "fitted", "planes", "watermark"]
 
 WIDTH, HEIGHT = 178, 218
 """Size of CelebA's aligned pictures in pixels."""
@@ -25,25 +25,13 @@ _STRENGTH = 0.6  # of the overlay's white
 _ROWS = (0.18, 0.5, 0.82)  # where the overlay's three lines have their middle, as parts of the height
 
 
-class UnreadableError(Exception):
-    """Why an image's file is no picture of CelebA, as the end of a sentence."""
-
-
 def decode(data: bytes) -> Image.Image:
     """The picture in a JPEG file, RGB, 178 x 218.
 
     Raises:
-        UnreadableError: It is damaged, no JPEG, or of another size.
+        CannotReadError: It is damaged, no JPEG, or of another size.
     """
-    try:
-        with Image.open(io.BytesIO(data), formats=("JPEG",)) as image:
-            if image.size != (WIDTH, HEIGHT):
-                raise UnreadableError(f"it has {image.width} x {image.height} pixels, expected {WIDTH} x {HEIGHT}")
-            return image.convert("RGB")
-    except Image.UnidentifiedImageError:
-        raise UnreadableError("it is no JPEG picture") from None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise UnreadableError(str(error).lower()) from None
+    return decode_picture(data, "RGB", size=(WIDTH, HEIGHT), formats=("JPEG",))
 
 
 def fitted(image: Image.Image, crop: int, size: int) -> Image.Image:

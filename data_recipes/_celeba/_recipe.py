@@ -17,11 +17,12 @@ from pydantic_core import PydanticCustomError
 
 from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES, CELEBA_SIZE, PARTS, Lists, Points
-from mmgen.data_recipes._celeba._pictures import WIDTH, UnreadableError, decode, fitted, planes
+from mmgen.data_recipes._celeba._pictures import WIDTH, decode, fitted, planes
 from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
 from mmgen.data_recipes._celeba._source import WHERE_TO_GET_IT, Source
 from mmgen.data_recipes._splits import Parts
 from mmgen.errors import ArtifactError, DataError, UsageError
+from mmgen.foreign import CannotReadError
 from mmgen.progress import Progress, Work
 
 __all__ = ["CelebaRecipe", "Scheme"]
@@ -132,10 +133,10 @@ class CelebaRecipe(Recipe):
         for row, (name, file) in enumerate(zip(lists.names, files, strict=True)):
             try:
                 if isinstance(file, str):
-                    raise UnreadableError(file)
+                    raise CannotReadError(file)
                 images.append(decode(file))
                 readable.append(row)
-            except UnreadableError as error:
+            except CannotReadError as error:
                 unreadable[name] = str(error)
         if not images:
             return Shard(Rows({}), np.zeros(0, np.int64), unreadable).to_bytes()

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from mmgen.artifacts import check_place
 from mmgen.data_recipes._base import Rows
 from mmgen.errors import ArtifactError
+from mmgen.foreign import CannotReadError, read_file, unpack
 from mmgen.parsing import parse_json
 
 __all__ = ["Shard", "ShardFolder"]
 
-
 _GROUPS = ("images", "attributes", "factors", "texts")
+_MOST_BYTES = 2**30  # packed or not; 128 images of all kinds have 60 MB
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Shard:
         from safetensors.numpy import load
 
         try:
-            plain = zlib.decompress(data)
+            plain = unpack(data, _MOST_BYTES)
             length = int.from_bytes(plain[:8], "little")
             texts = parse_json(plain[8 : 8 + length])["__metadata__"]
             columns = load(plain)
@@ -68,7 +69,7 @@ class Shard:
                 group, name = where.split("/", 1)
                 groups[group][name] = array
             return Shard(Rows(**groups), numbers, parse_json(texts["unreadable"]))
-        except (zlib.error, SafetensorError, KeyError) as error:
+        except (CannotReadError, SafetensorError, AttributeError, KeyError, RecursionError, TypeError) as error:
             raise ValueError(f"a damaged shard: {error}") from None
 
 
@@ -104,8 +105,8 @@ class ShardFolder:
     def load(self, file: Path) -> Shard | None:
         """A finished shard; None if it is not there, or damaged."""
         try:
-            return Shard.from_bytes(file.read_bytes())
-        except (OSError, ValueError):
+            return Shard.from_bytes(read_file(file, _MOST_BYTES))
+        except (CannotReadError, ValueError):
             return None
 
     def store(self, file: Path, data: bytes) -> None:

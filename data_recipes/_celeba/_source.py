@@ -2,15 +2,14 @@
 
 import os
 import re
-import stat
 import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from mmgen.data_recipes._celeba._lists import Lists, Points, read_lists
 from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 
 __all__ = ["WHERE_TO_GET_IT", "Source"]
 
@@ -90,21 +89,16 @@ class Source:
         place = self._images[name]
         try:
             return _read(place, _MAX_IMAGE_BYTES)
-        except _CannotReadError as error:
+        except CannotReadError as error:
             return str(error)
 
     def _members(self, path: Path) -> Iterator[_Place]:
         try:
-            archive = zipfile.ZipFile(path)
-        # zipfile raises NotImplementedError for versions of the format that it does not know, and
-        # UnicodeDecodeError for damaged names.
-        except (zipfile.BadZipFile, NotImplementedError, UnicodeDecodeError) as error:
+            archive = open_zip(path)
+        except CannotReadError as error:
             raise DataError(
-                f"{path} is no zip, or one that broke off ({str(error).lower()}): expected a folder or a zip with "
-                "CelebA's files; get it again"
+                f"cannot read {path}: {error}; expected a folder or a zip with CelebA's files, get it again"
             ) from None
-        except OSError as error:
-            raise DataError(f"cannot read {path}: {(error.strerror or str(error)).lower()}; check the path") from None
         self._zips.append(archive)
         for member in archive.infolist():
             if not member.is_dir() and "__MACOSX" not in PurePosixPath(member.filename).parts:
@@ -134,7 +128,7 @@ class Source:
             if found:
                 try:
                     return _said(found[0]), _read(found[0], _MAX_LIST_BYTES)
-                except _CannotReadError as error:
+                except CannotReadError as error:
                     raise DataError(f"cannot read {_said(found[0])}: {error}; get it again") from None
         return None
 
@@ -148,10 +142,6 @@ class Source:
                 f"{self.path} holds {len(self._images):,} images but its list of attributes names {len(listed):,}: "
                 f"{', and '.join(what)}; get the images or the list again"
             )
-
-
-class _CannotReadError(Exception):
-    """Why a file cannot be read, as the end of a sentence."""
 
 
 def _path(place: _Place) -> Path | PurePosixPath:
@@ -182,22 +172,4 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
 
 def _read(place: _Place, limit: int) -> bytes:
     """A whole file of an honest size."""
-    try:
-        if isinstance(place, Path):
-            with place.open("rb") as file:
-                status = os.fstat(file.fileno())
-                _within(status.st_size if stat.S_ISREG(status.st_mode) else limit + 1, limit)
-                return file.read()
-        archive, member = place
-        _within(member.file_size, limit)
-        return archive.read(member)  # which checks its length and checksum
-    except OSError as error:
-        raise _CannotReadError((error.strerror or str(error)).lower()) from None
-    # zipfile raises RuntimeError for members with a password, NotImplementedError for packings that it does not know.
-    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
-        raise _CannotReadError(f"the zip is damaged there ({str(error).lower() or 'it ends too soon'})") from None
-
-
-def _within(size: int, limit: int) -> None:
-    if size > limit:
-        raise _CannotReadError(f"it has {size:,} bytes, expected at most {limit:,}")
+    return read_file(place, limit) if isinstance(place, Path) else read_member(*place, limit)

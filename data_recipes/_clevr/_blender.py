@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from mmgen.data_recipes._clevr import SceneArrays
 from mmgen.errors import DataError, UsageError
+from mmgen.foreign import CannotReadError
+from mmgen.pictures import WrongSizeError, read_picture
 
 __all__ = ["blender_scenes", "render_with_blender"]
 
@@ -110,12 +111,13 @@ def _run(command: list[str]) -> None:
 def _read(path: Path, size: int) -> NDArray[np.uint8]:
     """One picture [3, size, size]."""
     try:
-        with Image.open(path) as image:
-            pixels = np.asarray(image.convert("RGB"))
-    except OSError:
-        raise DataError(f"Blender ended well but left no picture {path.name}; its Python is no Blender's") from None
-    if pixels.shape != (size, size, 3):
-        raise DataError(f"Blender made {path.name} with {pixels.shape[1]} x {pixels.shape[0]} pixels, expected {size}")
+        pixels = np.asarray(read_picture(path, "RGB", size=(size, size)))
+    except WrongSizeError as error:
+        raise DataError(f"Blender made {path.name} of another size: {error}") from None
+    except CannotReadError as error:
+        raise DataError(
+            f"Blender ended well but left no picture {path.name} ({error}); its Python is no Blender's"
+        ) from None
     return pixels.transpose(2, 0, 1)
 
 

@@ -61,6 +61,7 @@ class FitTask(Task):
         super().__init__()
         self.aggregate = aggregate
         self.target = target
+        self.quantity = "bound" if target == "true" else "minus KL"
         self.keep_all = keep_all
         self.text_weight = 1.0 if text_weight is None else text_weight
         # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.

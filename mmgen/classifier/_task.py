@@ -36,6 +36,8 @@ class ClassifierTask(Task):
         augmentation: Changes of an example that keep its description true, made in training only.
     """
 
+    quantity = "log p(labels|image)"
+
     def __init__(
         self,
         classifier: Classifier,

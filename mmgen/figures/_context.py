@@ -10,9 +10,10 @@ from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.classifier._files import held_out_accuracy
 from mmgen.figures._material import Group, Material, setting
 from mmgen.figures._pictures import Picture
+from mmgen.figures._published import Published, published_judges, published_papers, published_tables
 from mmgen.figures.curves import learning_curves, read_log, term_curves
 from mmgen.figures.lineage import outline
-from mmgen.figures.scores import TableKey, published_judges, published_papers, published_tables, score_tables
+from mmgen.figures.scores import ScoreTable, TableKey, score_tables
 from mmgen.metrics._base import Score
 
 __all__ = ["about", "context", "flat"]
@@ -72,7 +73,7 @@ def _data(material: Material) -> list[str]:
 
 
 def _files(material: Material) -> list[dict[str, Any]]:
-    """Settings and facts of every file."""
+    """Settings of every file, and apart from them what was measured while it was made."""
     return [
         {
             "name": path.name,
@@ -83,11 +84,20 @@ def _files(material: Material) -> list[dict[str, Any]]:
                 ("made with", f"mmgen {header.program_version}, format {header.format_version}"),
                 ("seed", str(header.seed)),
                 *flat(header.settings).items(),
-                *((f"measured: {key}", value) for key, value in flat(header.facts).items()),
             ],
+            "measured": list(flat(_rounded(header.facts)).items()),
         }
         for path, header in material.headers.values()
     ]
+
+
+def _rounded(value: Any) -> Any:
+    """What was measured, to four digits; whole numbers and words as they are."""
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def _percent(value: Any) -> str:
@@ -107,18 +117,30 @@ def _judges(material: Material) -> list[dict[str, Any]]:
         described = setting(header, "classifier", "names")
         order = [str(name) for name in described] if isinstance(described, list) else []
         names = [n for n in order if n in accuracy] + [n for n in accuracy if n not in order]  # the mean comes last
-        papers = [paper for recipe in material.recipes for paper in published_judges(recipe)]
         rows = [{"label": path.name, "published": False, "cells": [_percent(accuracy.get(n)) for n in names]}]
-        rows += [
-            {"label": source, "published": True, "cells": [_percent(values.get(n)) for n in names]}
-            for source, values in papers
-        ]
+        others = []
+        data = next((material.data[p.content_id] for p in header.parents if p.content_id in material.data), {})
+        for paper in published_judges():
+            if paper.recipe != data.get("recipe"):
+                continue
+            cells = [_percent(paper.accuracy.get(name)) for name in names]
+            if differing := paper.differences(data):
+                others.append({"label": paper.source, "cells": cells, "differences": ", ".join(differing)})
+            else:
+                rows.append({"label": paper.source, "published": True, "cells": cells})
         images = header.facts.get("held_out_images")
         counts = [n for n in images.values() if isinstance(n, int)] if isinstance(images, dict) else []
         counted = f" on {max(counts):,} images" if counts else ""
         meaning = f"Measured{counted} that the judge has not seen. It bounds every score that it gives."
-        found.append({"names": names, "rows": rows, "about": meaning})
+        found.append({"names": names, "rows": rows, "others": others, "about": meaning})
     return found
+
+
+def _quantity(kind: str) -> str:
+    """What a log's curve is: only models, and what is fitted to a true posterior, maximise a bound."""
+    names = {"judge": "log p(labels|image)", "aggregate, target aggregate": "minus KL from the images' posteriors"}
+    names["log alone"] = "what is maximised"
+    return next((name for start, name in names.items() if kind.startswith(start)), "bound")
 
 
 def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
@@ -130,7 +152,7 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
     for kind, named in kinds.items():
         logs = [read_log(path, name) for name, path in named]
         caption = f"{_plural(len(logs), 'run')}, by training step; higher is better."
-        together.append(Picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs)))
+        together.append(Picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs, _quantity(kind))))
         for log in logs:
             apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", term_curves(log)))
     return together, apart
@@ -171,6 +193,18 @@ def _value(score: Score) -> str:
     return f"{score.value:.1f}{f' ± {score.stderr:.1f}' if score.stderr is not None else ''} %"
 
 
+def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
+    """Published tables of what was measured, but on the data of other recipes."""
+    shown = {row.posterior for table in tables for row in table.rows if row.published}
+    shown |= {other.source for table in tables for other in table.others}
+    measured = {table.metric for table in tables}
+    return [
+        table
+        for table in published_tables()
+        if table.source not in shown and any(row["metric"] in measured for row in table.row)
+    ]
+
+
 def context(
     material: Material, runs: Sequence[Mapping[str, Any]], title: str, command: str, seed: int
 ) -> dict[str, Any]:
@@ -184,9 +218,7 @@ def context(
         seed: Seed of its pictures.
     """
     together, apart = _curves(material)
-    recipe = material.recipes[0] if material.recipes else ""
-    tables = score_tables(material.scores, material.names, recipe=recipe, models=material.models)
-    measured = {table.metric for table in tables}
+    tables = score_tables(material.scores, material.names, data=material.data, models=material.models)
     sizes = [str(setting(group.header, "model", "latent_size")) for group in material.groups]
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
     counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
@@ -197,11 +229,7 @@ def context(
         "data": _data(material),
         "notices": material.notices,
         "tables": tables,
-        "elsewhere": [
-            table
-            for table in published_tables()
-            if table.recipe not in material.recipes and any(row["metric"] in measured for row in table.row)
-        ],
+        "elsewhere": _elsewhere(tables),
         "papers": published_papers(),
         "runs": runs,
         "latent_sizes": ", ".join(dict.fromkeys(sizes)),

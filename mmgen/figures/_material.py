@@ -81,10 +81,9 @@ class Material:
         }
 
     @property
-    def recipes(self) -> list[str]:
-        """Recipes of the datasets, for the papers' numbers."""
-        names = [str(h.settings.get("recipe", "")) for _, h in self.headers.values() if h.kind == "dataset"]
-        return list(dict.fromkeys(filter(None, names)))
+    def data(self) -> dict[str, dict[str, Any]]:
+        """Settings of the datasets by content id: which of the papers' numbers are about the same data."""
+        return {key: dict(header.settings) for key, (_, header) in self.headers.items() if header.kind == "dataset"}
 
 
 def setting(header: Header, room: str, key: str) -> Any:

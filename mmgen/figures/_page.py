@@ -1,5 +1,6 @@
 """What every picture of images is made of: a white page with a title and a note, boxes, frames, bytes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +26,7 @@ __all__ = [
     "enlarge",
     "frame_colour",
     "framed",
+    "lit",
     "paste",
     "sheet",
     "to_bytes",
@@ -38,6 +40,10 @@ SENTENCE_TILE = 224
 """The same for images with whole sentences under them."""
 FRAME = 7
 """Pixels of frame around each image: filled red where the judge disagrees, else white with a hairline."""
+_DARK = 0.5
+"""A picture none of whose pixels is brighter than this part of white is nearly black."""
+_GROUND = 0.12
+"""What black becomes on a page with such pictures, as a part of white."""
 GAP = 10
 MARGIN = 24
 NARROWEST = 640
@@ -51,10 +57,12 @@ class Grid:
     Attributes:
         image: RGB.
         boxes: (left, top, right, bottom) of every image inside it, frames excluded, in the order given.
+        remark: What a reader must know of how the images are shown; "" where they are as they are.
     """
 
     image: Image.Image
     boxes: list[Box]
+    remark: str = ""
 
     def save(self, path: Path) -> None:
         """Write a PNG; a reader never sees half of it."""
@@ -83,6 +91,27 @@ def to_bytes(images: np.ndarray) -> np.ndarray:
         images = np.rint(np.clip(np.nan_to_num(images.astype(np.float32)), 0, 1) * 255).astype(np.uint8)
     last = np.moveaxis(images, -3, -1)
     return np.repeat(last, 3, axis=-1) if last.shape[-1] == 1 else last
+
+
+def lit(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
+    """Images on a lighter ground where some are nearly black, so that those do not look like missing ones.
+
+    Args:
+        blocks: uint8 [n, H, W, 3] each, all on one page; sizes may differ.
+
+    Returns:
+        The same, all alike with black at dark grey and white at white if any image is nearly black; and a sentence that
+        says so, "" if not.
+    """
+    peaks = np.concatenate([block.reshape(len(block), -1).max(1) for block in blocks])
+    dark = int((peaks < _DARK * 255).sum())
+    if not dark:
+        return list(blocks), ""
+    lighter = [np.rint(255 * _GROUND + (1 - _GROUND) * block).astype(np.uint8) for block in blocks]
+    which = f"All {dark:,} pictures" if dark == len(peaks) else f"{dark:,} of {len(peaks):,} pictures"
+    which = "The picture" if len(peaks) == 1 else which
+    said = f"{which} {'is' if dark == 1 else 'are'} nearly black: no pixel is half as bright as white"
+    return lighter, f"{said}. Black is drawn as dark grey{'' if len(peaks) == 1 else ' in all'}."
 
 
 def frame_colour(wrong: bool) -> tuple[int, int, int]:
@@ -133,8 +162,12 @@ class Sheet:
         return MARGIN + self.title.height + (GAP if self.title.lines else 0)
 
 
-def sheet(width: int, height: int, title: str, note: str) -> Sheet:
-    """A page for content of this size; small ones are widened for their words."""
+def sheet(width: int, height: int, title: str, note: str, remark: str = "") -> Sheet:
+    """A page for content of this size; small ones are widened for their words.
+
+    A picture without a note of its own has it, and the remark, in words beside it.
+    """
+    note = f"{note} {remark}".strip() if note else ""
     wide = max(width, NARROWEST if title or note else 0)
     return Sheet(
         wide,
@@ -157,7 +190,7 @@ def annotated(grid: Grid, title: str, note: str) -> Grid:
     canvas = page.canvas
     canvas.paste(inner.crop((0, MARGIN, inner.width, inner.height - MARGIN)), (0, page.top))
     boxes = [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes]
-    return Grid(canvas, boxes)
+    return Grid(canvas, boxes, grid.remark)
 
 
 def below(image: Image.Image, grid: Grid) -> Grid:
@@ -166,4 +199,5 @@ def below(image: Image.Image, grid: Grid) -> Grid:
     canvas = Image.new("RGB", (max(image.width + 2 * MARGIN, grid.image.width), shift + grid.image.height), "white")
     canvas.paste(image, (MARGIN, MARGIN))
     canvas.paste(grid.image, (0, shift))
-    return Grid(canvas, [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes])
+    boxes = [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes]
+    return Grid(canvas, boxes, grid.remark)

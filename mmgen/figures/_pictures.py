@@ -14,7 +14,7 @@ from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._material import Group
 from mmgen.figures._page import SENTENCE_TILE, TILE, Grid, annotated, framed
 from mmgen.figures._style import data_uri, figure_image, plain_words
-from mmgen.figures.comparison import choose_concepts, comparison, judge_note
+from mmgen.figures.comparison import choose_concepts, comparison, judge_note, sees_samples
 from mmgen.figures.descriptions import Descriptions, complete, nothing
 from mmgen.figures.draws import Draws, check_judge, differences, draw
 from mmgen.figures.grids import Panel, image_grid, image_table
@@ -38,13 +38,26 @@ class Picture:
 
     Attributes:
         title: What it shows, in a few words.
-        caption: How it was made: numbers, seeds, what frames mean.
+        caption: How it was made: numbers, seeds.
         drawn: The image itself.
+        note: What is true of all pictures of its section, which a page says once: what frames mean, who judged.
     """
 
     title: str
     caption: str
     drawn: Grid | Figure
+    note: str = ""
+
+    @property
+    def words(self) -> str:
+        """The caption, with how the images are shown where that is not as they are."""
+        remark = self.drawn.remark if isinstance(self.drawn, Grid) else ""
+        return f"{self.caption} {remark}".strip()
+
+    @property
+    def told(self) -> str:
+        """All of it, for a picture that stands alone."""
+        return f"{self.words} {self.note}".strip()
 
     @cached_property
     def uri(self) -> str:
@@ -72,7 +85,7 @@ class Picture:
             raise UsageError(f"--output got {path}, expected a name ending in .png{lines}")
         if ending == ".png":
             drawn = self.drawn if isinstance(self.drawn, Grid) else framed(figure_image(self.drawn))
-            annotated(drawn, self.title, self.caption).save(path)
+            annotated(drawn, self.title, self.told).save(path)
             return
         assert isinstance(self.drawn, Figure)
         with atomic_path(path) as temporary, plain_words(self.drawn):
@@ -125,7 +138,7 @@ class Session:
     @property
     def note(self) -> str:
         """What a reader must know about frames and seeds."""
-        return f"{judge_note(self.judge.accuracy if self.judge else None)} Seed {self.seed}."
+        return f"{judge_note(self.judge.accuracy if self.judge else None, sees_samples(self.model))} Seed {self.seed}."
 
 
 def _distinct(sources: list[Source]) -> list[Source]:
@@ -226,8 +239,8 @@ def same_words(session: Session) -> list[Picture]:
     asked = session.concepts[: 12 if _single(session) else 6]
     draws = _draw(session, asked, count, session.sources)
     grid = comparison(draws, asked.values(session.model))
-    caption = f"Each row one description, {count} images from each of: {_blocks(draws)}. {session.note}"
-    return [Picture("The same words, drawn from each posterior", caption, grid)]
+    caption = f"Each row one description, {count} images from each of: {_blocks(draws)}."
+    return [Picture("The same words, drawn from each posterior", caption, grid, session.note)]
 
 
 def varied_words(session: Session) -> list[Picture]:
@@ -246,7 +259,7 @@ def varied_words(session: Session) -> list[Picture]:
         grid = image_grid(drawn.means[:, 0], columns=6, captions=captions, remarks=read, wrong=wrong, tile=tile)
         verdict = share_right(drawn)
         caption = f"One image for each of {len(captions)} descriptions of the test part"
-        pictures.append(Picture(name, f"{caption}{', ' + verdict if verdict else ''}. {session.note}", grid))
+        pictures.append(Picture(name, f"{caption}{', ' + verdict if verdict else ''}.", grid, session.note))
     return pictures
 
 
@@ -266,9 +279,9 @@ def abstraction(session: Session, concepts: Descriptions | None = None) -> list[
     grid = hierarchy(draws, info)
     caption = (
         f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "
-        f"what is not given should vary. {count} images a row from each of: {_blocks(draws)}. {session.note}"
+        f"what is not given should vary. {count} images a row from each of: {_blocks(draws)}."
     )
-    return [Picture("Abstraction hierarchy", caption, grid)]
+    return [Picture("Abstraction hierarchy", caption, grid, session.note)]
 
 
 def without_words(session: Session) -> list[Picture]:

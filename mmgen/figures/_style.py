@@ -26,6 +26,7 @@ __all__ = [
     "MUTED",
     "OUR_FORMULAS",
     "RULE",
+    "SMALL",
     "WRONG",
     "category_colours",
     "data_uri",
@@ -38,6 +39,8 @@ __all__ = [
 ]
 
 INK = "#1a1a1a"
+SMALL = 9
+"""Points of the smallest type in drawings, which pages show at their own size: 12 pixels."""
 DOTS = 160
 """Pixels per inch of drawings."""
 MUTED = "#5f6368"
@@ -93,10 +96,10 @@ def tidy(axes: Axes, title: str = "", x: str = "", y: str = "") -> Axes:
         axes.spines[side].set_visible(False)
     for side in ("left", "bottom"):
         axes.spines[side].set_color(MUTED)
-    axes.tick_params(colors=MUTED, labelsize=8, length=3)
-    label: dict[str, Any] = {"fontsize": 9, "color": INK}
+    axes.tick_params(colors=MUTED, labelsize=SMALL, length=3)
+    label: dict[str, Any] = {"fontsize": 10, "color": INK}
     if title:
-        axes.set_title(title, loc="left", fontsize=10, color=INK)
+        axes.set_title(title, loc="left", fontsize=11, color=INK)
     if x:
         axes.set_xlabel(x, **label)
     if y:

@@ -1,5 +1,6 @@
 """Lines of text in pictures: wrapping, measuring, drawing."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,7 +9,7 @@ from PIL import ImageDraw
 from mmgen.figures._style import INK, MUTED, font
 from mmgen.parsing import shown
 
-__all__ = ["Lines", "MarkedLines", "wrap", "wrap_marked"]
+__all__ = ["Lines", "MarkedLines", "column_width", "wrap", "wrap_marked"]
 
 
 _MOST_LETTERS = 10_000
@@ -24,6 +25,12 @@ def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
             current = ""
         current += letter
     return [*pieces, current]
+
+
+def column_width(texts: Sequence[str], size: int, least: int, most: int) -> int:
+    """Pixels of a column in which no word of ``texts`` is broken, between ``least`` and ``most``."""
+    words = (word for text in texts for word in text.split())
+    return min(most, max([least, *(math.ceil(font(size).getlength(word)) for word in words)]))
 
 
 def wrap(text: str, size: int, width: int, bold: bool = False, most: int = 0) -> list[str]:

@@ -6,15 +6,15 @@ blocks, then groups, then columns, then rows.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from PIL import ImageDraw
 
 from mmgen.errors import UsageError
-from mmgen.figures._page import FRAME, GAP, MARGIN, TILE, Grid, enlarge, paste, sheet, to_bytes
+from mmgen.figures._page import FRAME, GAP, MARGIN, TILE, Grid, enlarge, lit, paste, sheet, to_bytes
 from mmgen.figures._style import INK, MUTED, font
-from mmgen.figures._text import Lines, wrap
+from mmgen.figures._text import Lines, column_width, wrap
 
 __all__ = ["GIVEN", "WIDEST", "Block", "Column", "Group", "block_table", "strips"]
 
@@ -23,6 +23,7 @@ GIVEN = "#e4e7eb"
 WIDEST = 2200
 """Pixels across a page, about twice what a report shows."""
 _LABEL = 140
+_WIDEST_LABEL = 400
 _APART = 2 * GAP
 _BETWEEN = 5 * GAP
 
@@ -85,7 +86,8 @@ class _Placed:
     def __init__(self, block: Block, tile: int) -> None:
         self.block = block
         self.pixels = [enlarge(to_bytes(column.images), tile) for column in block.columns]
-        self.labels = [Lines(wrap(label, 17, _LABEL, most=7), 17, INK) for label in block.labels]
+        across = column_width(block.labels, 17, _LABEL, _WIDEST_LABEL)
+        self.labels = [Lines(wrap(label, 17, across, most=7), 17, INK) for label in block.labels]
         left = max((label.width for label in self.labels), default=0)
         left += 2 * GAP if left else 0
         self.lefts: list[int] = []
@@ -187,6 +189,18 @@ def _draw_block(grid: Grid, band: _Band, placed: _Placed, left: int, top: int) -
             grid.boxes.append(box)
 
 
+def _lit_blocks(blocks: Sequence[Block]) -> tuple[list[Block], str]:
+    """The same blocks with pictures on the ground that :func:`lit` gives them, and what it says."""
+    shown, remark = lit([to_bytes(column.images) for block in blocks for column in block.columns])
+    images = iter(shown)
+
+    def redone(group: Group) -> Group:
+        columns = [replace(column, images=np.moveaxis(next(images), -1, -3)) for column in group.columns]
+        return replace(group, columns=columns)
+
+    return [replace(block, groups=[redone(group) for group in block.groups]) for block in blocks], remark
+
+
 def block_table(
     blocks: Sequence[Block], *, title: str = "", note: str = "", tile: int = TILE, widest: int = WIDEST
 ) -> Grid:
@@ -213,10 +227,11 @@ def block_table(
         lengths += [len(column.wrong) for column in block.columns if column.wrong is not None]
         if any(length != rows for length in lengths):
             raise UsageError(f"got columns and labels of {lengths} rows, expected {rows} in each")
+    blocks, remark = _lit_blocks(blocks)
     bands = _bands([_Placed(block, tile) for block in blocks], widest)
     height = sum(band.height for band in bands) + _BETWEEN * (len(bands) - 1)
-    page = sheet(max(band.width for band in bands), height, title, note)
-    grid, top = Grid(page.canvas, []), page.top
+    page = sheet(max(band.width for band in bands), height, title, note, remark)
+    grid, top = Grid(page.canvas, [], remark), page.top
     for band in bands:
         left = MARGIN
         for placed in band.blocks:

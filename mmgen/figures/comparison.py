@@ -1,6 +1,7 @@
 """The same words drawn from several posteriors side by side, the judge's mistakes framed red."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -11,7 +12,10 @@ from mmgen.figures.hierarchy import share_right
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
 
-__all__ = ["FRAMES", "choose_concepts", "comparison", "judge_note"]
+if TYPE_CHECKING:
+    from mmgen.loading import Loaded
+
+__all__ = ["FRAMES", "choose_concepts", "comparison", "judge_note", "looks_at", "sees_samples"]
 
 FRAMES = "Red frame: the judge reads at least one of the given attributes differently."
 
@@ -49,13 +53,30 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
     return np.stack(chosen)
 
 
-def judge_note(accuracy: dict[str, float] | None) -> str:
-    """What a reader must know about the frames: what the judge sees, and how often it is right itself."""
+def sees_samples(loaded: "Loaded") -> bool:
+    """Whether the judge looks at sampled pixels: where the data are binary. Elsewhere it looks at means."""
+    return loaded.image is not None and loaded.image.layout == "bits"
+
+
+def looks_at(samples: bool | None) -> str:
+    """What the judge looks at, in words; None where nobody knows what the data are."""
+    if samples is None:
+        return "sampled pixels if data are binary, else means"
+    return "sampled pixels, since the data are binary" if samples else "means, since the data are not binary"
+
+
+def judge_note(accuracy: dict[str, float] | None, samples: bool | None = None) -> str:
+    """What a reader must know about the frames: what the judge sees, and how often it is right itself.
+
+    Args:
+        accuracy: The judge's own, in percent; None without a judge.
+        samples: See :func:`sees_samples`.
+    """
     if accuracy is None:
         return "Shown: means of p(image|z). No judge looked at these images."
     mean = accuracy.get("mean")
     itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
-    return f"{FRAMES} Shown: means of p(image|z); the judge{itself} sees sampled pixels if data are binary, else these."
+    return f"{FRAMES} Shown: means of p(image|z). The judge{itself} looks at {looks_at(samples)}."
 
 
 def comparison(draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, title: str = "", note: str = "") -> Grid:

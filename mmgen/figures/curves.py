@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmgen.errors import ArtifactError
-from mmgen.figures._style import MUTED, category_colours, new_figure, tidy
+from mmgen.figures._style import MUTED, SMALL, category_colours, new_figure, tidy
 from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
 __all__ = ["TrainingLog", "learning_curves", "read_log", "term_curves"]
@@ -140,10 +140,15 @@ def _steps_axis(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
 
 
-def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
-    """The bound of every run over steps, in nats per example: training thin, validation with its standard error."""
-    figure = new_figure(7.6, 3.6)
-    axes = tidy(figure.add_subplot(), "", "step", "bound, nats per example")
+def learning_curves(logs: Sequence[TrainingLog], quantity: str = "bound") -> Figure:
+    """What every run maximises over steps, nats per example: training thin, validation with its standard error.
+
+    Args:
+        logs: The runs.
+        quantity: What it is: a bound, for models.
+    """
+    figure = new_figure(5.4, 3.4)
+    axes = tidy(figure.add_subplot(), "", "step", f"{quantity}, nats per example")
     for log, colour in zip(logs, category_colours(len(logs)), strict=True):
         axes.plot(log.steps, _smooth(log.bound), color=colour, linewidth=1.0, alpha=0.45)
         label = log.name
@@ -161,10 +166,10 @@ def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
         axes.set_ylim(*limits)
     _steps_axis(axes)
     if logs:
-        axes.legend(frameon=False, fontsize=8, loc="lower right")
+        axes.legend(frameon=False, fontsize=SMALL, loc="lower right")
     axes.text(
         0, 1.02, "thick: validation with standard error · thin: training batches, smoothed",
-        transform=axes.transAxes, fontsize=8, color=MUTED,
+        transform=axes.transAxes, fontsize=SMALL, color=MUTED,
     )  # fmt: skip
     return figure
 
@@ -183,15 +188,14 @@ def term_curves(log: TrainingLog) -> Figure:
     ]
     columns = min(4, max(1, len(panels)))
     rows = max(1, math.ceil(len(panels) / columns))
-    figure = new_figure(2.4 * columns, 1.7 * rows)
+    figure = new_figure(2.75 * columns, 1.9 * rows)
     for position, (name, values, unit) in enumerate(panels):
         axes = tidy(figure.add_subplot(rows, columns, position + 1), "", "", unit)
-        axes.set_title(name.replace("_", " "), loc="left", fontsize=8.5)
+        axes.set_title(name.replace("_", " "), loc="left", fontsize=SMALL)
         axes.plot(log.steps, values, color=category_colours(1)[0], linewidth=0.5, alpha=0.35)
         axes.plot(log.steps, _smooth(values), color=category_colours(1)[0], linewidth=1.3)
         limits = _window([values])
         if limits and name != "learning rate":
             axes.set_ylim(*limits)
-        axes.tick_params(labelsize=7)
         _steps_axis(axes)
     return figure

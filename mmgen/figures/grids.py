@@ -24,12 +24,13 @@ from mmgen.figures._page import (
     Grid,
     enlarge,
     frame_colour,
+    lit,
     paste,
     sheet,
     to_bytes,
 )
 from mmgen.figures._style import INK, MUTED, WRONG, font
-from mmgen.figures._text import Lines, wrap
+from mmgen.figures._text import Lines, column_width, wrap
 
 __all__ = ["FRAME", "GAP", "Grid", "Panel", "frame_colour", "image_grid", "image_table", "to_bytes"]
 
@@ -138,13 +139,14 @@ def image_grid(
         if texts is not None and len(texts) != count:
             raise UsageError(f"got {len(texts)} {what}, expected {count}, one for each image")
     verdicts = _checked_wrong(wrong, (count,))
-    pixels = enlarge(to_bytes(images), tile)
+    (shown,), remark = lit([to_bytes(images)])
+    pixels = enlarge(shown, tile)
     width = pixels.shape[2]
     columns = min(count, columns or _columns(count))
     below = _captions(captions or [""] * count, remarks or [""] * count, width + 2 * FRAME)
     deepest = max(caption.height + remark.height for caption, remark in below)
     cells = _Cells(math.ceil(count / columns), columns, pixels.shape[1], width, deepest + 4 * bool(deepest))
-    page = sheet(cells.size[1], cells.size[0], title, note)
+    page = sheet(cells.size[1], cells.size[0], title, note, remark)
     draw = ImageDraw.Draw(page.canvas)
     boxes = []
     for index in range(count):
@@ -155,11 +157,12 @@ def image_grid(
             text.draw(draw, box[0] - FRAME, under, centred_in=width + 2 * FRAME)
             under += text.height
         boxes.append(box)
-    return Grid(page.canvas, boxes)
+    return Grid(page.canvas, boxes, remark)
 
 
 def _labels(labels: Sequence[str]) -> list[Lines]:
-    return [Lines(wrap(label, 22, 240, most=4), 22, INK) for label in labels]
+    width = column_width(labels, 22, 240, 520)
+    return [Lines(wrap(label, 22, width, most=4), 22, INK) for label in labels]
 
 
 def _heads(panels: Sequence[Panel], width: int) -> list[tuple[Lines, Lines]]:
@@ -193,9 +196,10 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
         if len(panel.images) != len(row_labels) or panel.images.ndim != 5:
             raise UsageError(f"got images {list(panel.images.shape)}, expected [{len(row_labels)}, n, C, H, W]")
     blocks = []
-    for panel in panels:
+    every, remark = lit([to_bytes(panel.images.reshape(-1, *panel.images.shape[2:])) for panel in panels])
+    for panel, shown in zip(panels, every, strict=True):
         rows, n = panel.images.shape[:2]
-        pixels = enlarge(to_bytes(panel.images.reshape(rows * n, *panel.images.shape[2:])))
+        pixels = enlarge(shown)
         blocks.append((pixels, _Cells(rows, n, *pixels.shape[1:3]), _checked_wrong(panel.wrong, (rows, n))))
     labels = _labels(row_labels)
     label_width = max(label.width for label in labels) + 2 * GAP
@@ -203,7 +207,7 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
     head_height = max(a.height for a, _ in heads) + max(b.height for _, b in heads) + GAP
     between = 4 * GAP
     width = label_width + sum(cells.size[1] for _, cells, _ in blocks) + between * (len(blocks) - 1)
-    page = sheet(width, head_height + blocks[0][1].size[0], title, note)
+    page = sheet(width, head_height + blocks[0][1].size[0], title, note, remark)
     draw = ImageDraw.Draw(page.canvas)
     top = page.top + head_height
     for row, label in enumerate(labels):
@@ -218,4 +222,4 @@ def image_table(panels: Sequence[Panel], row_labels: Sequence[str], *, title: st
             boxes.append(cells.box(row, column, (left, top)))
             paste(page.canvas, pixels[index], boxes[-1], bool(verdicts[row, column]))
         left += cells.size[1] + between
-    return Grid(page.canvas, boxes)
+    return Grid(page.canvas, boxes, remark)

@@ -21,7 +21,7 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
 
 from mmgen.errors import UsageError
-from mmgen.figures._style import INK, category_colours, new_figure, tidy
+from mmgen.figures._style import INK, SMALL, category_colours, new_figure, tidy
 
 __all__ = [
     "Concept",
@@ -181,7 +181,7 @@ def latent_map(
     rows, columns, height, width, _ = tiles.shape
     # z_2 ascends upwards, images read downwards.
     mosaic = tiles[::-1].transpose(0, 2, 1, 3, 4).reshape(rows * height, columns * width, 3)
-    figure = new_figure(6.4, 6.9)
+    figure = new_figure(5.4, 5.9)
     axes = tidy(figure.add_subplot(), title, "$z_1$", "$z_2$")
     reach = plane.reach
     axes.imshow(mosaic, extent=(-reach, reach, -reach, reach), interpolation="antialiased")
@@ -191,7 +191,7 @@ def latent_map(
     ]
     # What fits below the map in one row: about 80 letters, of which each key takes eight for its patch.
     columns_of_key = max(1, min(5, 80 // (8 + max(len(name) for name in names))))
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns_of_key, frameon=False, fontsize=8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns_of_key, frameon=False, fontsize=SMALL)
     return figure
 
 
@@ -257,7 +257,7 @@ def _key(figure: Figure, concepts: Sequence[Concept], palette: Sequence[str]) ->
     if any(concept.fitted for concept in concepts):
         handles.append(line("-", _WIDTHS[1], "fitted q(z|y): 50 % inside; thin 90 %"))
     columns = 2 if max(len(concept.name) for concept in concepts) > 30 else 3
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=8)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
 
 
 def _mean_outside(concepts: Sequence[Concept], title: str) -> str:
@@ -282,7 +282,7 @@ def posterior_contours(concepts: Sequence[Concept], plane: Plane) -> Figure:
     titles = ["", *dict.fromkeys(title for concept in concepts for title in concept.fitted)]
     columns = min(len(titles), 3)
     rows = math.ceil(len(titles) / columns)
-    figure = new_figure(4.6 * columns, 4.9 * rows + 0.9)
+    figure = new_figure(3.7 * columns, 4.0 * rows + 0.9)
     for position, title in enumerate(titles):
         axes = tidy(figure.add_subplot(rows, columns, position + 1), "", "$z_1$", "$z_2$")
         heading = title or "p(z|y): true posterior"

@@ -51,6 +51,7 @@ def draw_plot(
     material = gather(paths)
     if not material.groups and not material.scores:
         raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
+    member.check_models(name, material.groups)
     sessions = [open_session(group, seed, device) for group in material.groups]
     notices = material.notices + [notice for session in sessions for notice in session.notices]
     return member(sessions, replace(wanted, scores=tuple(material.scores))), notices

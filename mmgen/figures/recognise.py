@@ -50,7 +50,7 @@ def images_of_file(
     """Images to look at, from a picture, a samples file or rows of a dataset file.
 
     Args:
-        path: .png, .jpg and the like, or .h5.
+        path: A picture (see :data:`mmgen.pictures.FORMATS`), or .h5.
         shape: (C, H, W) that the model expects.
         rows: Rows of a dataset or of samples; without any all samples, or the first 16 of a dataset.
         modality: Which images of a file that has several.
@@ -68,10 +68,9 @@ def images_of_file(
         else:
             images, names = _images_of_samples(path, rows, modality)
     else:
-        images, names = _picture(path, int(shape[0]))[None], [path.name]
+        images, names = _picture(path, shape)[None], [path.name]
     if tuple(images.shape[1:]) != tuple(shape):
-        got, expected = ("x".join(map(str, s)) for s in (images.shape[1:], shape))
-        raise UsageError(f"{path} has images of {got} (channels x height x width), expected {expected}; resize them")
+        raise _wrong_size(path, images.shape[1:], shape)
     return images, names
 
 
@@ -88,18 +87,27 @@ def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[
     return images[chosen], [f"{path.name} sample {row}" for row in chosen]
 
 
-def _picture(path: Path, channels: int) -> np.ndarray:
-    from PIL import Image, UnidentifiedImageError
+def _picture(path: Path, shape: Sequence[int]) -> np.ndarray:
+    """A picture of the size that the model expects, float32 [C, H, W]; others are refused undecoded."""
+    from mmgen.foreign import CannotReadError
+    from mmgen.pictures import WrongSizeError, read_picture
 
+    channels, height, width = (int(n) for n in shape)
     try:
-        with Image.open(path) as picture:
-            pixels = np.asarray(picture.convert("RGB" if channels == 3 else "L"), np.float32) / 255
-    except UnidentifiedImageError:
-        raise ArtifactError(f"{path} is neither a picture nor an HDF5 file of images; check the path") from None
-    except (OSError, Image.DecompressionBombError) as error:
-        reason = (getattr(error, "strerror", None) or str(error).splitlines()[0]).lower()
-        raise ArtifactError(f"cannot read the picture {path}: {reason}; check the path") from None
+        picture = read_picture(path, "RGB" if channels == 3 else "L", size=(width, height))
+    except WrongSizeError as error:
+        raise _wrong_size(path, (channels, *error.size[::-1]), shape) from None
+    except CannotReadError as error:
+        raise ArtifactError(
+            f"cannot read the picture {path}: {error}; name a picture, or an HDF5 file (.h5) of images"
+        ) from None
+    pixels = np.asarray(picture, np.float32) / 255
     return pixels.transpose(2, 0, 1) if channels == 3 else pixels[None]
+
+
+def _wrong_size(path: Path, got: Sequence[int], expected: Sequence[int]) -> UsageError:
+    said = ["x".join(map(str, shape)) for shape in (got, expected)]
+    return UsageError(f"{path} has images of {said[0]} (channels x height x width), expected {said[1]}; resize them")
 
 
 def attribute_probabilities(

@@ -167,6 +167,7 @@ def make_report(
             material.notices += session.notices
             sessions.append(session)
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
+            run["note"] = session.note
             for stage, drawn in _STAGES.items():
                 run[stage] = drawn(session)
                 for picture in run[stage]:  # packed now, so that progress tells the truth

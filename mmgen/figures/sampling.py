@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgen.artifacts import AttributesInfo, Header, TextInfo, reference
 from mmgen.artifacts.samples import write_samples
-from mmgen.figures.comparison import FRAMES
+from mmgen.figures.comparison import FRAMES, looks_at
 from mmgen.figures.draws import Draws, differences
 from mmgen.figures.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.hierarchy import share_right
@@ -32,7 +32,7 @@ def _what(drawn: Draws, sampled: bool) -> str:
     return f"{'draws from' if sampled else 'means of'} p({'picture' if drawn.further else drawn.image or 'image'}|z)"
 
 
-def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None) -> str:
+def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None, samples: bool | None) -> str:
     count = drawn.means.shape[1]
     parts = [f"{count} images for each description" if len(drawn.asked) > 1 else f"{count} images"]
     parts[0] += f", {what}, seed {drawn.seed}."
@@ -41,7 +41,7 @@ def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None) -> str:
         itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
         verdict = share_right(drawn)
         if verdict:
-            parts.append(f"{FRAMES} The judge{itself} finds {verdict}; it looks at sampled images.")
+            parts.append(f"{FRAMES} The judge{itself} finds {verdict}; it looks at {looks_at(samples)}.")
     return " ".join(parts)
 
 
@@ -73,6 +73,7 @@ def sample_grid(
     text: TextVocabulary | None = None,
     sampled: bool = False,
     accuracy: dict[str, float] | None = None,
+    judged_samples: bool | None = None,
 ) -> Grid:
     """One description as a grid of images, several as a table with a row for each.
 
@@ -82,6 +83,7 @@ def sample_grid(
         text: Vocabulary of captions; None for a model without text.
         sampled: Show draws from p(image|z) instead of its means.
         accuracy: The judge's own, in percent.
+        judged_samples: Whether the judge looked at sampled pixels; see :func:`mmgen.figures.comparison.sees_samples`.
     """
     images = drawn.sampled if sampled else drawn.means
     what = _what(drawn, sampled)
@@ -90,7 +92,7 @@ def sample_grid(
     else:
         words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
     name = drawn.name or drawn.posterior
-    note = _note(drawn, what, accuracy)
+    note = _note(drawn, what, accuracy, judged_samples)
     if drawn.further:
         note = f"From {name}. {note} Pictures beside each other are of the same z."
         title = words[0] if len(words) == 1 else ""

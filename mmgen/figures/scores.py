@@ -1,25 +1,23 @@
 """Tables of scores, the papers' numbers beside one's own."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
-from functools import cache
-from importlib import resources
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmgen.aggregates._naming import posterior_title
 from mmgen.errors import ArtifactError
+from mmgen.figures._published import Published, published_tables
 from mmgen.metrics._base import Score
-from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, parse_toml, read_bounded
+from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
 __all__ = [
     "Cell",
-    "Published",
+    "OtherData",
     "Row",
     "ScoreTable",
     "TableKey",
-    "published_judges",
-    "published_papers",
     "read_scores",
     "score_tables",
 ]
@@ -44,7 +42,7 @@ class Cell:
     Attributes:
         text: As it is printed, with its error: "82.1 ± 0.6".
         detail: What the reader may want to know beyond it: number of samples, kind of error.
-        best: Whether it is the best of one's own in its column.
+        best: Whether none of one's own in its column is better by two standard errors of the difference.
     """
 
     text: str
@@ -89,6 +87,23 @@ class TableKey(NamedTuple):
 
 
 @dataclass(frozen=True)
+class OtherData:
+    """A published table of other data than one's own, made by the same recipe.
+
+    Attributes:
+        source: The paper and its table.
+        dataset: What it measured on, and what its errors are.
+        differences: How one's own data differ: "size 32 instead of 64".
+        rows: Its numbers, in the columns of the table that they stand below.
+    """
+
+    source: str
+    dataset: str
+    differences: list[str]
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
 class ScoreTable:
     """All scores of one metric by one protocol, on the same data, by the same judge.
 
@@ -102,6 +117,7 @@ class ScoreTable:
         columns: What each column is: "4 given", "log p(x)".
         rows: One's own first, then the papers'.
         footnotes: Datasets of the published numbers, meaning of their errors; what was measured more than once.
+        others: Published numbers of other data by the same recipe, which are not to be compared.
     """
 
     metric: str
@@ -113,42 +129,7 @@ class ScoreTable:
     columns: list[str]
     rows: list[Row]
     footnotes: list[str]
-
-
-@dataclass(frozen=True)
-class Published:
-    """One published table; see published.toml for the fields."""
-
-    source: str
-    dataset: str
-    recipe: str
-    columns: tuple[str, ...]
-    row: tuple[dict[str, Any], ...]
-    spread_means: str = ""
-
-
-@cache
-def _file() -> dict[str, Any]:
-    return parse_toml((resources.files("mmgen.figures") / "published.toml").read_text(encoding="utf-8"))
-
-
-@cache
-def published_tables() -> tuple[Published, ...]:
-    """Every published table."""
-    return tuple(
-        Published(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
-        for table in _file()["table"]
-    )
-
-
-def published_judges(recipe: str) -> list[tuple[str, dict[str, float]]]:
-    """Sources and accuracies in percent by attribute of published judges on this recipe's dataset."""
-    return [(judge["source"], judge["accuracy"]) for judge in _file()["judge"] if judge["recipe"] == recipe]
-
-
-def published_papers() -> dict[str, str]:
-    """Short names of the papers and their full titles."""
-    return dict(_file()["papers"])
+    others: list[OtherData] = field(default_factory=list)
 
 
 def read_scores(path: Path) -> list[Score]:
@@ -206,7 +187,7 @@ def _column(score: Score | Mapping[str, Any]) -> tuple[int, str]:
     return 1, quantity or "value"
 
 
-def _own_cell(score: Score, best: float | None) -> Cell:
+def _own_cell(score: Score, best: bool) -> Cell:
     detail = [f"{score.n:,} samples"] if score.n else []
     if score.stderr is not None:
         detail.append("± is the standard error")
@@ -218,7 +199,7 @@ def _own_cell(score: Score, best: float | None) -> Cell:
         detail += [f"{name} {value:.1f}" for name, value in each.items() if isinstance(value, int | float)]
     if score.ids.get("dataset"):
         detail.append(f"dataset {str(score.ids['dataset'])[:12]}")
-    return Cell(_digits(score.value, score.stderr), ", ".join(detail), best is not None and score.value == best)
+    return Cell(_digits(score.value, score.stderr), ", ".join(detail), best)
 
 
 def _published_rows(table: Published, metric: str, protocol: str, columns: Sequence[str]) -> list[Row]:
@@ -241,11 +222,32 @@ def _published_rows(table: Published, metric: str, protocol: str, columns: Seque
     return found
 
 
+def _papers(
+    key: TableKey, columns: Sequence[str], data: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[Row], list[str], list[OtherData]]:
+    """What papers report of the same data, footnotes about it; and what of other data made by the same recipe."""
+    settings = data.get(key.dataset, {})
+    if not key.dataset and len(data) == 1:  # older scores do not say, but there is only one
+        settings = next(iter(data.values()))
+    same, footnotes, others = [], [], []
+    for table in published_tables():
+        rows = _published_rows(table, key.metric, key.protocol, columns)
+        if not rows or not table.recipe or table.recipe != settings.get("recipe"):
+            continue
+        spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
+        if differing := table.differences(settings):
+            others.append(OtherData(table.source, f"{table.dataset}{spread}", differing, rows))
+        else:
+            same += rows
+            footnotes.append(f"{table.source}: {table.dataset}{spread}.")
+    return same, footnotes, others
+
+
 def score_tables(
     scores: Sequence[Score],
     names: Mapping[str, str],
     *,
-    recipe: str = "",
+    data: Mapping[str, Mapping[str, Any]] | None = None,
     models: Mapping[str, str] | None = None,
 ) -> list[ScoreTable]:
     """Scores as tables, one for all that may be compared, with the papers' numbers for the same dataset below.
@@ -253,7 +255,7 @@ def score_tables(
     Args:
         scores: From :func:`read_scores`.
         names: What to call the files, by content id; others are called by the start of their id.
-        recipe: Recipe of the dataset ("mnist-a"), for the published numbers.
+        data: Settings of the datasets by content id: published numbers stand beside those of the same data.
         models: Content ids of models by those of the aggregates fitted to them: what is drawn from a model's own prior
             or posterior is the model's, whichever file it was asked of.
     """
@@ -261,7 +263,7 @@ def score_tables(
     for score in scores:
         groups.setdefault(TableKey.of(score), []).append(score)
     called = _Names(names, models or {})
-    return [_table(key, group, called, recipe, _about(key, list(groups), called)) for key, group in groups.items()]
+    return [_table(key, group, called, data or {}, _about(key, list(groups), called)) for key, group in groups.items()]
 
 
 @dataclass(frozen=True)
@@ -295,7 +297,21 @@ def _about(key: TableKey, keys: Sequence[TableKey], names: _Names) -> str:
     return ", ".join(said)
 
 
-def _table(key: TableKey, group: Sequence[Score], names: _Names, recipe: str, about: str) -> ScoreTable:
+def _is_best(score: Score, rivals: Sequence[Score]) -> bool:
+    """Whether a number is not worse than any of its rivals by two standard errors of the difference; never alone."""
+    if not rivals or score.value != score.value:
+        return False
+    sign = 1 if score.better == "higher" else -1
+    return all(
+        sign * (rival.value - score.value) <= 2 * math.hypot(score.stderr or 0, rival.stderr or 0)
+        for rival in rivals
+        if rival.value == rival.value
+    )
+
+
+def _table(
+    key: TableKey, group: Sequence[Score], names: _Names, data: Mapping[str, Mapping[str, Any]], about: str
+) -> ScoreTable:
     columns = [name for _, name in sorted({_column(score) for score in group})]
     better = group[0].better
     shown: dict[tuple[str, str, str], Score] = {}
@@ -305,25 +321,16 @@ def _table(key: TableKey, group: Sequence[Score], names: _Names, recipe: str, ab
         if cell in shown and (shown[cell].value, shown[cell].stderr) != (score.value, score.stderr):
             repeated.add(cell)
         shown[cell] = score
-    best: dict[str, float] = {}
-    for (_, _, column), score in shown.items():
-        pick = max if better == "higher" else min
-        if score.value == score.value:
-            best[column] = pick(best.get(column, score.value), score.value)
     rows: dict[tuple[str, str], Row] = {}
-    for (identity, source, column), score in shown.items():
+    for cell, score in shown.items():
+        identity, source, column = cell
         _, label, posterior = names.of(score)
         row = rows.setdefault((identity, source), Row(label, posterior, [None] * len(columns)))
-        row.cells[columns.index(column)] = _own_cell(score, best.get(column) if len(shown) > len(columns) else None)
-    footnotes, papers = [], []
+        rivals = [other for place, other in shown.items() if place[2] == column and place != cell]
+        row.cells[columns.index(column)] = _own_cell(score, _is_best(score, rivals))
+    papers, footnotes, others = _papers(key, columns, data)
     if repeated:
         count = "1 number was" if len(repeated) == 1 else f"{len(repeated)} numbers were"
-        footnotes.append(f"{count} measured more than once, with other seeds or settings; the last line is shown.")
-    for table in published_tables():
-        found = _published_rows(table, key.metric, key.protocol, columns) if table.recipe == recipe else []
-        if found:
-            papers += found
-            spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
-            footnotes.append(f"{table.source}: {table.dataset}{spread}.")
+        footnotes.insert(0, f"{count} measured more than once, with other seeds or settings; the last line is shown.")
     every = [*rows.values(), *papers]
-    return ScoreTable(key.metric, key.protocol, key.split, about, key.unit, better, columns, every, footnotes)
+    return ScoreTable(key.metric, key.protocol, key.split, about, key.unit, better, columns, every, footnotes, others)

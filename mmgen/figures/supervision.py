@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from mmgen.errors import UsageError
-from mmgen.figures._style import FAINT, INK, MUTED, category_colours, new_figure, tidy
+from mmgen.figures._style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
 from mmgen.metrics._base import Score
 
 __all__ = ["Curve", "Point", "curves_of", "departures", "draw_curves", "finding", "learnt_from"]
@@ -189,11 +189,11 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     axes.tick_params(axis="x", which="minor", length=0)
     axes.grid(axis="y", color=FAINT, linewidth=1)
     axes.set_axisbelow(True)
-    axes.legend(frameon=False, fontsize=8, loc="lower right", labelcolor=INK)
+    axes.legend(frameon=False, fontsize=SMALL, loc="lower right", labelcolor=INK)
     if _ahead(curves):
         axes.text(
             0, 1.02, "shaded: MVAE above the supervised network by more than two standard errors",
-            transform=axes.transAxes, fontsize=8, color=MUTED,
+            transform=axes.transAxes, fontsize=SMALL, color=MUTED,
         )  # fmt: skip
     return figure
 

@@ -1,15 +1,15 @@
 """Tables of pictures with texts: under each image what was said with it, and how sure the model was of every word."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from mmgen.errors import UsageError
-from mmgen.figures._page import FRAME, GAP, MARGIN, SENTENCE_TILE, Grid, enlarge, paste, sheet, to_bytes
+from mmgen.figures._page import FRAME, GAP, MARGIN, SENTENCE_TILE, Grid, enlarge, lit, paste, sheet, to_bytes
 from mmgen.figures._style import INK, MUTED, RULE, WRONG
-from mmgen.figures._text import Lines, MarkedLines, wrap, wrap_marked
+from mmgen.figures._text import Lines, MarkedLines, column_width, wrap, wrap_marked
 from mmgen.figures.words import Text, WordPanels
 from mmgen.queries import TextVocabulary, Vocabulary
 
@@ -18,6 +18,7 @@ __all__ = ["Tile", "TileRow", "tile_table"]
 _NARROWEST = 276
 """Pixels that word histograms need; images stand above them."""
 _LABEL = 230
+_WIDEST_LABEL = 520
 _SPACE = 8
 
 
@@ -77,7 +78,18 @@ class _Row:
         return max(self.image_height + 2 * FRAME + below, self.label.height)
 
 
-def _measured(row: TileRow, width: int, info: TextVocabulary | None, attributes: Vocabulary | None) -> _Row:
+def _lit_rows(rows: Sequence[TileRow]) -> tuple[list[TileRow], str]:
+    """The same rows with images on the ground that :func:`lit` gives them, and what it says."""
+    shown, remark = lit([to_bytes(tile.image[None]) for row in rows for block in row.blocks for tile in block])
+    images = iter(shown)
+
+    def redone(tile: Tile) -> Tile:
+        return replace(tile, image=np.moveaxis(next(images)[0], -1, 0))
+
+    return [replace(row, blocks=[[redone(tile) for tile in block] for block in row.blocks]) for row in rows], remark
+
+
+def _measured(row: TileRow, width: int, label: int, info: TextVocabulary | None, attributes: Vocabulary | None) -> _Row:
     tiles = []
     for block in row.blocks:
         measured = []
@@ -92,7 +104,7 @@ def _measured(row: TileRow, width: int, info: TextVocabulary | None, attributes:
         if info is None:
             raise UsageError("got texts without their vocabulary, expected both")
         panels = WordPanels(info, attributes, width)
-    return _Row(Lines(wrap(row.label, 22, _LABEL, most=8), 22, INK), tiles, panels)
+    return _Row(Lines(wrap(row.label, 22, label, most=8), 22, INK), tiles, panels)
 
 
 def _draw_row(
@@ -151,7 +163,9 @@ def tile_table(
     first = next(tile for block in rows[0].blocks for tile in block)
     width = enlarge(to_bytes(first.image[None]), SENTENCE_TILE).shape[2] + 2 * FRAME
     width = max(width, _NARROWEST)
-    measured = [_measured(row, width, info, attributes) for row in rows]
+    label = column_width([row.label for row in rows], 22, _LABEL, _WIDEST_LABEL)
+    lit_rows, remark = _lit_rows(rows)
+    measured = [_measured(row, width, label, info, attributes) for row in lit_rows]
     labels = max(row.label.width for row in measured)
     between, pitch = 4 * GAP, width + 2 * GAP
     lefts, left = [], MARGIN + (labels + 2 * GAP if labels else 0)
@@ -169,7 +183,7 @@ def tile_table(
     head_height = max((a.height for a, _ in titles), default=0) + max((b.height for _, b in titles), default=0)
     head_height += GAP if head_height else 0
     height = head_height + sum(row.height for row in measured) + 3 * GAP * (len(rows) - 1)
-    page = sheet(left - between - MARGIN, height, title, note)
+    page = sheet(left - between - MARGIN, height, title, note, remark)
     draw = ImageDraw.Draw(page.canvas)
     for (head, sub), columns in zip(titles, lefts, strict=False):
         head.draw(draw, columns[0], page.top)
@@ -181,4 +195,4 @@ def tile_table(
             draw.line((MARGIN, middle, page.canvas.width - MARGIN, middle), fill=RULE)
         boxes += _draw_row(page.canvas, row, lefts, top, width)
         top += row.height + 3 * GAP
-    return Grid(page.canvas, boxes)
+    return Grid(page.canvas, boxes, remark)

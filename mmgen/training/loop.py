@@ -303,7 +303,7 @@ class _Run:
                     "learning_rate": self.optimizer.param_groups[0]["lr"],
                 }
             )
-        return {"bound": bound, "examples/s": rate}
+        return {self.task.quantity: bound, "examples/s": rate}
 
     def _validate(self, guard: Guard, log: RunLog | None) -> None:
         """Validate, keep the weights if they are the best so far, and save the state."""

@@ -16,6 +16,9 @@ __all__ = ["ModelTask", "Task"]
 class Task(nn.Module, ABC):
     """A module whose forward pass is the objective, so that distributed wrappers see every parameter used."""
 
+    quantity: str = "bound"
+    """What is maximised, in the words that progress shows; nats per example."""
+
     @abstractmethod
     def forward(self, batch: Batch, step: int | None) -> Bound:
         """The value to maximise on a batch; ``step`` is None in validation."""

@@ -11,7 +11,6 @@ from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
 from mmgen.data_recipes._celeba._pictures import (
     HEIGHT,
     WIDTH,
-    UnreadableError,
     completion,
     decode,
     edges,
@@ -21,6 +20,7 @@ from mmgen.data_recipes._celeba._pictures import (
 )
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.data_recipes.celeba_words import WORDS, shuffled_words, true_words
+from mmgen.foreign import CannotReadError
 from tests.data_recipes._faces import drawn_face, jpeg
 
 
@@ -124,7 +124,7 @@ def _png() -> bytes:
     ],
 )
 def test_what_is_no_picture_of_celeba(data, says):
-    with pytest.raises(UnreadableError, match=says):
+    with pytest.raises(CannotReadError, match=says):
         decode(data)
 
 

@@ -162,7 +162,7 @@ def _patched(path: Path, name: bytes, offset: int, value: bytes) -> Path:
     [
         (24, struct.pack("<I", 2**30), "it has 1,073,741,824 bytes, expected at most"),  # a bomb
         (8, struct.pack("<H", 1), "encrypted"),
-        (10, struct.pack("<H", 97), "compression"),
+        (10, struct.pack("<H", 97), "packed by wavpack, expected deflate"),
         (16, struct.pack("<I", 7), "bad crc-32"),
     ],
 )

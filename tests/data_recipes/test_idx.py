@@ -41,9 +41,10 @@ PACKED = gzip.compress(GOOD)
         (GOOD + b"\0", "too long"),
         (b"\0\0\x0d\x03" + GOOD[4:], "type code 13"),
         (idx_bytes(np.zeros(5, np.uint8)), "1 dimensions, expected an IDX file of unsigned bytes with 3"),
-        (struct.pack(">4B3I", 0, 0, 8, 3, 2**31, 2**31, 4) + b"\0" * 8, "truncated"),
+        (struct.pack(">4B3I", 0, 0, 8, 3, 2**31, 2**31, 4) + b"\0" * 8, "too large: its header says 2147483648 x"),
+        (struct.pack(">4B3I", 0, 0, 8, 3, 2**15, 2**10, 4) + b"\0" * 8, "truncated"),
         (PACKED[:-9], "damaged or truncated gzip"),
-        (PACKED[:20] + b"\xff" * 8 + PACKED[28:], "damaged or truncated gzip"),
+        (PACKED[:-8] + b"\xff" * 4 + PACKED[-4:], "damaged or truncated gzip"),
         (gzip.compress(GOOD[:-1]), "truncated"),
     ],
 )

@@ -74,7 +74,7 @@ def test_every_log_draws(tmp_path: Path) -> None:
     assert [text.get_text() for text in legend.get_texts()] == [f"{name} (training only)" for name in logs]
     assert learning_curves([]).axes[0].get_legend() is None
     for figure in (together, learning_curves([])):
-        assert figure_image(figure, 40).size == (304, 144)
+        assert figure_image(figure, 40).size == (216, 136)
     for log, points, titles in logs.values():
         figure = term_curves(log)
         assert min(figure_image(figure, 40).size) > 0

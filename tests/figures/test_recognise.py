@@ -52,13 +52,15 @@ def test_pictures_are_read_in_the_models_own_channels(tmp_path: Path) -> None:
 
 def test_what_is_no_picture_is_named(world: Path, tmp_path: Path) -> None:
     (tmp_path / "a.png").write_text("no picture")
-    with pytest.raises(ArtifactError, match="neither a picture nor an HDF5 file"):
+    with pytest.raises(
+        ArtifactError, match="it is no PNG, JPEG, WEBP, GIF, BMP or PPM picture; name a picture, or an HDF5 file"
+    ):
         images_of_file(tmp_path / "a.png", (1, 16, 16))
     Image.fromarray(np.zeros((64, 64), np.uint8)).save(tmp_path / "b.png")
     (tmp_path / "b.png").write_bytes((tmp_path / "b.png").read_bytes()[:60])
     with pytest.raises(ArtifactError, match="cannot read the picture"):
         images_of_file(tmp_path / "b.png", (1, 64, 64))
-    with pytest.raises(ArtifactError, match="no such file or directory; check the path"):
+    with pytest.raises(ArtifactError, match="no such file or directory; name a picture"):
         images_of_file(tmp_path / "missing.png", (1, 64, 64))
     with pytest.raises(UsageError, match="rows outside 0 to 159"):
         images_of_file(world / "data.h5", (1, 16, 16), [160])

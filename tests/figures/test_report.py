@@ -99,10 +99,11 @@ def test_findings_and_scores_stand_beside_the_papers(source: str) -> None:
     text = " ".join(Page(source).text.split())
     assert "flat: of the 2 attributes asked for, the judge finds 91.0 ± 0.5 % right in images drawn from q_agg" in text
     assert "60.0 ± 0.5 % in images drawn from q_true" in text
-    # Two attributes given is a row of VE's table, too.
+    # Two attributes given is a column of VE's table, too: of other pictures, as the fold says.
     assert "82.03 ± 1.37" in text and "JMVAE" in text
+    assert "other data VE Fig. 4a" in text and "Here size" in text
     # What is drawn from the prior is the model's, although an aggregate's file was asked.
-    assert "flat p(z): prior 30.0 ± 0.5" in text
+    assert "p(z): prior flat 30.0 ± 0.5" in text
 
 
 def test_the_same_files_and_seed_give_the_same_page(world: Path, tmp_path: Path) -> None:

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from mmgen.errors import ArtifactError
-from mmgen.figures.scores import published_judges, published_papers, published_tables, read_scores, score_tables
+from mmgen.figures._published import published_judges, published_papers, published_tables
+from mmgen.figures.scores import read_scores, score_tables
+
+VE_DATA = {"recipe": "mnist-a", "size": 64, "binarise": True, "source": "mnist", "number": 700_000}
 
 
 def _read(tmp_path: Path, *lines: dict[str, Any]) -> Any:
@@ -31,14 +34,15 @@ def test_columns_run_from_concrete_to_abstract_and_the_best_is_marked(tmp_path: 
     assert table.columns == ["4 given", "3 given", "2 given", "1 given"]
     assert [row.label for row in table.rows] == ["mine", "id-true"]
     mine, other = table.rows
-    assert [cell.best if cell else None for cell in mine.cells] == [True, True, True, False]
+    # Of what was measured once there is no best.
+    assert [cell.best if cell else None for cell in mine.cells] == [True, False, False, False]
     assert other.cells[1] is None and other.cells[3] is not None and other.cells[3].best
     assert mine.cells[0] is not None and mine.cells[0].text == "84.0 ± 0.4"
 
 
 def test_published_numbers_stand_only_beside_the_same_dataset(tmp_path: Path) -> None:
     scores = _read(tmp_path, _correctness(80, 4), _correctness(80, 1))
-    (table,) = score_tables(scores, {}, recipe="mnist-a")
+    (table,) = score_tables(scores, {}, data={"d": VE_DATA})
     papers = {row.label: [cell.text if cell else None for cell in row.cells] for row in table.rows if row.published}
     assert papers == {
         "TELBO": ["82.08 ± 0.56", "83.67"],
@@ -46,8 +50,74 @@ def test_published_numbers_stand_only_beside_the_same_dataset(tmp_path: Path) ->
         "BiVCCA": ["67.38 ± 0.69", "68.36"],
     }
     assert "VE Fig. 4a" in table.footnotes[0]
-    (elsewhere,) = score_tables(scores, {}, recipe="mnist")
-    assert not any(row.published for row in elsewhere.rows)
+    (elsewhere,) = score_tables(scores, {}, data={"d": VE_DATA | {"recipe": "mnist"}})
+    assert not any(row.published for row in elsewhere.rows) and not elsewhere.others
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"size": 32}, ["size 32 instead of 64"]),
+        ({"binarise": False}, ["binarise false instead of true"]),
+        ({"source": "digits"}, ["source digits instead of mnist"]),
+        ({"size": 32, "source": "digits"}, ["size 32 instead of 64", "source digits instead of mnist"]),
+    ],
+)
+def test_published_numbers_of_other_data_stand_apart(tmp_path: Path, changed: Any, says: list[str]) -> None:
+    ids = {"aggregate": "id-aggregate", "dataset": "d"}
+    scores = _read(tmp_path, _correctness(80, 4, ids=ids), _correctness(70, 4, "true", ids=ids | {"dataset": "other"}))
+    same, other = score_tables(scores, {}, data={"d": VE_DATA, "other": VE_DATA | changed})
+    assert any(row.published for row in same.rows) and not same.others
+    assert not any(row.published for row in other.rows) and not other.footnotes
+    (apart,) = other.others
+    assert apart.source == "VE Fig. 4a" and apart.differences == says
+    assert [row.cells[0].text for row in apart.rows if row.cells[0]] == ["82.08 ± 0.56", "85.15 ± 0.26", "67.38 ± 0.69"]
+
+
+def test_every_published_number_says_which_data_it_is_about() -> None:
+    """And each is its own data: the default settings of its recipe, but for what the paper chose otherwise."""
+    from mmgen import data_recipes
+
+    for published in (*published_tables(), *published_judges()):
+        assert "size" in published.settings
+        known = data_recipes.get(published.recipe).model_fields
+        assert set(published.settings) <= set(known)
+        own = {"recipe": published.recipe} | {key: known[key].default for key in published.settings}
+        assert published.differences(own) == []
+        for key in published.settings:
+            assert published.differences({**own, key: "another"}) != []
+            assert published.differences({k: v for k, v in own.items() if k != key}) == [f"{key} not recorded"]
+
+
+def test_scores_of_a_dataset_that_is_gone_have_no_papers_beside_them(tmp_path: Path) -> None:
+    (table,) = score_tables(_read(tmp_path, _correctness(80, 4, ids={"dataset": "gone"})), {}, data={"d": VE_DATA})
+    assert not any(row.published for row in table.rows) and not table.others
+
+
+@pytest.mark.parametrize(
+    ("better", "values", "errors", "bold"),
+    [
+        ("higher", (80.0, 79.0, 70.0), (0.4, 0.4, 0.4), [True, True, False]),  # 2 sqrt(0.32) = 1.13
+        ("higher", (80.0, 78.8, 70.0), (0.4, 0.4, 0.4), [True, False, False]),
+        ("lower", (80.0, 79.0, 70.0), (0.4, 0.4, 0.4), [False, False, True]),
+        ("lower", (80.0, 79.0, 70.0), (6.0, 0.4, 0.4), [True, False, True]),
+        ("higher", (80.0, 80.0, 79.9), (None, None, None), [True, True, False]),
+    ],
+)
+def test_bold_is_what_is_not_worse_by_two_standard_errors(
+    tmp_path: Path, better: str, values: Any, errors: Any, bold: list[bool]
+) -> None:
+    lines = [
+        _correctness(value, 4, f"p{i}", stderr=error, better=better)
+        for i, (value, error) in enumerate(zip(values, errors, strict=True))
+    ]
+    (table,) = score_tables(_read(tmp_path, *lines), {})
+    assert [cell.best for row in table.rows for cell in row.cells if cell] == bold
+
+
+def test_nothing_is_bold_alone(tmp_path: Path) -> None:
+    (table,) = score_tables(_read(tmp_path, _correctness(80, 4), _correctness(90, 3)), {})
+    assert [cell.best for cell in table.rows[0].cells if cell] == [False, False]
 
 
 def test_protocols_and_splits_do_not_share_a_table(tmp_path: Path) -> None:
@@ -57,7 +127,7 @@ def test_protocols_and_splits_do_not_share_a_table(tmp_path: Path) -> None:
         _correctness(80, 3, metric="coverage", protocol="paper"),
         _correctness(80, 3, metric="coverage", protocol="paper", extra={"split": "compositional"}),
     )
-    tables = score_tables(scores, {}, recipe="mnist-a")
+    tables = score_tables(scores, {}, data={"d": VE_DATA})
     assert [(t.protocol, t.split) for t in tables] == [("exact", ""), ("paper", ""), ("paper", "compositional")]
     assert [any(row.published for row in t.rows) for t in tables] == [False, True, True]
 
@@ -141,4 +211,4 @@ def test_published_tables_are_whole() -> None:
             assert len(row["values"]) == len(table.columns)
             assert len(row.get("spread", table.columns)) == len(table.columns)
             assert row["unit"] in ("%", "nats")
-    assert published_judges("mnist-a")[0][1]["digit"] == 91.18
+    assert published_judges()[0].accuracy["digit"] == 91.18

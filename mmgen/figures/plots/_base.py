@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mmgen.errors import UsageError
+from mmgen.figures._material import Group, setting
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.descriptions import Descriptions, parse
 from mmgen.metrics._base import Score
@@ -13,7 +14,7 @@ from mmgen.metrics._base import Score
 if TYPE_CHECKING:
     from mmgen.models._settings import TextDescription
 
-__all__ = ["Plot", "Wanted", "Wish", "asked", "dataset_of", "heeds", "judged_note", "only"]
+__all__ = ["Plot", "Wanted", "Wish", "asked", "dataset_of", "heeds", "judged_note"]
 
 
 @dataclass(frozen=True)
@@ -52,10 +53,14 @@ class Plot:
     Attributes:
         draw: What draws it.
         heeds: The wishes that it heeds.
+        one: Whether it shows one model, with what was fitted to it.
+        plane: Whether it shows a latent space of two dimensions.
     """
 
     draw: Callable[[Sequence[Session], Wanted], Picture]
     heeds: frozenset[Wish]
+    one: bool = False
+    plane: bool = False
 
     def __call__(self, sessions: Sequence[Session], wanted: Wanted) -> Picture:
         return self.draw(sessions, wanted)
@@ -76,22 +81,33 @@ class Plot:
             chooses = f"heeds {known} only" if known else "chooses itself what it shows"
             raise UsageError(f"{name} {chooses}, got {' and '.join(asked)}; leave out {' and '.join(asked)}")
 
+    def check_models(self, name: str, groups: Sequence[Group]) -> None:
+        """Whether it can show these models, as far as their headers tell: before anything is loaded or computed.
 
-def heeds(*wishes: Wish) -> Callable[[Callable[[Sequence[Session], Wanted], Picture]], Plot]:
+        Args:
+            name: What the figure is called.
+            groups: The models.
+
+        Raises:
+            UsageError: It cannot.
+        """
+        if self.one and len(groups) != 1:
+            names = ", ".join(group.model.name for group in groups) or "none"
+            raise UsageError(f"{name} shows one model with what was fitted to it, got {names}; name files of one model")
+        for group in groups if self.plane else ():
+            size = setting(group.header, "model", "latent_size")
+            if size != 2:
+                raise UsageError(
+                    f"{group.model} has {size} latent dimensions, expected 2: train one with "
+                    "--set model.latent_size=2 (preset cremer/figure1 has them)"
+                )
+
+
+def heeds(
+    *wishes: Wish, one: bool = False, plane: bool = False
+) -> Callable[[Callable[[Sequence[Session], Wanted], Picture]], Plot]:
     """A decorator: makes a :class:`Plot` of a function by the wishes that it heeds; all others are refused."""
-    return lambda draw: Plot(draw, frozenset(wishes))
-
-
-def only(sessions: Sequence[Session], what: str) -> Session:
-    """The one model that a figure is about.
-
-    Raises:
-        UsageError: There are none or several.
-    """
-    if len(sessions) != 1:
-        names = ", ".join(session.group.model.name for session in sessions) or "none"
-        raise UsageError(f"{what} shows one model with what was fitted to it, got {names}; name files of one model")
-    return sessions[0]
+    return lambda draw: Plot(draw, frozenset(wishes), one, plane)
 
 
 def dataset_of(session: Session) -> Path:

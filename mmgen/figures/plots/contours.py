@@ -10,26 +10,20 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures import _contours
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.plots._base import Wanted, asked, dataset_of, heeds, only
+from mmgen.figures.plots._base import Wanted, asked, dataset_of, heeds
 
 __all__ = ["contours"]
 
 
-@heeds("given", "number")
+@heeds("given", "number", one=True, plane=True)
 def contours(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """Contours for a few descriptions of one model.
 
     Raises:
-        UsageError: Its latent space has not two dimensions, or it has no images.
+        UsageError: It has no images.
     """
-    session = only(sessions, "contours")
+    session = sessions[0]
     dataset_of(session)
-    size = session.model.model.latent_size
-    if size != 2:
-        raise UsageError(
-            f"{session.group.model} has {size} latent dimensions, expected 2: train one with preset "
-            "cremer/figure1 or --set model.latent_size=2"
-        )
     found = _contours.contours(session, asked(session, wanted, 4))
     if not found:
         raise UsageError(f"{session.group.model} encodes no images, whose posteriors this figure shows")

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session, abstraction
-from mmgen.figures.plots._base import Wanted, asked, heeds, only
+from mmgen.figures.plots._base import Wanted, asked, heeds
 
 __all__ = ["hierarchy"]
 
 
-@heeds("given")
+@heeds("given", one=True)
 def hierarchy(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The abstraction hierarchy of a concept.
 
@@ -23,7 +23,7 @@ def hierarchy(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """
     if len(wanted.given) > 1:
         raise UsageError(f"hierarchy drops the attributes of one concept, got {len(wanted.given)} --given; give one")
-    session = only(sessions, "hierarchy")
+    session = sessions[0]
     found = abstraction(session, asked(session, wanted, 1))
     if not found:
         raise UsageError(

@@ -12,25 +12,21 @@ import torch
 from mmgen.errors import UsageError
 from mmgen.figures._maps import latent_maps
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.plots._base import Wanted, heeds, only
+from mmgen.figures.plots._base import Wanted, heeds
 
 __all__ = ["latent_map"]
 
 
-@heeds()
+@heeds(one=True, plane=True)
 def latent_map(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The map of one model; coloured by its attributes, the first where they do not fit together.
 
     Raises:
-        UsageError: Its latent space has not two dimensions, or it does not draw images from z alone.
+        UsageError: It does not draw images from z alone.
     """
-    session = only(sessions, "latent-map")
-    size = session.model.model.latent_size
+    session = sessions[0]
     with torch.inference_mode():
-        found = latent_maps(session) if size == 2 else []
+        found = latent_maps(session)
     if not found:
-        raise UsageError(
-            f"{session.group.model} has {size} latent dimensions, expected 2 and images decoded from z alone: train "
-            "one with --set model.latent_size=2"
-        )
+        raise UsageError(f"{session.group.model} does not decode images from z alone, which this figure shows")
     return found[0]

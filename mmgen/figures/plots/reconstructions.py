@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.descriptions import nothing
-from mmgen.figures.plots._base import Wanted, dataset_of, heeds, judged_note, only
+from mmgen.figures.plots._base import Wanted, dataset_of, heeds, judged_note
 from mmgen.figures.texts import Spoken, Verdicts, caption, encode, examples, generated_text, speak, verdicts
 from mmgen.figures.tiles import Tile, TileRow, tile_table
 from mmgen.figures.words import HISTOGRAM_NOTE, vocabulary_note
@@ -32,14 +32,14 @@ def _row(label: str, spoken: Spoken, judged: Verdicts) -> TileRow:
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])
 
 
-@heeds("number")
+@heeds("number", one=True)
 def reconstructions(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """Examples of both parts of the data above what the model makes of them; then samples of each prior.
 
     Raises:
         UsageError: The model does not generate images and text.
     """
-    session = only(sessions, "reconstructions")
+    session = sessions[0]
     model, seed = session.model, session.seed
     text, device = generated_text(model), str(model.device)
     through = "q(z|x,y)" if len(model.encoder_given) > 1 else "q(z|x)"

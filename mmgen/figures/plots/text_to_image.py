@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.comparison import judge_note
+from mmgen.figures.comparison import judge_note, sees_samples
 from mmgen.figures.draws import draw
 from mmgen.figures.hierarchy import share_right
-from mmgen.figures.plots._base import Wanted, asked, heeds, only
+from mmgen.figures.plots._base import Wanted, asked, heeds
 from mmgen.figures.texts import generated_text, spoken_tiles
 from mmgen.figures.tiles import TileRow, tile_table
 
@@ -21,14 +21,14 @@ __all__ = ["text_to_image"]
 _ROWS = 6
 
 
-@heeds("given", "number")
+@heeds("given", "number", one=True)
 def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """A row for each text, a block for each posterior: three images, under each the text decoded from the same z.
 
     Raises:
         UsageError: The model does not generate images and text, or nothing draws z for a text.
     """
-    session = only(sessions, "text-to-image")
+    session = sessions[0]
     model = session.model
     text = generated_text(model)
     sources = session.sources
@@ -56,6 +56,6 @@ def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
 
 
 def _judged(session: Session) -> str:
-    note = judge_note(session.judge.accuracy if session.judge else None)
+    note = judge_note(session.judge.accuracy if session.judge else None, sees_samples(session.model))
     told = session.judge.told if session.judge else ()
     return f"{note} It is told the {', '.join(told)}." if told else note

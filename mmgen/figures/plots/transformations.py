@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
 from mmgen.figures.blocks import Block, Column, Group, block_table
-from mmgen.figures.plots._base import Wanted, dataset_of, heeds, only
+from mmgen.figures.plots._base import Wanted, dataset_of, heeds
 from mmgen.figures.translations import Paired, Translation, paired, translated, wanted
 
 __all__ = ["transformations"]
@@ -17,16 +17,16 @@ __all__ = ["transformations"]
 _ROWS = 6
 
 
-@heeds("number", "sources", "targets")
+@heeds("number", "sources", "targets", one=True)
 def transformations(sessions: Sequence[Session], wished: Wanted) -> Picture:
     """A block for each kind of picture that is given, a row for each test example: drawn pictures beside true ones.
 
     Raises:
-        UsageError: The model has one kind of picture only, draws none of what is asked for or infers nothing from it.
+        UsageError: The model has one kind of picture draws none of what is asked for or infers nothing from it.
     """
     from mmgen.translation import drawn_images
 
-    session = only(sessions, "transformations")
+    session = sessions[0]
     model = session.model
     if len(drawn_images(model)) < 2:
         raise UsageError(
