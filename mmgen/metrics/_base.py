@@ -2,7 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
@@ -33,7 +33,7 @@ class Score:
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
-            scores that depend on them, "split", "part" and "seed".
+            scores that depend on them, "split", "part" and "seed". "warnings" are sentences for whoever reads it.
     """
 
     metric: str
@@ -78,6 +78,10 @@ class Metric(ABC):
     """Whether it is asked once per posterior, or once per model."""
     rank: ClassVar[int] = 1
     """Order of evaluation: what asks for more samples comes first, so that the others share all of them."""
+    columns: ClassVar[Mapping[str, str]] = {}
+    """Further columns of its table, heading: name of the number in :attr:`Score.extra`. Quantity, posterior, value with
+    its error, number of samples and the judge's accuracy are there anyway; scores without a number leave its place
+    empty."""
 
     def check(self, evaluation: "Evaluation") -> None:  # noqa: B027  # most metrics accept every model
         """Raise a UsageError where the metric cannot be asked of this model; called before any work."""
