@@ -1,6 +1,7 @@
 """``mmgen eval``: how good a model or an aggregate is, by any metrics."""
 
 import json
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -64,13 +65,22 @@ def eval_command(
         typer.Option(
             "--proposal",
             metavar="NAME",
-            help="What importance samples are drawn from: q(z | image), joint for that given all modalities, "
-            "description, or auto for the image's where there is one.",
+            help="What importance samples are drawn from: mixture of all that there are and p(z); or one alone, image, "
+            "joint for that given all modalities, description, or auto for the image's where there is one.",
         ),
-    ] = "auto",
+    ] = "mixture",
     text_samples: Annotated[
         int, typer.Option("--text-samples", min=2, metavar="K", help="Importance samples of log p(y) per description.")
     ] = 5000,
+    text_proposal: Annotated[
+        Path | None,
+        typer.Option(
+            "--text-proposal",
+            metavar="FILE",
+            show_default=False,
+            help="A q(z | y) fitted to the same model, that log p(y) is drawn from as well.",
+        ),
+    ] = None,
     number: Annotated[
         int, typer.Option("--number", "-n", min=2, help="Data points of likelihoods, labels, active units.")
     ] = 1000,
@@ -127,6 +137,7 @@ def eval_command(
     from mmgen.artifacts import Dataset, check_nothing_lost, check_output
     from mmgen.classifier import load_classifier
     from mmgen.config import validate
+    from mmgen.errors import UsageError
     from mmgen.loading import load
     from mmgen.metrics import get
     from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate, find_judge
@@ -153,6 +164,8 @@ def eval_command(
     loaded = load(path, device)
     captioned = loaded.text is not None and loaded.given != "attributes"
     metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
+    if text_proposal and "log-likelihood" not in metrics:
+        raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
     judged = any(get(name).judged for name in metrics)
     settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
     found = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
@@ -163,24 +176,26 @@ def eval_command(
             critic_path = read_path(str(judge), "classifier") if judge else find_judge(data, near)
             critic = load_classifier(critic_path, loaded.device)
             say(f"judge: {critic_path} ({_percent(critic.accuracy)} on images that it has not seen)")
-        evaluation = Evaluation(loaded, data, critic, _posteriors(posterior, loaded), settings)
+        drawn_from = load(read_path(str(text_proposal), "aggregate"), device) if text_proposal else None
+        evaluation = Evaluation(loaded, data, critic, _posteriors(posterior, loaded), settings, drawn_from)
         if notice := evaluation.notice(metrics):
             say(notice)
         scores = follow(evaluate(evaluation, metrics))
     for name in dict.fromkeys(metrics):
         if all(score.metric != name for score in scores):
             say(f"{name}: nothing to measure with these numbers of given attributes")
-    show_scores(scores, as_result=not as_json and output is None)
+    # Lines first: nothing that goes wrong with a table loses the work.
     lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
-    if as_json:
-        for line in lines:
-            result(line)
     if output:
         from mmgen.artifacts import write_text_atomic
 
         write_text_atomic(output, "".join(line + "\n" for line in lines))
-        if not as_json:
-            result(output)
+    if as_json:
+        for line in lines:
+            result(line)
+    elif output:
+        result(output)
+    show_scores(scores, as_result=not as_json and output is None)
 
 
 def _numbers(text: str, option: str) -> list[int]:
@@ -227,35 +242,53 @@ def _percent(accuracy: dict[str, float]) -> str:
 
 def _plain(score: "Score") -> list[str]:
     """A score as a line's cells; numbers in full."""
-    values: list[object] = [score.metric, score.quantity, score.posterior, score.protocol, score.given]
+    values: list[object] = [score.metric, score.quantity, score.source, score.protocol, score.given]
     values += [score.value, score.stderr, score.unit, score.n]
     return ["" if value is None else str(value) for value in values]
 
 
 def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
-    """One table per metric: on stdout where it is the result, else as talk."""
+    """One table per metric, on stdout where it is the result, else as talk; and what the scores warn of."""
     if as_result and not sys.stdout.isatty():
         result_lines((), [_plain(score) for score in scores])
-        return
-    table = result_table if as_result else talk_table
-    for name in dict.fromkeys(score.metric for score in scores):
-        rows = [score for score in scores if score.metric == name]
-        if "judge" in rows[0].ids:
-            table(name, *_judged_table(rows))
-        elif rows[0].unit == "nats":
-            table(f"{name}, nats per example", *_likelihood_table(rows))
-        else:
-            table(name, *_plain_table(rows))
+    else:
+        table = result_table if as_result else talk_table
+        for name in dict.fromkeys(score.metric for score in scores):
+            rows = [score for score in scores if score.metric == name]
+            table(f"{name}, nats per example" if rows[0].unit == "nats" else name, *_table(name, rows))
+    _say_warnings(scores)
+
+
+def _say_warnings(scores: Sequence["Score"]) -> None:
+    warned: dict[str, list[str]] = {}
+    for score in scores:
+        for text in score.extra.get("warnings", []):
+            warned.setdefault(text, []).append(f"{score.quantity} ({score.protocol}) under {score.source}")
+    for text, quantities in warned.items():
+        say(f"{', '.join(quantities)}: {text}")
 
 
 def _number(value: float | None, places: int = 2) -> str:
     return "" if value is None else f"{value:,.{places}f}"
 
 
+def _cell(value: Any) -> str:
+    """A further number of a score: small ones with two digits that say something."""
+    if isinstance(value, float) and 0 < abs(value) < 0.1:
+        return f"{value:.2g}"
+    if isinstance(value, float):
+        return _number(value)
+    return f"{value:,}" if isinstance(value, int) else "" if value is None else str(value)
+
+
 def _with_error(score: "Score") -> str:
     if score.unit == "parameters":
         return _number(score.value, 0)
-    return _number(score.value) + (f" ± {_number(score.stderr)}" if score.stderr is not None else "")
+    if score.stderr is None:
+        return _number(score.value)
+    # No error is printed as 0.00 that is not.
+    places = 2 if score.stderr >= 0.05 or score.stderr == 0 else min(5, 1 - math.floor(math.log10(score.stderr)))
+    return f"{_number(score.value, places)} ± {_number(score.stderr, places)}"
 
 
 def _own_accuracy(score: "Score") -> float | None:
@@ -265,61 +298,21 @@ def _own_accuracy(score: "Score") -> float | None:
     return accuracy.get("words" if with_told else "mean")
 
 
-def _judged_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
-    biased = any("bias" in score.extra for score in scores)
-    columns = ["posterior", "given", "protocol", "% ± standard error", "sd of 5 splits", "images", "queries", "judge %"]
-    columns += ["bias left", "uncorrected"] if biased else []
-    rows = []
-    for score in scores:
-        accuracy = _own_accuracy(score)
-        row = [
-            score.source,
-            "" if score.given is None else str(score.given),
-            score.protocol,
-            _with_error(score),
-            _number(score.extra.get("splits_sd")),
-            f"{score.n:,}",
-            str(score.extra.get("queries", "")),
-            _number(accuracy, 1),
-        ]
-        if biased:
-            row += [_number(score.extra.get("bias"), 3), _number(score.extra.get("uncorrected"))]
-        rows.append(row)
-    return columns, rows
+def _table(name: str, scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
+    """Columns that all scores have, as far as they differ, and those that the metric declares."""
+    from mmgen.metrics import get, names
 
-
-def _likelihood_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
-    columns = [
-        "quantity",
-        "under",
-        "drawn from",
-        "protocol",
-        "nats ± standard error",
-        "points",
-        "samples",
-        "effective",
-        "var of log w",
-    ]
-    rows = [
-        [
-            score.quantity,
-            score.source,
-            score.extra["proposal"],
-            score.protocol,
-            _with_error(score),
-            f"{score.n:,}",
-            f"{score.extra['samples']:,}",
-            _number(score.extra["effective_sample_size"], 1),
-            _number(score.extra["log_weight_variance"]),
-        ]
-        for score in scores
-    ]
-    return columns, rows
-
-
-def _plain_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
-    columns = ["quantity", "posterior", "protocol", "value ± standard error", "points"]
-    return columns, [
-        [score.quantity, score.source, score.protocol, f"{_with_error(score)} {score.unit}", f"{score.n:,}"]
-        for score in scores
-    ]
+    judged = any(score.judge_accuracy is not None for score in scores)
+    columns: dict[str, list[str]] = {}
+    if len({score.quantity for score in scores}) > 1 or not judged:
+        columns["quantity"] = [score.quantity for score in scores]
+    columns["posterior"] = [score.source for score in scores]
+    columns["given"] = [_cell(score.given) for score in scores]
+    columns["protocol"] = [score.protocol for score in scores]
+    columns[f"{scores[0].unit} ± standard error"] = [_with_error(score) for score in scores]
+    columns["images" if judged else "points"] = [f"{score.n:,}" for score in scores]
+    for heading, key in (get(name).columns if name in names() else {}).items():
+        columns[heading] = [_cell(score.extra.get(key)) for score in scores]
+    columns["judge %"] = [_number(_own_accuracy(score), 1) for score in scores]
+    told = {heading: cells for heading, cells in columns.items() if any(cells)}
+    return list(told), [list(row) for row in zip(*told.values(), strict=True)]

@@ -111,8 +111,11 @@ def train_classifier_command(
     if not is_first_process():
         return
     counts = {name: f"{right:,} of {accuracy.images[name]:,}" for name, right in accuracy.correct.items()}
-    rows = [(name, f"{value:.2f} %", counts.get(name, "")) for name, value in accuracy.percent.items()]
-    table("Judge on images that it has not seen", ("attribute", "accuracy", "correct"), rows)
+    errors = accuracy.stderr
+    rows = [
+        (name, f"{value:.2f} ± {errors[name]:.2f} %", counts.get(name, "")) for name, value in accuracy.percent.items()
+    ]
+    table("Judge on images that it has not seen", ("attribute", "accuracy ± standard error", "correct"), rows)
     if settings.told:
         say(f"It is told {', '.join(settings.told)}; 'words' counts that as right, as the papers' correctness does.")
     say(f"Judge ({settings.network}) written to {out}")

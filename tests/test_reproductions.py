@@ -143,6 +143,24 @@ def test_a_table_of_several_datasets(tmp_path: Path) -> None:
         find_list("wu-table2", "mnst")
 
 
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+def test_text_likelihoods_of_cremer_and_kushman_are_through_a_posterior_of_the_text(scale: str) -> None:
+    """Their Table 2 has ten importance weights, z from q(z|x) for pictures and from q(z|y) for captions."""
+    plan = read_plan("cremer-table2")
+    rows = {(row.quantity, row.protocol): row.paper for row in plan.table[0].row if row.metric == "log-likelihood"}
+    assert rows["log p(y)", "importance-text"] == (-19.43, -17.40)
+    assert rows["log p(x)", "importance"] == (75715.36, 75726.15)
+    assert rows["log p(y)", "importance"] == rows["log p(x)", "bound"] == ()
+    assert ("log p(y)", "bound") not in rows
+    *stages, scored = plan.at(scale).stage
+    asked = dict(zip(scored.arguments, scored.arguments[1:], strict=False))
+    assert (asked["--samples"], asked["--proposal"]) == ("10", "image")
+    (fitted,) = [stage for stage in stages if stage.makes == asked["--text-proposal"]]
+    assert "--given text" in fitted.command
+    # The same file as Table 1 makes, so that both share it.
+    assert fitted.command in [stage.command for stage in read_plan("cremer-table1").at(scale).stage]
+
+
 def test_script_is_what_would_be_run(tmp_path: Path) -> None:
     plan = read_plan("cremer-table2")
     scale = plan.at("cpu")

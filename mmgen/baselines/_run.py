@@ -1,7 +1,6 @@
 """From a dataset and shares of pairs to accuracies."""
 
 import json
-import math
 from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from mmgen.errors import UsageError
 from mmgen.metrics._base import Score, relay
 from mmgen.notation import UNKNOWN
 from mmgen.progress import Progress, Work
+from mmgen.shares import binomial_error
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import paired_count
 
@@ -95,7 +95,7 @@ def _score(material: Material, method: str, share: float, codes: NDArray[np.int6
         metric="label-accuracy",
         quantity="whole description",
         value=100 * right,
-        stderr=100 * math.sqrt(right * (1 - right) / n),
+        stderr=binomial_error(100 * right, n),
         unit="%",
         better="higher",
         n=n,

@@ -1,11 +1,13 @@
 """How often a classifier is right on images that it has not seen."""
 
+import math
 from dataclasses import dataclass
 
 import torch
 
 from mmgen.classifier._classifier import Classifier
 from mmgen.notation import UNKNOWN
+from mmgen.shares import binomial_error
 from mmgen.training.batches import Rows
 
 __all__ = ["Accuracy", "measure"]
@@ -38,6 +40,14 @@ class Accuracy:
         mean = sum(each.values()) / len(each)
         words = {"words": (sum(each.values()) + 100.0 * self.told) / (len(each) + self.told)} if self.told else {}
         return each | {"mean": mean} | words
+
+    @property
+    def stderr(self) -> dict[str, float]:
+        """Standard errors of :attr:`percent`: binomial, never 0, attributes taken as independent."""
+        each = {name: binomial_error(self.percent[name], max(1, self.images[name])) for name in self.correct}
+        whole = math.hypot(*each.values())
+        words = {"words": whole / (len(each) + self.told)} if self.told else {}
+        return each | {"mean": whole / len(each)} | words
 
 
 def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes") -> Accuracy:

@@ -37,7 +37,7 @@ class Score:
         guidance: The power of p(y|z) that tilts the posterior; None where nothing does.
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
-            scores that depend on them, "split", "part" and "seed".
+            scores that depend on them, "split", "part" and "seed". "warnings" are sentences for whoever reads it.
     """
 
     metric: str

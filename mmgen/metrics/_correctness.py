@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from mmgen.metrics._base import Score
 from mmgen.metrics._queries import Queries, weighted_mean
 from mmgen.notation import UNKNOWN
+from mmgen.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -67,14 +68,15 @@ def _score(
         if asked.any():
             right = (judged[asked, :, index] == queries.codes[asked, None, index]).mean(1)
             by_attribute[name] = 100 * float(np.average(right, weights=queries.weights[asked]))
+    pictures = judged.shape[0] * judged.shape[1]
     return Score(
         metric=metric,
         quantity="correctness",
         value=mean.value,
-        stderr=mean.stderr,
+        stderr=None if mean.stderr is None else share_error(mean.value, mean.stderr, pictures),
         unit="%",
         better="higher",
-        n=judged.shape[0] * judged.shape[1],
+        n=pictures,
         posterior=posterior,
         given=queries.given,
         protocol=protocol,

@@ -1,6 +1,6 @@
 """What metrics are asked of: a model, a dataset, a judge and the settings of the questions."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -51,9 +51,10 @@ class EvaluationSettings(Settings):
     samples: Count = 100
     """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100); of label-accuracy, draws
     of z."""
-    proposal: Literal["auto", "image", "joint", "description"] = "auto"
-    """Which posterior importance samples are drawn from: q(z | image), as WG's Table 2; that given all modalities, as
-    WG's supplement; q(z | description); or auto for q(z | image) where there is one."""
+    proposal: Literal["mixture", "auto", "image", "joint", "description"] = "mixture"
+    """What importance samples are drawn from: an even mixture of q(z | image), that given all modalities, and p(z), as
+    far as there are; or one posterior alone: q(z | image), as WG's Table 2; joint for that given all modalities, as
+    WG's supplement; q(z | description); auto for q(z | image) where there is one."""
     text_samples: Count = 5000
     """Importance samples of log p(y), the denominator of log p(x|y), per distinct description (WG: 5000)."""
     number: Count = 1000
@@ -77,6 +78,7 @@ class Evaluation:
         judge: Needed by some metrics only.
         posteriors: Where z is to come from, each one of ``loaded.posteriors``.
         settings: How to measure.
+        text_proposal: Another file fitted to the model, whose q(z | y) draws of log p(y) come from as well.
     """
 
     def __init__(
@@ -86,6 +88,7 @@ class Evaluation:
         judge: "Classifier | None",
         posteriors: Sequence[str],
         settings: EvaluationSettings,
+        text_proposal: "Loaded | None" = None,
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
@@ -95,6 +98,7 @@ class Evaluation:
         self._judge = judge
         self.posteriors = tuple(posteriors)
         self.settings = settings
+        self.text_proposal = text_proposal
 
     @property
     def split(self) -> str:
@@ -240,6 +244,29 @@ class Evaluation:
         """The same of the latents of the pictures of one query, and of what a judge says of all of them."""
         numbers = self.settings.draws * max(4 * self.loaded.model.latent_size, len(self.info.names))
         check_memory(numbers, f"{self.settings.draws:,} pictures of a query", "use fewer --draws")
+
+    def check_images(self, names: Iterable[str]) -> None:
+        """Raise a UsageError where the dataset lacks a kind of images among the modalities ``names`` of the model."""
+        from mmgen.training.model_run import check_data
+
+        known = self.loaded.images
+        check_data(self.dataset, self.loaded.path, *(known[name] for name in names if name in known))
+
+    def check_text_proposal(self) -> None:
+        """Raise a UsageError where the file that log p(y) is to be drawn from is none, or of another model."""
+        other = self.text_proposal
+        if other is None:
+            return
+        if other.aggregate is None or other.given is None:
+            raise UsageError(
+                f"--text-proposal got {other.path}, expected a fitted q(z | y); make one with: "
+                f"mmgen fit-aggregate {self.loaded.model_path} --given text"
+            )
+        if other.model_header.content_id != self.loaded.model_header.content_id:
+            raise UsageError(
+                f"--text-proposal got {other.path}, which was fitted to {other.model_path}, expected one that was "
+                f"fitted to {self.loaded.model_path}"
+            )
 
     @cached_property
     def _codes(self) -> NDArray[np.uint8]:

@@ -2,16 +2,20 @@
 
 Networks may run in bf16; densities come out in fp32 or better, and weights are added up in float64.
 
+An estimate only knows of the modes that it was drawn from: where a proposal misses some, no number computed from its
+own draws says so. So draws come from an even mixture of everything that there is to draw from, and every proposal is
+also weighed alone, to see whether they agree.
+
 References:
     Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Eq. 8
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
     Section 5
+    Optimally Combining Sampling Techniques for Monte Carlo Rendering (Veach, Guibas, 1995), the balance heuristic
 """
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -20,23 +24,120 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 
 __all__ = [
+    "Component",
     "Density",
     "Estimate",
-    "diagnostics",
+    "Noise",
+    "Terms",
     "estimate",
-    "join",
     "log_terms",
-    "mixture_samples",
+    "mean_noise",
     "passes",
-    "summarise",
+    "shares",
 ]
 
 Density = Callable[[Tensor, Batch], Tensor]
 """(z [K, B, D], batch of B) -> log density [K, B], nats."""
 
+Noise = tuple[Tensor, Tensor | None]
+"""Variance of the estimate that each point has, nats^2 [N], and which one that is, int64 [N]; None: each its own."""
+
 _BYTES_PER_PASS = 64 * 2**20
 _ACTIVATIONS = 16
 """A decoder's widest layer holds about this many times the numbers of its image."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One density that z is drawn from.
+
+    Attributes:
+        name: As tables say it: "q(z|image)".
+        sample: (rows, points, n, generator) -> z [n, B, D] for the points of these rows.
+        log_prob: (z [..., B, D], rows, points) -> [..., B], nats.
+        informed: Whether it knows the point, so that it may be expected to do alone.
+    """
+
+    name: str
+    sample: Callable[[slice, Batch, int, torch.Generator], Tensor]
+    log_prob: Callable[[Tensor, slice, Batch], Tensor]
+    informed: bool = True
+
+    @classmethod
+    def density(
+        cls,
+        name: str,
+        sample: Callable[[Batch, int, torch.Generator], Tensor],
+        log_prob: Density,
+        informed: bool = True,
+    ) -> "Component":
+        """A density of points by themselves, whichever rows they are."""
+        return cls(
+            name,
+            lambda rows, points, n, generator: sample(points, n, generator),
+            lambda z, rows, points: log_prob(z, points),
+            informed,
+        )
+
+    @classmethod
+    def gaussian(cls, name: str, q: DiagonalGaussian) -> "Component":
+        """A posterior [N, D] of all points."""
+        return cls(
+            name,
+            lambda rows, points, n, generator: q[rows].sample(generator, (n,)),
+            lambda z, rows, points: q[rows].log_prob(z),
+        )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Log densities at K draws of z for each of N points, float64.
+
+    Attributes:
+        densities: [K, N] by name.
+        log_q: Of every component at every draw [M, K, N].
+        names: Of the M components; the first is the one that one-sample bounds are through.
+        informed: Which of them may be expected to do alone.
+        sizes: How many draws are from each; they follow each other.
+    """
+
+    densities: Mapping[str, Tensor]
+    log_q: Tensor
+    names: tuple[str, ...]
+    informed: tuple[bool, ...]
+    sizes: tuple[int, ...]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.densities[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.densities
+
+    @property
+    def proposal(self) -> Tensor:
+        """log density of the mixture [K, N]: each component weighs as its share of the draws."""
+        share = torch.tensor(self.sizes, dtype=self.log_q.dtype, device=self.log_q.device) / sum(self.sizes)
+        return (self.log_q + share.log()[:, None, None]).logsumexp(0)
+
+    def weigh(self, log_target: Tensor) -> "Estimate":
+        """log of the integral of a function of z, log_target [K, N], through the mixture.
+
+        One-sample bound and variance of log weights are those of the first component alone: a mixture with p(z) in it
+        has hopeless log weights, and bounds (CK) and variances (WG Table 3) are published through one posterior.
+        """
+        mixed = replace(estimate(log_target - self.proposal), names=self.names)
+        if len(self.names) == 1:
+            return mixed
+        alone, start = {}, 0
+        for index, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
+            rows = slice(start, start + size)
+            if self.informed[index]:
+                alone[name] = estimate(log_target[rows] - self.log_q[index, rows])
+            start += size
+        if not self.informed[0]:
+            return replace(mixed, alone=alone)
+        first = alone[self.names[0]]
+        return replace(mixed, bound=first.bound, log_variance=first.log_variance, alone=alone)
 
 
 @dataclass(frozen=True)
@@ -45,11 +146,14 @@ class Estimate:
 
     Attributes:
         value: log of the mean weight; below the truth in expectation, by about half of ``relative_variance``.
-        bound: Mean log weight: the one-sample bound (ELBO), averaged over the samples.
+        bound: Mean log weight: the one-sample bound (ELBO), averaged over the samples; of a mixture, over those of its
+            first component, with its own weights.
         ess: Effective sample size, 1 to K.
-        log_variance: Variance of the log weights (WG Table 3).
+        log_variance: Variance of the log weights (WG Table 3); of a mixture likewise.
         samples: K.
         source: Which estimate each point has, int64 [N]: points of the same one share its noise. None: each its own.
+        alone: What components of a mixture say without the others, each from its own share of the draws, by name.
+        names: What was drawn from.
     """
 
     value: Tensor
@@ -58,6 +162,8 @@ class Estimate:
     log_variance: Tensor
     samples: int
     source: Tensor | None = None
+    alone: Mapping[str, "Estimate"] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
 
     @property
     def relative_variance(self) -> Tensor:
@@ -65,14 +171,29 @@ class Estimate:
         return (1 / self.ess - 1 / self.samples).clamp_min(0)
 
     @property
+    def least_bias(self) -> float:
+        """By how much the mean over points is too low, at least about.
+
+        E log of a mean is below the log of the expectation by half its relative variance, to second order and as far
+        as the draws have seen.
+        """
+        return float(0.5 * self.relative_variance.mean())
+
+    @property
     def monte_carlo_stderr(self) -> float:
         """Noise of the mean of ``value`` over points: sqrt(sum_g n_g^2 v_g) / N for n_g points of estimate g."""
-        shared = torch.ones_like(self.value)
-        if self.source is not None:
-            _, back, counts = self.source.unique(return_inverse=True, return_counts=True)
-            shared = counts[back].double()
-        # Each of the n_g points of an estimate adds n_g v_g.
-        return float((shared * self.relative_variance).sum().sqrt() / len(shared))
+        return math.sqrt(mean_noise(*self.noise))
+
+    @property
+    def noise(self) -> Noise:
+        """Variance of ``value``, and what shares it."""
+        return self.relative_variance, self.source
+
+    @property
+    def bound_noise(self) -> Noise:
+        """The same of ``bound``, which is a mean over the draws of the first component."""
+        first = next(iter(self.alone.values()), self)
+        return self.log_variance / first.samples, self.source
 
     def __getitem__(self, rows: Tensor) -> "Estimate":
         """The estimates of ``rows`` (positions), of which some may be the same."""
@@ -83,7 +204,20 @@ class Estimate:
             self.log_variance[rows],
             samples=self.samples,
             source=rows if self.source is None else self.source[rows],
+            alone={name: one[rows] for name, one in self.alone.items()},
+            names=self.names,
         )
+
+
+def mean_noise(variances: Tensor, source: Tensor | None) -> float:
+    """Variance of the mean over points [N] of estimates that points of one source share, nats^2."""
+    count = len(variances)
+    shared = torch.ones_like(variances)
+    if source is not None:
+        _, back, counts = source.unique(return_inverse=True, return_counts=True)
+        shared = counts[back].double()
+    # Each of the n_g points of an estimate adds n_g v_g.
+    return float((shared * variances).sum() / count**2)
 
 
 def estimate(log_weights: Tensor) -> Estimate:
@@ -100,37 +234,36 @@ def estimate(log_weights: Tensor) -> Estimate:
     )
 
 
-def join(parts: Sequence[Estimate]) -> Estimate:
-    """Estimates of consecutive points as one."""
-    return Estimate(
-        value=torch.cat([part.value for part in parts]),
-        bound=torch.cat([part.bound for part in parts]),
-        ess=torch.cat([part.ess for part in parts]),
-        log_variance=torch.cat([part.log_variance for part in parts]),
-        samples=parts[0].samples,
-    )
-
-
 def passes(numbers_per_decode: int) -> int:
     """How many latents to decode at once: as many as keep activations within the memory set aside."""
     return max(16, _BYTES_PER_PASS // (4 * _ACTIVATIONS * max(1, numbers_per_decode)))
 
 
+def shares(samples: int, components: int) -> tuple[int, ...]:
+    """How many of K draws each of M components gets: as many each as can be, the first ones one more.
+
+    Example:
+        >>> shares(10, 3)
+        (4, 3, 3)
+    """
+    return tuple(samples // components + (index < samples % components) for index in range(components))
+
+
 def log_terms(
-    proposal: DiagonalGaussian,
+    components: Sequence[Component],
     batch: Batch,
     samples: int,
     densities: Mapping[str, Density],
     at_once: int,
     generator: torch.Generator,
-) -> Generator[float, None, dict[str, Tensor]]:
+) -> Generator[float, None, Terms]:
     """Every log density at K draws of z for each point, from one pass through the decoders.
 
     Args:
-        proposal: q(z | point) [N, D].
+        components: What z is drawn from, as evenly as K allows; those that would get no draw are left out.
         batch: The N points.
         samples: K.
-        densities: By name; "proposal" is added.
+        densities: By name.
         at_once: Latents per pass.
         generator: Of the draws.
 
@@ -138,66 +271,32 @@ def log_terms(
         Fraction done.
 
     Returns:
-        By name, float64 [K, N].
+        The densities and those of the components, float64.
     """
-    count = batch.size
-    device = proposal.mean.device
-    names = [*densities, "proposal"]
-    terms = {name: torch.empty(samples, count, dtype=torch.float64, device=device) for name in names}
+    count, device = batch.size, next(iter(batch.values.values())).device
+    sizes = shares(samples, len(components))
+    drawn_from = [(part, size) for part, size in zip(components, sizes, strict=True) if size]
+    terms = {name: torch.empty(samples, count, dtype=torch.float64, device=device) for name in densities}
+    log_q = torch.empty(len(drawn_from), samples, count, dtype=torch.float64, device=device)
     # All samples of few points at a time: the points' own tensors are then shared by as many samples as possible.
     width = max(1, at_once // samples)
     height = min(samples, at_once)
     for start in range(0, count, width):
         points = slice(start, min(start + width, count))
-        part, q = batch[points], proposal[points]
+        part = batch[points]
+        draws = torch.cat([component.sample(points, part, size, generator) for component, size in drawn_from])
         for low in range(0, samples, height):
             rows = slice(low, min(low + height, samples))
-            z = q.sample(generator, (rows.stop - rows.start,))
+            z = draws[rows]
             for name, density in densities.items():
                 terms[name][rows, points] = density(z, part).double()
-            terms["proposal"][rows, points] = q.log_prob(z).double()
+            for index, (component, _) in enumerate(drawn_from):
+                log_q[index, rows, points] = component.log_prob(z, points, part).double()
         yield points.stop / count
-    return terms
-
-
-def mixture_samples(
-    draws: Sequence[Callable[[Batch, int, torch.Generator], Tensor]],
-    log_probs: Sequence[Density],
-    batch: Batch,
-    samples: int,
-    generator: torch.Generator,
-) -> tuple[Tensor, Tensor]:
-    """Draws from an even mixture of densities, as many from each, and the mixture's log density at them.
-
-    With the prior as one of M components no weight p(y|z) p(z) / q(z) exceeds M p(y|z): the variance is finite whatever
-    the other components miss (the balance heuristic of Veach and Guibas, 1995).
-
-    Returns:
-        z [K, B, D] and log q [K, B] in float64, K being ``samples`` rounded up to a multiple of M.
-    """
-    each = -(-samples // len(draws))
-    z = torch.cat([draw(batch, each, generator) for draw in draws])
-    parts = torch.stack([log_prob(z, batch).double() for log_prob in log_probs])
-    return z, parts.logsumexp(0) - math.log(len(draws))
-
-
-def summarise(values: Tensor) -> tuple[float, float | None]:
-    """Mean over points [N] and its standard error."""
-    count = len(values)
-    return float(values.mean()), float(values.std() / math.sqrt(count)) if count > 1 else None
-
-
-def diagnostics(result: Estimate) -> dict[str, Any]:
-    """What says how far an estimate can be trusted: effective sample size, variance of log weights, its own noise."""
-    noise = result.relative_variance
-    variance, error = summarise(result.log_variance)
-    return {
-        "samples": result.samples,
-        "effective_sample_size": float(result.ess.mean()),
-        "smallest_effective_sample_size": float(result.ess.min()),
-        "log_weight_variance": variance,
-        "log_weight_variance_stderr": error,
-        "monte_carlo_stderr": result.monte_carlo_stderr,
-        # E log of a mean is below the log of the expectation by half its relative variance (second order).
-        "estimated_bias": float(-0.5 * noise.mean()),
-    }
+    return Terms(
+        terms,
+        log_q,
+        tuple(component.name for component, _ in drawn_from),
+        tuple(component.informed for component, _ in drawn_from),
+        tuple(size for _, size in drawn_from),
+    )

@@ -5,7 +5,7 @@ generates more than these two, all of its modalities together are x1..xM. What i
 out.
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,19 +13,17 @@ import torch
 from torch import Tensor
 
 from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Score
-from mmgen.metrics._importance import (
-    Density,
-    Estimate,
-    diagnostics,
-    estimate,
-    join,
-    log_terms,
-    mixture_samples,
-    passes,
-    summarise,
+from mmgen.metrics._errors import diagnostics, standard_error
+from mmgen.metrics._importance import Component, Density, Estimate, Terms, log_terms, passes
+from mmgen.metrics._proposals import (
+    MIXTURE,
+    described_by,
+    main_image,
+    prior_name,
+    proposal_given,
+    proposal_of,
+    proposals,
 )
 from mmgen.seeding import torch_generator
 from mmgen.training.batches import to_batch
@@ -43,14 +41,13 @@ __all__ = [
     "main_image",
     "proposal_given",
     "proposal_of",
-    "text_components",
     "text_estimate",
+    "text_through",
     "under_prior",
 ]
 
-_CHUNK = 256
-
 Quantities = dict[str, Estimate]
+_Sampler = Callable[[Batch, int, torch.Generator], Tensor]
 
 
 def _decoded(loaded: "Loaded", name: str, precision: str) -> Density:
@@ -61,75 +58,6 @@ def _decoded(loaded: "Loaded", name: str, precision: str) -> Density:
             return loaded.model.log_likelihood(name, z, batch)
 
     return density
-
-
-def main_image(loaded: "Loaded") -> str:
-    """x: the main image, or the first other one where the model does not generate that.
-
-    Raises:
-        UsageError: It generates no image.
-    """
-    offered = [loaded.image.name] if loaded.image is not None else []
-    offered += [name for name in getattr(loaded, "images", {}) if name not in offered]
-    for name in offered:
-        if name in loaded.model.modalities:
-            return name
-    raise UsageError("log-likelihoods are of a model of images; this one generates none")
-
-
-def proposal_given(loaded: "Loaded", wanted: str = "auto") -> tuple[str, ...]:
-    """What the posterior is given that importance samples are drawn from.
-
-    Args:
-        loaded: The model.
-        wanted: "image", "joint" for all modalities, or only image and description where it has no such posterior,
-            "description", or "auto": the image, or what decoders were trained with where there is no q(z | x).
-
-    Raises:
-        UsageError: The model has no such posterior.
-    """
-    model, image, words = loaded.model, main_image(loaded), described_by(loaded)
-    if model.conditional_on:
-        # q(z | x) would belong to another p(z, x) for each description.
-        offered = {"auto": [loaded.encoder_given], "joint": [loaded.encoder_given]}
-    else:
-        described = [(words,)] if words is not None else []
-        offered = {
-            "auto": [(image,), loaded.encoder_given],
-            "image": [(image,)],
-            "joint": [tuple(model.modalities), *((image, *given) for given in described)],
-            "description": [*described],
-        }
-    for given in offered.get(wanted, []):
-        if model.answers(given):
-            return given
-    able = [name for name, sets in offered.items() if any(model.answers(given) for given in sets)]
-    raise UsageError(
-        f"--proposal got {wanted}, but this model has no such posterior to draw from; it has {', '.join(able)}"
-    )
-
-
-def proposal_of(
-    loaded: "Loaded", points: Batch, precision: str = "auto", wanted: str = "auto"
-) -> tuple[DiagonalGaussian, tuple[str, ...]]:
-    """The posterior of the points [N, D] that importance samples are drawn from, and what it is given.
-
-    One set of draws serves log p(x), log p(x, y) and every bound on log p(x | y) (WG Section 5 does the same).
-    """
-    given = proposal_given(loaded, wanted)
-    means, log_sds = [], []
-    for start in range(0, points.size, _CHUNK):
-        with autocast(loaded.device, precision):
-            q = loaded.model.posterior(points[slice(start, start + _CHUNK)], given)
-        means.append(q.mean.float() if q.mean.dtype != torch.float64 else q.mean)
-        log_sds.append(q.log_sd.float() if q.log_sd.dtype != torch.float64 else q.log_sd)
-    return DiagonalGaussian(torch.cat(means), torch.cat(log_sds)), given
-
-
-def described_by(loaded: "Loaded") -> str | None:
-    """The modality y of log p(y): the text that the model generates, else its attributes; None where it has neither."""
-    known = (part for part in (loaded.text, loaded.attributes) if part is not None)
-    return next((part.name for part in known if part.name in loaded.model.modalities), None)
 
 
 def _told(loaded: "Loaded", posterior: str, points: Batch) -> Batch:
@@ -149,7 +77,7 @@ def _log_prob(loaded: "Loaded", posterior: str) -> Density:
     return lambda z, points: density(z, _told(loaded, posterior, points))
 
 
-def _sampler(loaded: "Loaded", posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
+def _sampler(loaded: "Loaded", posterior: str) -> _Sampler:
     """Draws from q(z | y) of a posterior."""
     draw = loaded.latent_sampler(posterior)
     return lambda points, n, generator: draw(_told(loaded, posterior, points), n, generator)
@@ -168,12 +96,14 @@ def image_terms(
     samples: int,
     seed: int,
     precision: str = "auto",
-    wanted: str = "auto",
-) -> Generator[float, None, dict[str, Tensor]]:
-    """Every log density that likelihoods of images need, [K, N] float64 by name, from one pass through the decoders.
+    wanted: str = MIXTURE,
+    priors: Sequence[str] = ("prior",),
+) -> Generator[float, None, Terms]:
+    """Every log density that likelihoods of images need, from one pass through the decoders.
 
-    "image" and "words" are the decoders' log-likelihoods, "others" that of all further modalities together, "proposal"
-    is log q, and each of ``posteriors`` (which may hold "prior") its log density given the point's y.
+    "image" and "words" are the decoders' log-likelihoods, "others" that of all further modalities together, and each of
+    ``posteriors`` (which may hold "prior") its log density given the point's y. ``priors`` are those of them that
+    ignore the text, which the mixture of proposals draws from.
     """
     model, image = loaded.model, main_image(loaded)
     densities: dict[str, Density] = {"image": _decoded(loaded, image, precision)}
@@ -186,65 +116,113 @@ def image_terms(
         densities["others"] = lambda z, batch: torch.stack([part(z, batch) for part in parts]).sum(0)
     for posterior in posteriors:
         densities[posterior] = _log_prob(loaded, posterior)
-    proposal, _ = proposal_of(loaded, points, precision, wanted)
+    drawn_from = proposals(loaded, points, precision, wanted, priors)
     generator = torch_generator(seed, "importance", device=str(loaded.device))
     shape = points.values[image].shape[1:]
     at_once = passes(int(np.prod(shape)))
-    return (yield from log_terms(proposal, points, samples, densities, at_once, generator))
+    return (yield from log_terms(drawn_from, points, samples, densities, at_once, generator))
 
 
-def under_prior(terms: dict[str, Tensor], prior: str, modalities: int = 2) -> Quantities:
-    """log p(x) and, where the model says words, log p(x, y), and CK's bound on log p(y); ``prior`` names the density.
+def under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
+    """log p(x) and, where the model says words, log p(x, y); ``prior`` names the density.
 
-    The bound on log p(y) is through q(z | x) as well, since that is how a caption is inferred in CK (Table 2). Of more
-    ``modalities`` than x and y there is log p(x1..xM) too.
+    Of more ``modalities`` than x and y there is log p(x1..xM) too.
     """
-    ratio = terms[prior] - terms["proposal"]
-    quantities = {"log p(x)": estimate(terms["image"] + ratio)}
+    quantities = {"log p(x)": terms.weigh(terms["image"] + terms[prior])}
     if "words" in terms:
-        quantities["log p(x,y)"] = estimate(terms["image"] + terms["words"] + ratio)
-        quantities["log p(y) through q(z|x)"] = estimate(terms["words"] + ratio)
+        quantities["log p(x,y)"] = terms.weigh(terms["image"] + terms["words"] + terms[prior])
     if "others" in terms:
-        everything = terms["image"] + terms["others"] + terms.get("words", torch.zeros_like(ratio))
-        quantities[f"log p(x1..x{modalities})"] = estimate(everything + ratio)
+        everything = terms["image"] + terms["others"] + terms.densities.get("words", torch.zeros(()))
+        quantities[f"log p(x1..x{modalities})"] = terms.weigh(everything + terms[prior])
     return quantities
 
 
 def text_estimate(
-    loaded: "Loaded", points: Batch, prior: str, samples: int, seed: int, precision: str = "auto"
+    loaded: "Loaded",
+    points: Batch,
+    prior: str,
+    samples: int,
+    seed: int,
+    precision: str = "auto",
+    more: "Loaded | None" = None,
 ) -> Generator[float, None, Estimate]:
     """log p(y) of the points' descriptions under ``prior``, each distinct description estimated once.
 
-    Proposals are an even mixture of the prior and every q(z | y) that there is, the model's own or a fitted one: at
-    least as good as WG's draws from the prior alone (Section 5) where q(z | y) is, and hardly worse where it is not.
-    Without any, q(z | x) of one image so described takes its place: the prior alone hardly ever says a long sentence.
+    Proposals are an even mixture of the prior and every q(z | y) that there is, the model's own, a fitted one, or that
+    of ``more``, another file fitted to the model: at least as good as WG's draws from the prior alone (Section 5) where
+    q(z | y) is, and hardly worse where it is not. Without any, q(z | x) of one image so described takes its place: the
+    prior alone hardly ever says a long sentence.
     """
+    components = _text_components(loaded, prior, more, precision)
+    generator = torch_generator(seed, "importance text", prior, device=str(loaded.device))
+    return (yield from _of_text(loaded, points, prior, samples, precision, components, generator))
+
+
+def text_through(
+    loaded: "Loaded",
+    points: Batch,
+    prior: str,
+    samples: int,
+    seed: int,
+    precision: str = "auto",
+    more: "Loaded | None" = None,
+) -> Generator[float, None, Estimate | None]:
+    """The same with draws of q(z | y) alone, as CK's Table 2 has it with 10; None where there is no q(z | y).
+
+    The nearest of them that there is: that of ``more``, the fitted one, the model's own.
+    """
+    first = _text_components(loaded, prior, more, precision)[0]
+    if not first.informed:
+        return None
+    generator = torch_generator(seed, "importance text through", prior, device=str(loaded.device))
+    return (yield from _of_text(loaded, points, prior, samples, precision, [first], generator))
+
+
+def _of_text(
+    loaded: "Loaded",
+    points: Batch,
+    prior: str,
+    samples: int,
+    precision: str,
+    components: Sequence[Component],
+    generator: torch.Generator,
+) -> Generator[float, None, Estimate]:
+    """log p(y) with draws from an even mixture."""
     name = described_by(loaded)
     assert name is not None
     queries, back = _distinct(points, name)
-    components = text_components(loaded, prior)
-    draws = [_sampler(loaded, component) for component in components]
-    densities = [_log_prob(loaded, component) for component in components]
-    if len(components) == 1:
-        draws.append(lambda batch, n, generator: proposal_of(loaded, batch, precision)[0].sample(generator, (n,)))
-        densities.append(lambda z, batch: proposal_of(loaded, batch, precision)[0].log_prob(z))
-    likelihood = _decoded(loaded, name, precision)
-    generator = torch_generator(seed, "importance text", prior, device=str(loaded.device))
+    densities = {"words": _decoded(loaded, name, precision), "prior": _log_prob(loaded, prior)}
     # 1 KiB covers the hidden layers of an attribute decoder and of a flow, per latent.
-    width = max(1, passes(256) // samples)
-    parts = []
-    for start in range(0, queries.size, width):
-        part = queries[slice(start, start + width)]
-        z, proposal = mixture_samples(draws, densities, part, samples, generator)
-        parts.append(estimate(likelihood(z, part).double() + densities[0](z, part).double() - proposal))
-        yield min(1.0, (start + width) / queries.size)
-    return join(parts)[back]
+    terms = yield from log_terms(components, queries, samples, densities, passes(256), generator)
+    return terms.weigh(terms["words"] + terms["prior"])[back]
 
 
-def text_components(loaded: "Loaded", prior: str) -> list[str]:
-    """Where samples of log p(y) come from: the prior and every q(z | y), the model's own and the fitted one."""
-    fitted = [loaded.target] if loaded.target and loaded.given is not None else []
-    return list(dict.fromkeys([prior, *(name for name in ["text", *fitted] if name in loaded.posteriors)]))
+_FITTED = {"text": "q(z|y)", "aggregate": "q_agg(z|y)", "true": "q_true(z|y)"}
+
+
+def _text_components(loaded: "Loaded", prior: str, more: "Loaded | None", precision: str) -> list[Component]:
+    """Where samples of log p(y) come from: every q(z | y), of another file, fitted, own, and then the prior."""
+    found = [
+        (source, source.target)
+        for source in (more, loaded)
+        if source is not None and source.target and source.given is not None
+    ]
+    if "text" in loaded.posteriors:
+        found.append((loaded, "text"))
+    known = [
+        Component.density(_FITTED.get(name, f"q_{name}(z|y)"), _sampler(source, name), _log_prob(source, name))
+        for source, name in found
+    ]
+    if not known:
+        known = [
+            Component.density(
+                "q(z|image)",
+                lambda batch, n, generator: proposal_of(loaded, batch, precision)[0].sample(generator, (n,)),
+                lambda z, batch: proposal_of(loaded, batch, precision)[0].log_prob(z),
+                informed=False,  # of one image that is described so: it knows less than the description
+            )
+        ]
+    return [*known, Component.density(prior_name(prior), _sampler(loaded, prior), _log_prob(loaded, prior), False)]
 
 
 def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
@@ -275,14 +253,13 @@ def image_log_likelihood(loaded: "Loaded", images: Tensor | np.ndarray, samples:
         try:
             next(work)
         except StopIteration as stop:
-            result = estimate(stop.value["image"] + stop.value["prior"] - stop.value["proposal"])
+            result = under_prior(stop.value, "prior")["log p(x)"]
             break
-    value, stderr = summarise(result.value)
     return Score(
         metric="log-likelihood",
         quantity="log p(x)",
-        value=value,
-        stderr=stderr,
+        value=float(result.value.mean()),
+        stderr=standard_error(result.value, result.noise),
         unit="nats",
         better="higher",
         n=len(pixels),

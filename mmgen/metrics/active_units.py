@@ -30,6 +30,13 @@ def activity(means: Tensor) -> Tensor:
     return means.double().var(0)
 
 
+def _given(evaluation: "Evaluation") -> tuple[str, ...]:
+    """What the posterior is given: the image, or what decoders were trained with where there is no q(z | x)."""
+    loaded = evaluation.loaded
+    assert loaded.image is not None
+    return (loaded.image.name,) if loaded.model.answers((loaded.image.name,)) else loaded.encoder_given
+
+
 class ActiveUnits(Metric):
     r"""Number of units u with :math:`A_u = Var_x(E_{q(z|x)}[z_u]) > 0.01`; standard error by bootstrap over points."""
 
@@ -41,12 +48,12 @@ class ActiveUnits(Metric):
     def check(self, evaluation: "Evaluation") -> None:
         if evaluation.loaded.image is None:
             raise UsageError("active units are of a model that encodes images; this one does not")
+        evaluation.check_images(_given(evaluation))
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, points = evaluation.loaded, evaluation.points
-        assert loaded.image is not None
-        given = (loaded.image.name,) if loaded.model.answers((loaded.image.name,)) else loaded.encoder_given
+        given = _given(evaluation)
         parts = []
         with autocast(loaded.device, evaluation.settings.precision):
             for start in range(0, points.size, _CHUNK):

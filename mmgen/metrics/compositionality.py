@@ -27,6 +27,7 @@ class Compositionality(Metric):
     better = "higher"
     judged = True
     rank = 3
+    columns = {"sd of 5 splits": "splits_sd", "queries": "queries"}  # noqa: RUF012  # read only
 
     def check(self, evaluation: "Evaluation") -> None:
         evaluation.check_queries("compositionality")

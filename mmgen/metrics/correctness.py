@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._correctness import correctness_scores
 from mmgen.notation import UNKNOWN
+from mmgen.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -44,6 +45,7 @@ class Correctness(Metric):
     better = "higher"
     judged = True
     rank = 2
+    columns = {"sd of 5 splits": "splits_sd", "queries": "queries"}  # noqa: RUF012  # read only
 
     def check(self, evaluation: "Evaluation") -> None:
         evaluation.check_queries("correctness")
@@ -79,11 +81,12 @@ def _generated(
     right = 100.0 * ((seen == said) & (said != UNKNOWN))[:, columns]
     of_image = right.mean(1)
     names = [evaluation.info.names[index] for index in columns]
+    value, spread = float(of_image.mean()), float(of_image.std(ddof=1) / np.sqrt(len(of_image)))
     return Score(
         metric="correctness",
         quantity="correctness",
-        value=float(of_image.mean()),
-        stderr=float(of_image.std(ddof=1) / np.sqrt(len(of_image))),
+        value=value,
+        stderr=share_error(value, spread, len(of_image)),
         unit="%",
         better="higher",
         n=len(of_image),

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
-from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
+from mmgen.metrics._queries import Frequencies, Mean, Queries, weighted_mean
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
+from mmgen.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -49,7 +50,9 @@ class Coverage(Metric):
     Protocol ``exact``: JS in base 2, so that 0 to 100 % is really used; p_k from the training part, given the
     attributes of the query; JS corrected by the jackknife; and as many pictures as it takes (doubling from 48) until
     the bias that is left is below the standard error; of a single query, which has no error over queries, below that
-    over its pictures (``stderr_over_pictures``). Both are part of the score. Protocol ``paper``: 10 pictures, JS
+    over its pictures (``stderr_over_pictures``). Both are part of the score, and the bias of its standard error. The
+    corrected mean of a perfect model is as often above 100 as below: it is said as 100, and in full as
+    ``unclipped`` in ``extra``, for means over several models. Protocol ``paper``: 10 pictures, JS
     in nats (so that nothing is below 1 - ln 2 = 30.7 %), uniform p_k, no correction, as VE measured.
     """
 
@@ -57,6 +60,7 @@ class Coverage(Metric):
     better = "higher"
     judged = True
     rank = 1
+    columns = {"sd of 5 splits": "splits_sd", "queries": "queries", "bias left": "bias", "uncorrected": "uncorrected"}  # noqa: RUF012  # read only
 
     def check(self, evaluation: "Evaluation") -> None:
         if evaluation.needs_captions:
@@ -98,14 +102,28 @@ class Coverage(Metric):
             if settled or judged.shape[1] >= _MOST_DRAWS:
                 break
             draws = 2 * judged.shape[1]
+        pictures = judged.shape[0] * judged.shape[1]
         extra = {
             "bias": bias,
             "bias_below_stderr": settled,
-            **({} if of_pictures is None else {"stderr_over_pictures": of_pictures}),
+            **({} if of_pictures is None else {"stderr_over_pictures": share_error(mean.value, of_pictures, pictures)}),
+            "unclipped": mean.value,
             "uncorrected": float(np.average(measured.uncorrected, weights=queries.weights)),
             "queries_without_training_examples": measured.unmatched,
         }
         return _score(evaluation, posterior, queries, judged, measured, extra)
+
+
+def reported(mean: Mean, bias: float, pictures: int) -> tuple[float, float | None]:
+    """Value and standard error of coverage, in percent, so that value +- 1.96 errors holds a perfect model's 100 too.
+
+    No coverage is above 100, so that the corrected mean is cut there; and what the correction leaves of the bias is
+    part of the error.
+    """
+    value = min(100.0, mean.value)
+    if mean.stderr is None:
+        return value, None
+    return value, share_error(value, math.hypot(mean.stderr, bias), pictures)
 
 
 def open_attributes(
@@ -162,14 +180,16 @@ def _score(
     extra: dict[str, Any],
 ) -> Score:
     mean = weighted_mean(measured.values, queries.weights, evaluation.settings.seed)
+    pictures = judged.shape[0] * judged.shape[1]
+    value, stderr = reported(mean, float(np.average(measured.bias, weights=queries.weights)), pictures)
     return Score(
         metric="coverage",
         quantity="coverage",
-        value=mean.value,
-        stderr=mean.stderr,
+        value=value,
+        stderr=stderr,
         unit="%",
         better="higher",
-        n=judged.shape[0] * judged.shape[1],
+        n=pictures,
         posterior=posterior,
         given=queries.given,
         protocol=evaluation.settings.protocol,

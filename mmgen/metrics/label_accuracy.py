@@ -18,6 +18,7 @@ from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._likelihoods import described, described_by, main_image, proposal_of
 from mmgen.modalities.text import Text
 from mmgen.seeding import torch_generator
+from mmgen.shares import binomial_error, share_error
 from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast
 
@@ -149,16 +150,13 @@ def _scores(evaluation: "Evaluation", points: Batch, said: Tensor, protocol: str
         }
     wrong = (said != true) & counted
     whole = 100.0 * (~wrong.any(1)).double()
-    share = float(whole.mean()) / 100
-    scores = [
-        _score(
-            evaluation, "whole description", protocol, whole, 100 * math.sqrt(share * (1 - share) / len(whole)), extra
-        )
-    ]
+    error: float | None = binomial_error(float(whole.mean()), len(whole))
+    scores = [_score(evaluation, "whole description", protocol, whole, error, extra)]
     if true.shape[1] > 1:
         length = counted.sum(1)
         shares = 100.0 * torch.where(length > 0, 1 - wrong.sum(1) / length.clamp_min(1), 1.0).double()
-        error = float(shares.std() / math.sqrt(len(shares))) if len(shares) > 1 else None
+        spread = float(shares.std() / math.sqrt(len(shares))) if len(shares) > 1 else None
+        error = None if spread is None else share_error(float(shares.mean()), spread, len(shares))
         scores.append(_score(evaluation, part, protocol, shares, error, extra))
     return scores
 

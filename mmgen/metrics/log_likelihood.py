@@ -8,8 +8,10 @@ References:
     Eq. 6 and Tables 1 and 2
 """
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -17,22 +19,25 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._importance import Estimate, diagnostics, estimate, summarise
+from mmgen.metrics._errors import diagnostics, standard_error
+from mmgen.metrics._importance import Estimate, Terms
 from mmgen.metrics._likelihoods import (
+    Quantities,
     described,
-    described_by,
     image_terms,
-    main_image,
-    proposal_given,
-    text_components,
     text_estimate,
+    text_through,
     under_prior,
 )
+from mmgen.metrics._proposals import MIXTURE, described_by, main_image, proposal_given
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
 
 __all__ = ["LogLikelihood"]
+
+_CHECKED = 64
+"""Points at which an estimate through one proposal is compared with that through all of them."""
 
 
 class LogLikelihood(Metric):
@@ -45,8 +50,14 @@ class LogLikelihood(Metric):
     .. math:: \log p(x|y) \ge E_{q(z|x)}\left[\log \frac{p(x|z) \, q(z|y)}{q(z|x)}\right]
 
     Protocol ``importance`` is the log of the mean of K weights (a better bound, tight as K grows), ``bound`` the mean
-    of log weights. Standard errors are over points; effective sample size, variance of log weights and the noise and
-    bias of the estimate itself are in ``extra``. All posteriors share the draws of one pass through the decoders.
+    of log weights through q(z|x), for log p(y) through q(z|y). ``importance-text`` is log p(y) with K draws of q(z|y)
+    alone (CK Table 2 has K = 10). All posteriors share the draws of one pass through the decoders.
+
+    Standard errors are over points, and of the draws where points share them. ``extra`` says what the draws know of
+    their own error: its noise (``monte_carlo_stderr``), and ``too_low_by_at_least``, a lower bound of the bias, since
+    no draw tells of a mode that none has found (``too_high_by_at_least`` is that of what is divided by). So z is drawn
+    from all proposals evenly unless one is chosen, and where one of them alone says something else than all together,
+    beyond their errors, ``warnings`` says so.
 
     A density fitted to attributes, of a model whose y is its text, gives log p(x|attributes) instead. A conditional
     model's log p(x|y) is its own, from p(x|z,y). Points without an image are left out, and those without
@@ -58,36 +69,115 @@ class LogLikelihood(Metric):
     better = "higher"
     per_posterior = False
     of_points = True
+    columns = {  # noqa: RUF012  # read only
+        "drawn from": "proposal",
+        "samples": "samples",
+        "effective": "effective_sample_size",
+        "noise of the draws": "monte_carlo_stderr",
+        "too low by at least": "too_low_by_at_least",
+        "too high by at least": "too_high_by_at_least",
+        "var of log w": "log_weight_variance",
+    }
 
     def check(self, evaluation: "Evaluation") -> None:
         proposal_given(evaluation.loaded, evaluation.settings.proposal)
         evaluation.check_samples(evaluation.number_of_points)
+        evaluation.check_images(evaluation.loaded.model.modalities)
+        evaluation.check_text_proposal()
 
     @torch.inference_mode()
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
-        loaded, settings = evaluation.loaded, evaluation.settings
+        loaded = evaluation.loaded
         points = _with_images(evaluation)
-        posteriors = evaluation.posteriors
-        # Images take nearly all the time where there are any decoders worth the name.
-        work = image_terms(
-            loaded, points, posteriors, settings.samples, settings.seed, settings.precision, settings.proposal
-        )
-        terms = yield from relay(work, 0.0, 0.9)
+        drawn = yield from relay(_drawn(evaluation, points), 0.0, 0.9)
         scores: list[Score] = []
-        for number, name in enumerate(posteriors):
-            share = 0.1 / len(posteriors)
+        for number, name in enumerate(evaluation.posteriors):
+            share = 0.1 / len(evaluation.posteriors)
             start = 0.9 + number * share
             if evaluation.ignores_text(name) and not loaded.model.conditional_on:
-                scores += yield from relay(_marginal(evaluation, points, name, terms), start, share)
+                scores += yield from relay(_marginal(evaluation, points, name, drawn), start, share)
             else:
-                weights = terms["image"] + terms[name] - terms["proposal"]
                 words = _read_by(evaluation, name)
                 rows = _described(points, words)
                 # A density fitted to attributes, of a model whose y is its text, knows less than y.
                 quantity = "log p(x|y)" if described_by(loaded) in (None, words) else f"log p(x|{words})"
                 if len(rows):
-                    scores += _both(evaluation, name, quantity, estimate(weights)[rows])
+                    found = drawn.found(_given_text(quantity, name))[quantity]
+                    scores += _both(evaluation, name, quantity, found.at(rows))
         return scores
+
+
+@dataclass(frozen=True)
+class _Found:
+    """An estimate [N] and, where it is through one proposal, what all of them say at some of its points.
+
+    Attributes:
+        result: The estimate.
+        again: Positions of the points that were estimated again [C], and the estimates [C] of the mixture.
+    """
+
+    result: Estimate
+    again: tuple[Tensor, Estimate] | None = None
+
+    def at(self, rows: Tensor) -> "_Found":
+        """The same of the points at ``rows``, increasing positions."""
+        if self.again is None:
+            return _Found(self.result[rows])
+        positions, mixture = self.again
+        kept = torch.isin(positions, rows).nonzero().flatten()
+        again = (torch.searchsorted(rows, positions[kept]), mixture[kept]) if len(kept) else None
+        return _Found(self.result[rows], again)
+
+    @property
+    def drawn_from(self) -> str:
+        """What its draws are from, as tables say it."""
+        return " + ".join(self.result.names)
+
+    def known(self) -> dict[str, Any]:
+        """What is to be told of it."""
+        if self.again is None:
+            return diagnostics(self.result)
+        positions, mixture = self.again
+        return diagnostics(self.result, (self.drawn_from, self.result[positions], mixture))
+
+
+@dataclass(frozen=True)
+class _Drawn:
+    """Log densities at the draws, and, where these are from one proposal, at draws from all of them at a few points."""
+
+    terms: Terms
+    again: tuple[Tensor, Terms] | None = None
+
+    def found(self, quantities: Callable[[Terms], Quantities]) -> dict[str, _Found]:
+        """Quantities of the terms, by name."""
+        found = quantities(self.terms)
+        if self.again is None:
+            return {name: _Found(result) for name, result in found.items()}
+        rows, terms = self.again
+        mixed = quantities(terms)
+        return {name: _Found(result, (rows, mixed[name])) for name, result in found.items()}
+
+
+def _given_text(quantity: str, posterior: str) -> Callable[[Terms], Quantities]:
+    """log p(x|y) with a posterior of the text in place of p(z|y)."""
+    return lambda terms: {quantity: terms.weigh(terms["image"] + terms[posterior])}
+
+
+def _drawn(evaluation: "Evaluation", points: Batch) -> Generator[float, None, _Drawn]:
+    """The one pass through the decoders, which takes nearly all the time; and a check where it is of one proposal."""
+    settings, posteriors = evaluation.settings, evaluation.posteriors
+    priors = [name for name in posteriors if evaluation.ignores_text(name)] or ["prior"]
+
+    def drawn(part: Batch, wanted: str) -> Generator[float, None, Terms]:
+        return image_terms(
+            evaluation.loaded, part, posteriors, settings.samples, settings.seed, settings.precision, wanted, priors
+        )
+
+    if settings.proposal == MIXTURE:
+        return _Drawn((yield from drawn(points, MIXTURE)))
+    terms = yield from relay(drawn(points, settings.proposal), 0.0, 0.9)
+    spaced = torch.linspace(0, points.size - 1, min(_CHECKED, points.size), device=points.device).round().long()
+    return _Drawn(terms, (spaced, (yield from relay(drawn(points[spaced], MIXTURE), 0.9, 0.1))))
 
 
 def _with_images(evaluation: "Evaluation") -> Batch:
@@ -118,59 +208,88 @@ def _described(points: Batch, words: str | None) -> Tensor:
 
 
 def _marginal(
-    evaluation: "Evaluation", points: Batch, prior: str, terms: dict[str, Tensor]
+    evaluation: "Evaluation", points: Batch, prior: str, drawn: _Drawn
 ) -> Generator[float, None, list[Score]]:
     """Everything under one density in place of p(z)."""
-    loaded, settings = evaluation.loaded, evaluation.settings
-    found = under_prior(terms, prior, len(loaded.model.modalities))
+    loaded = evaluation.loaded
+    found = drawn.found(lambda terms: under_prior(terms, prior, len(loaded.model.modalities)))
     scores = _both(evaluation, prior, "log p(x)", found["log p(x)"])
     rows = _described(points, described_by(loaded))
     if "log p(x,y)" in found and len(rows):
-        work = text_estimate(loaded, points[rows], prior, settings.text_samples, settings.seed, settings.precision)
-        text = yield from work
-        image, joint = found["log p(x)"][rows], found["log p(x,y)"][rows]
-        score = _score(evaluation, prior, "log p(y)", "importance", text.value, text)
-        components = text_components(loaded, prior)
-        score.extra["proposal"] = " and ".join(components if len(components) > 1 else [prior, "q(z|image)"])
-        scores.append(score)
-        bound = found["log p(y) through q(z|x)"][rows]
-        scores.append(_score(evaluation, prior, "log p(y)", "bound", bound.bound, bound))
+        text = yield from relay(_text(evaluation, points[rows], prior, scores), 0.0, 1.0)
+        image, joint = found["log p(x)"].at(rows), found["log p(x,y)"].at(rows)
         scores += _both(evaluation, prior, "log p(x,y)", joint)
-        scores.append(_score(evaluation, prior, "log p(x|y)", "importance", joint.value - text.value, joint, text))
-        scores.append(_score(evaluation, prior, "log p(y|x)", "importance", joint.value - image.value, joint, image))
+        scores.append(_ratio(evaluation, prior, "log p(x|y)", joint, text))
+        scores.append(_ratio(evaluation, prior, "log p(y|x)", joint, image))
     for quantity in found:
         if quantity.startswith("log p(x1.."):
             scores += _both(evaluation, prior, quantity, found[quantity])
     return scores
 
 
-def _both(evaluation: "Evaluation", posterior: str, quantity: str, found: Estimate) -> list[Score]:
+def _text(evaluation: "Evaluation", points: Batch, prior: str, scores: list[Score]) -> Generator[float, None, _Found]:
+    """log p(y), whose scores are added to ``scores``."""
+    loaded, settings, more = evaluation.loaded, evaluation.settings, evaluation.text_proposal
+    fixed = (settings.seed, settings.precision, more)
+    text = yield from relay(text_estimate(loaded, points, prior, settings.text_samples, *fixed), 0.0, 0.9)
+    through = yield from relay(text_through(loaded, points, prior, settings.samples, *fixed), 0.9, 0.1)
+    found = _Found(text)
+    scores.append(_score(evaluation, prior, "log p(y)", "importance", found))
+    if through is not None:
+        alone = _Found(through)
+        scores.append(_score(evaluation, prior, "log p(y)", "importance-text", alone))
+        scores.append(_score(evaluation, prior, "log p(y)", "bound", alone))
+    return found
+
+
+def _both(evaluation: "Evaluation", posterior: str, quantity: str, found: _Found) -> list[Score]:
     return [
-        _score(evaluation, posterior, quantity, "importance", found.value, found),
-        _score(evaluation, posterior, quantity, "bound", found.bound, found),
+        _score(evaluation, posterior, quantity, "importance", found),
+        _score(evaluation, posterior, quantity, "bound", found),
     ]
 
 
-def _score(
+def _ratio(evaluation: "Evaluation", posterior: str, quantity: str, joint: _Found, denominator: _Found) -> Score:
+    """log of one density over another, point by point."""
+    below = denominator.known()
+    extra = {**joint.known(), "denominator": below}
+    extra["monte_carlo_stderr"] = math.hypot(extra["monte_carlo_stderr"], below["monte_carlo_stderr"])
+    extra["too_high_by_at_least"] = below["too_low_by_at_least"]
+    warnings = [*extra.pop("warnings", []), *(f"below the line, {text}" for text in below.pop("warnings", []))]
+    if warnings:
+        extra["warnings"] = warnings
+    values = joint.result.value - denominator.result.value
+    stderr = standard_error(values, joint.result.noise, denominator.result.noise)
+    return _of(evaluation, posterior, quantity, "importance", values, stderr, joint.drawn_from, extra)
+
+
+def _score(evaluation: "Evaluation", posterior: str, quantity: str, protocol: str, found: _Found) -> Score:
+    result, extra = found.result, found.known()
+    if protocol != "bound":
+        stderr = standard_error(result.value, result.noise)
+        return _of(evaluation, posterior, quantity, protocol, result.value, stderr, found.drawn_from, extra)
+    # One sample is what the bound is defined with; averaging over K only makes its estimate quieter. It is through the
+    # first proposal, of a mixture too.
+    for key in ("too_low_by_at_least", "monte_carlo_stderr", "alone", "checked", "warnings"):
+        extra.pop(key, None)
+    stderr = standard_error(result.bound, result.bound_noise)
+    return _of(evaluation, posterior, quantity, protocol, result.bound, stderr, result.names[0], extra)
+
+
+def _of(
     evaluation: "Evaluation",
     posterior: str,
     quantity: str,
     protocol: str,
     values: Tensor,
-    found: Estimate,
-    denominator: Estimate | None = None,
+    stderr: float | None,
+    drawn_from: str,
+    extra: dict[str, Any],
 ) -> Score:
-    value, stderr = summarise(values)
-    extra = diagnostics(found)
-    if protocol == "bound":
-        # One sample is what the bound is defined with; averaging over K only makes its estimate quieter.
-        del extra["estimated_bias"], extra["monte_carlo_stderr"]
-    if denominator is not None:
-        extra["denominator"] = diagnostics(denominator)
     return Score(
         metric="log-likelihood",
         quantity=quantity,
-        value=value,
+        value=float(values.mean()),
         stderr=stderr,
         unit="nats",
         better="higher",
@@ -180,7 +299,7 @@ def _score(
         ids=evaluation.ids,
         extra={
             **extra,
-            "proposal": f"q(z|{', '.join(proposal_given(evaluation.loaded, evaluation.settings.proposal))})",
+            "proposal": drawn_from,
             # Of each point, for paired comparisons: points differ by far more than what they are compared for.
             "values": [round(value, 4) for value in values.tolist()],
         },

@@ -65,7 +65,7 @@ def test_both_tables_at_a_size_that_shows_nothing(tmp_path: Path) -> None:
     assert "not measured" not in page
     assert "-17.40" in page
     again = run("reproduce", "cremer-table2.toml", "-o", "out", folder=tmp_path)
-    assert again.stderr.count(" is there") == 5
+    assert again.stderr.count(" is there") == 6
     assert "took" not in again.stderr
 
 

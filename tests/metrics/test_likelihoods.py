@@ -8,12 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.metrics._importance import Estimate, diagnostics, estimate, log_terms
+from mmgen.metrics._errors import diagnostics
+from mmgen.metrics._importance import Component, Estimate, Terms, estimate, log_terms
 from mmgen.metrics._likelihoods import (
     image_log_likelihood,
     image_terms,
     proposal_of,
     text_estimate,
+    text_through,
     under_prior,
 )
 from tests.metrics.toy import LEARNED, TEXT_SD, Gaussian, gaussian_points, loaded_gaussian, text_posterior
@@ -30,8 +32,8 @@ def finish(work: Any) -> Any:
             return stop.value
 
 
-def terms(model: Gaussian, samples: int, seed: int = 0) -> dict[str, Tensor]:
-    return finish(image_terms(loaded_gaussian(model), POINTS, ("prior", "text"), samples, seed))
+def terms(model: Gaussian, samples: int, seed: int = 0, wanted: str = "image") -> Terms:
+    return finish(image_terms(loaded_gaussian(model), POINTS, ("prior", "text"), samples, seed, wanted=wanted))
 
 
 def close(found: Estimate, expected: Tensor, errors: float = 5) -> None:
@@ -69,7 +71,7 @@ def test_image_given_text_under_a_posterior_of_the_text() -> None:
     """CK Eq. 6 tends to the log of the integral of p(x|z) q(z|y), which is Gaussian here, and is below it."""
     model = Gaussian(widening=1.5)
     parts = terms(model, samples=3000)
-    found = estimate(parts["image"] + parts["text"] - parts["proposal"])
+    found = parts.weigh(parts["image"] + parts["text"])
     exact = model.log_image(X, text_posterior(POINTS).mean, TEXT_SD**2 * torch.eye(2).double())
     close(found, exact)
     assert (found.bound < exact + 1e-9).all()
@@ -93,7 +95,7 @@ def test_estimate_rises_with_the_number_of_samples_and_stays_below_the_truth() -
     """E[L_1] <= E[L_4] <= E[L_16] <= ... <= log p(x) (Burda et al., Theorem 1)."""
     model = Gaussian(widening=0.6, shift=0.3)
     weights = terms(model, samples=64 * 64)
-    log_weights = weights["image"] + weights["prior"] - weights["proposal"]
+    log_weights = weights["image"] + weights["prior"] - weights.proposal
     exact = model.log_image(X).mean()
     means, errors = [], []
     for samples in (1, 4, 16, 64):
@@ -138,10 +140,11 @@ def test_passes_do_not_matter() -> None:
         "prior": lambda z, batch: model.log_prior(z),
     }
     for at_once in (3, 100, 10**6):
-        parts = finish(log_terms(proposal, POINTS, 400, densities, at_once, torch.Generator().manual_seed(0)))
+        components = [Component.gaussian("q(z|image)", proposal)]
+        parts = finish(log_terms(components, POINTS, 400, densities, at_once, torch.Generator().manual_seed(0)))
         assert parts["image"].shape == (400, 40)
         assert parts["image"].isfinite().all()
-        close(estimate(parts["image"] + parts["prior"] - parts["proposal"]), model.log_image(X))
+        close(parts.weigh(parts["image"] + parts["prior"]), model.log_image(X))
 
 
 def test_estimate_by_hand() -> None:
@@ -173,7 +176,7 @@ def test_a_sentence_is_as_likely_as_the_attribute_that_it_spells() -> None:
         model = Gaussian(widening=1.5, words=words)
         parts = terms(model, samples=50)
         text = finish(text_estimate(loaded_gaussian(model), POINTS, "prior", 200, seed=0))
-        found.append([parts["words"], estimate(parts["image"] + parts["text"] - parts["proposal"]).bound, text.value])
+        found.append([parts["words"], parts.weigh(parts["image"] + parts["text"]).bound, text.value])
     for of_attributes, of_text in zip(*found, strict=True):
         torch.testing.assert_close(of_attributes, of_text)
 
@@ -190,13 +193,43 @@ def test_likelihoods_under_a_learned_prior() -> None:
         under = under_prior(parts, name)
         image, text = model.log_image(X, mean, covariance), model.log_text(Y, mean, covariance)
         close(under["log p(x)"], image)
-        through = under["log p(y) through q(z|x)"]
-        for found, exact in ((under["log p(x)"], image), (through, text)):
-            noise = (found.log_variance / found.samples).sqrt()
-            assert (found.bound < exact + 4 * noise).all()
-        assert float(through.bound.mean()) < float(text.mean()) - 0.5  # q(z|x) covers little of p(z|y)
+        noise = (under["log p(x)"].log_variance / under["log p(x)"].samples).sqrt()
+        assert (under["log p(x)"].bound < image + 4 * noise).all()
         weighted = finish(text_estimate(loaded, POINTS, name, 4000, seed=0))
         torch.testing.assert_close(weighted.value, text.double(), rtol=0, atol=0.06)
+
+
+def test_text_through_a_fitted_posterior_of_another_file() -> None:
+    """CK Table 2: log p(y), z from q(z|y): ten weights are nearly there, many are, under p(z) and q(z) alike; and
+    it gains by q(z) what log p(y) gains, not what log p(x) does."""
+    model = Gaussian(widening=1.4, words="text")
+    loaded, fitted = loaded_gaussian(model, own_text=False), loaded_gaussian(model)
+    assert finish(text_through(loaded, POINTS, "prior", 10, seed=0)) is None
+    fitted.target, fitted.given = "aggregate", "text"
+    fitted.latent_sampler, fitted.latent_log_prob = map(lambda of: lambda name: of("text"), _densities(fitted))
+    truths, gains = [], []
+    for name, mean, covariance in (
+        ("prior", torch.zeros(2).double(), torch.eye(2).double()),
+        ("aggregate", LEARNED[0], LEARNED[1].square().diag()),
+    ):
+        exact = model.log_text(Y, mean, covariance)
+        many = finish(text_through(loaded, POINTS, name, 20_000, seed=0, more=fitted))
+        assert many.names == ("q_agg(z|y)",)
+        torch.testing.assert_close(many.value, exact.double(), rtol=0, atol=0.1)
+        ten = torch.stack(
+            [finish(text_through(loaded, POINTS, name, 10, seed, more=fitted)).value.mean() for seed in range(40)]
+        )
+        assert float(exact.mean()) - 0.5 < float(ten.mean()) < float(exact.mean()) + 0.02  # below: Burda et al.
+        mixed = finish(text_estimate(loaded, POINTS, name, 4000, seed=0, more=fitted))
+        assert mixed.names == ("q_agg(z|y)", "p(z)" if name == "prior" else "q(z)")
+        torch.testing.assert_close(mixed.value, exact.double(), rtol=0, atol=0.06)
+        truths.append(float(exact.mean()))
+        gains.append(float(many.value.mean()))
+    assert gains[1] - gains[0] == pytest.approx(truths[1] - truths[0], abs=0.1)
+
+
+def _densities(loaded: Any) -> tuple[Any, Any]:
+    return loaded.latent_sampler, loaded.latent_log_prob
 
 
 def test_without_a_posterior_of_the_text_that_of_an_image_helps_the_prior() -> None:

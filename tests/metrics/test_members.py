@@ -68,7 +68,8 @@ def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None
         for quantity in ("log p(x)", "log p(x,y)", "log p(y)")
         for protocol in ("importance", "bound")
     }
-    assert under["prior"] == both | {("log p(x|y)", "importance"), ("log p(y|x)", "importance")}
+    ratios = {("log p(x|y)", "importance"), ("log p(y|x)", "importance")}
+    assert under["prior"] == both | ratios | {("log p(y)", "importance-text")}
     assert under["text"] == {("log p(x|y)", "importance"), ("log p(x|y)", "bound")}
 
 

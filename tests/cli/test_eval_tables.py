@@ -1,0 +1,137 @@
+"""Tables of ``mmgen eval`` over any metric, also one that nobody has thought of."""
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmgen import metrics
+from mmgen.artifacts import Dataset
+from mmgen.cli import eval as command
+from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from tests.metrics.toy import Judge, loaded_painter, write_dataset
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
+
+
+@pytest.fixture(scope="module")
+def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    dataset = Dataset.open(write_dataset(tmp_path_factory.mktemp("toy") / "toy.h5"))
+    settings = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1))
+    return Evaluation(
+        loaded_painter(Path("m.safetensors"), split="compositional"), dataset, Judge(), ("prior", "text"), settings
+    )
+
+
+class MadeUp(Metric):
+    """In nats, with nothing in ``extra`` but what it declares, and that of some scores only."""
+
+    unit = "nats"
+    better = "lower"
+    columns = {"depth": "depth", "of": "source"}  # noqa: RUF012
+
+    def __call__(self, evaluation: Any, posterior: str) -> Any:
+        yield 1.0
+        return [made_up(3.25, 0.004, {"depth": 7, "source": "[bold]a", "warnings": ["it is made up"]}), made_up(4.0)]
+
+
+def made_up(value: float, stderr: float | None = None, extra: dict[str, Any] | None = None) -> Score:
+    return Score(
+        "made-up", "regret", value, stderr, "nats", "lower", 12, "prior", ids={"model": "m"}, extra=extra or {}
+    )
+
+
+def shown(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> str:
+    command.show_scores(scores)
+    return capsys.readouterr().err
+
+
+def test_a_new_metric_has_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    known, get = metrics.names(), metrics.get
+    monkeypatch.setattr(metrics, "names", lambda: [*known, "made-up"])
+    monkeypatch.setattr(metrics, "get", lambda name: MadeUp if name == "made-up" else get(name))
+    said = shown(
+        [made_up(3.25, 0.004, {"depth": 7, "source": "[bold]a", "warnings": ["it is made up"]}), made_up(4.0)], capsys
+    )
+    assert "made-up, nats per example" in said
+    for part in ("quantity", "regret", "3.2500 ± 0.0040", "4.00", "depth", "7", "of", "[bold]a", "12"):
+        assert part in said
+    assert "regret () under prior: it is made up" in said.replace("\n", " ") or "it is made up" in said
+
+
+@pytest.mark.parametrize("name", metrics.names())
+def test_every_metric_has_a_table_with_and_without_its_further_numbers(
+    name: str, evaluation: Evaluation, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = evaluate(evaluation, [name]).run()
+    whole = shown(scores, capsys)
+    for heading, key in metrics.get(name).columns.items():
+        if any(score.extra.get(key) is not None for score in scores):
+            assert all(word in whole for word in heading.split()), heading
+    bare = shown([replace(score, extra={}, stderr=None, judge_accuracy=None) for score in scores], capsys)
+    for score in scores:
+        assert score.posterior in bare
+
+
+def test_the_metric_of_the_page_has_a_table(evaluation: Evaluation, capsys: pytest.CaptureFixture[str]) -> None:
+    """The page's own file, run and shown."""
+    (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    space: dict[str, Any] = {}
+    exec(compile(source, str(PAGE), "exec"), space)
+    work = space["StrictCorrectness"]()(evaluation, "text")
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            scores = stop.value
+            break
+    assert scores[0].value == 100
+    assert 0 < scores[0].stderr < 20
+    assert "strict-correctness" in shown(scores, capsys)
+
+
+def test_lines_are_written_before_tables(
+    evaluation: Evaluation, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A table that cannot be drawn loses no work."""
+
+    def broken(*arguments: Any) -> None:
+        raise KeyError("a fault in a table")
+
+    monkeypatch.setattr(command, "table", broken)
+    monkeypatch.setattr("mmgen.loading.load", lambda path, device: evaluation.loaded)
+    monkeypatch.setattr("mmgen.metrics._evaluation.find_judge", lambda data, near: tmp_path / "judge.safetensors")
+    monkeypatch.setattr("mmgen.classifier.load_classifier", lambda path, device: Judge())
+    evaluation.loaded.dataset_path = lambda: evaluation.dataset.path
+    model, out = tmp_path / "m.safetensors", tmp_path / "scores.jsonl"
+    model.write_bytes(b"a model")
+    with pytest.raises(KeyError):
+        command.eval_command(model, metric=["parameters"], output=out, device="cpu", **DEFAULTS)
+    assert [json.loads(line)["metric"] for line in out.read_text().splitlines()] == ["parameters", "parameters"]
+    assert capsys.readouterr().out == f"{out}\n"
+
+
+DEFAULTS: dict[str, Any] = {
+    "posterior": None,
+    "protocol": "exact",
+    "dropped": None,
+    "given_count": None,
+    "samples": 5,
+    "proposal": "mixture",
+    "text_samples": 10,
+    "text_proposal": None,
+    "number": 10,
+    "draws": 2,
+    "queries": 10,
+    "split": None,
+    "part": "test",
+    "judge": None,
+    "dataset": None,
+    "as_json": False,
+    "precision": "auto",
+    "seed": 0,
+}

@@ -1,0 +1,170 @@
+"""What is printed beside an estimate holds: against a model of two modes, integrated on a grid, and by simulation."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.metrics._base import Score
+from mmgen.metrics._errors import standard_error
+from mmgen.metrics._evaluation import EvaluationSettings
+from mmgen.metrics._importance import Estimate, estimate
+from mmgen.metrics._likelihoods import text_estimate
+from mmgen.metrics.log_likelihood import LogLikelihood
+from tests.metrics.toy import Gaussian, TwoModes, loaded_gaussian, loaded_two_modes, two_modes_points
+
+POINTS = two_modes_points(40)
+EXACT = TwoModes().exact(POINTS)
+SEEDS = range(8)
+
+
+def scores(**settings: Any) -> dict[str, Score]:
+    """Importance-weighted scores under the prior by quantity."""
+    evaluation = SimpleNamespace(
+        loaded=loaded_two_modes(TwoModes()),
+        settings=EvaluationSettings(text_samples=5000, **settings),
+        points=POINTS,
+        posteriors=("prior",),
+        ids={},
+        text_proposal=None,
+        ignores_text=lambda name: name == "prior",
+    )
+    work = LogLikelihood()(evaluation, "prior")
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return {score.quantity: score for score in stop.value if score.protocol == "importance"}
+
+
+def error(score: Score) -> float:
+    return score.value - float(EXACT[score.quantity].mean())
+
+
+@pytest.fixture(scope="module")
+def mixed() -> list[dict[str, Score]]:
+    """With the default proposal, seed by seed."""
+    return [scores(samples=1000, seed=seed) for seed in SEEDS]
+
+
+def test_truth_is_integrated_finely_enough() -> None:
+    """p(y) is 1/2 by symmetry, and what y says of x integrates to that of x alone."""
+    torch.testing.assert_close(EXACT["log p(y)"], torch.full((40,), 0.5).double().log(), rtol=0, atol=1e-6)
+    other = Batch({**POINTS.values, "attributes": 1 - POINTS.values["attributes"]}, POINTS.present)[0:5]
+    both = torch.stack([EXACT["log p(x,y)"][:5], TwoModes().exact(other)["log p(x,y)"]]).logsumexp(0)
+    torch.testing.assert_close(both, EXACT["log p(x)"][:5], rtol=0, atol=1e-6)
+
+
+def test_printed_errors_hold_where_a_posterior_misses_a_mode(mixed: list[dict[str, Score]]) -> None:
+    """By default every quantity is within 1.96 printed errors of the truth for nearly every seed, never beyond 4."""
+    inside = []
+    for found in mixed:
+        assert set(found) == set(EXACT)
+        for score in found.values():
+            noise = score.extra["monte_carlo_stderr"]
+            assert noise < 0.03
+            off = abs(error(score)) - score.extra["too_low_by_at_least"]
+            assert off < 4 * noise, score.quantity
+            inside.append(off < 1.96 * noise)
+    assert sum(inside) / len(inside) >= 0.93
+
+
+def test_a_proposal_that_misses_a_mode_is_told(mixed: list[dict[str, Score]]) -> None:
+    """Of q(z|image) alone log p(x,y) is nats too low at a printed noise of hundredths; what is printed says both."""
+    for seed in SEEDS[:2]:
+        found = scores(samples=1000, seed=seed, proposal="image")
+        for quantity in ("log p(x,y)", "log p(x|y)", "log p(y|x)"):
+            score = found[quantity]
+            noise = score.extra["monte_carlo_stderr"]
+            assert error(score) < -2
+            assert noise < 0.05
+            low, high = score.extra["too_low_by_at_least"], score.extra.get("too_high_by_at_least", 0.0)
+            assert -low - 4 * noise < error(score) < high + 4 * noise
+            assert any("q(z|image) alone says 2." in text for text in score.extra["warnings"])
+    for found in mixed:  # the mixture tells which of its parts would not have done, and that it is not that one
+        told = found["log p(x,y)"].extra
+        assert len(told["warnings"]) == 1
+        assert told["warnings"][0].startswith("q(z|image) alone says 2.")
+        assert told["alone"]["q(z|image, attributes)"] == pytest.approx(found["log p(x,y)"].value, abs=0.1)
+
+
+def test_proposals_that_agree_are_not_said_to_disagree() -> None:
+    """A model without a second mode: x says all of z, by whichever posterior."""
+    from tests.core.linear_gaussian import linear_gaussian
+    from tests.metrics.test_linear_gaussian import scores as of_linear
+
+    for proposal in ("mixture", "image", "joint"):
+        found = of_linear(linear_gaussian(0.1, 0.2), samples=2000, text_samples=2000, proposal=proposal)
+        assert [score.quantity for score in found.values() if "warnings" in score.extra] == []
+
+
+def test_few_draws_that_count_are_told() -> None:
+    found = scores(samples=4, proposal="description")["log p(x)"]
+    assert any("few of the 4 draws count" in text for text in found.extra["warnings"])
+
+
+def share_inside(labels: int, points: int, repeats: int, log_variance: float, draws: int, spread: float) -> float:
+    """How often value +- 1.96 standard errors holds the mean of log p(y) over the population, by simulation.
+
+    Truths of the labels are normal around -2.3; weights are log-normal of mean 1, ``draws`` for each label.
+    """
+    random = torch.Generator().manual_seed(labels)
+    inside = 0
+    for _ in range(repeats):
+        truths = -2.3 + spread * torch.randn(labels, generator=random, dtype=torch.float64)
+        noise = torch.randn(draws, labels, generator=random, dtype=torch.float64)
+        found = estimate(truths + math.sqrt(log_variance) * noise - log_variance / 2)
+        rows = torch.randint(labels, (points,), generator=random) if labels < points else torch.arange(points)
+        of_points: Estimate = found[rows]
+        stderr = standard_error(of_points.value, of_points.noise)
+        assert stderr is not None
+        truth = float(truths.mean()) if labels < points else -2.3
+        inside += abs(float(of_points.value.mean()) - truth) <= 1.96 * stderr
+    return inside / repeats
+
+
+def test_intervals_hold_where_labels_repeat() -> None:
+    """Ten labels over 1,000 points, K = 2,000, variance of log weights 2."""
+    assert 0.93 <= share_inside(10, 1000, 1000, 2.0, 2000, 0.05) <= 0.97
+
+
+def test_intervals_hold_where_no_label_repeats() -> None:
+    assert 0.93 <= share_inside(200, 200, 1000, 0.5, 200, 0.7) <= 0.97
+
+
+def test_intervals_of_text_hold_from_end_to_end() -> None:
+    """log p(y) of the Gaussian toy, whose truth has a closed form: the two sides are equally likely, log 1/2."""
+    loaded, inside = loaded_gaussian(Gaussian()), 0
+    x = torch.zeros(200, 1, 1, 3, dtype=torch.float64)
+    y = (torch.arange(200) % 2)[:, None]
+    points = Batch({"image": x, "attributes": y}, {"image": torch.ones(200, dtype=torch.bool), "attributes": y >= 0})
+    for seed in range(300):
+        work: Any = text_estimate(loaded, points, "prior", 200, seed)
+        while True:
+            try:
+                next(work)
+            except StopIteration as stop:
+                found: Estimate = stop.value
+                break
+        stderr = standard_error(found.value, found.noise)
+        assert stderr is not None
+        inside += abs(float(found.value.mean()) - math.log(0.5)) <= 1.96 * stderr
+    # Draws are stratified, as many from each proposal, so that intervals may be a little too wide.
+    assert inside / 300 >= 0.93
+
+
+def test_standard_error_by_hand() -> None:
+    """Four points of two estimates of variance 0.04 and 0.16: noise of the mean (0.04 + 0.16) / 4; the spread of the
+    values less their noise's share of it is what is between the points."""
+    values = torch.tensor([1.0, 1.0, 3.0, 3.0]).double()
+    variances, source = torch.tensor([0.04, 0.04, 0.16, 0.16]).double(), torch.tensor([0, 0, 1, 1])
+    noise = (4 * 0.04 + 4 * 0.16) / 16
+    between = float(values.var()) / 4 - (0.4 - 4 * noise) / 12
+    assert standard_error(values, (variances, source)) == pytest.approx(math.sqrt(between + noise))
+    alone: Tensor = values + torch.tensor([0.0, 0.1, 0.2, 0.3])
+    assert standard_error(alone, (variances, None)) == pytest.approx(float(alone.std()) / 2)
+    assert standard_error(alone[:1], (variances[:1], None)) is None
