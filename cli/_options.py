@@ -12,6 +12,7 @@ from mmgen.errors import MmgenError
 
 __all__ = [
     "Device",
+    "Guidance",
     "InputPath",
     "Output",
     "Seed",
@@ -32,6 +33,16 @@ Output = Annotated[
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="All randomness comes from this number.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
+Guidance = Annotated[
+    float,
+    typer.Option(
+        "--guidance",
+        metavar="W",
+        show_default="0",
+        help="Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more "
+        "literally the words are taken; 3, for example.",
+    ),
+]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")
 ]

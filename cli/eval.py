@@ -38,6 +38,16 @@ def eval_command(
             "By default prior and text of a model, its own of an aggregate.",
         ),
     ] = None,
+    guidance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--guidance",
+            metavar="LIST",
+            show_default="0",
+            help="Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as "
+            "1,3,10 for a set of scores each; repeatable.",
+        ),
+    ] = None,
     protocol: Annotated[
         str, typer.Option("--protocol", metavar="NAME", help="Of coverage: exact, or paper as Vedantam et al. did.")
     ] = "exact",
@@ -142,7 +152,9 @@ def eval_command(
         "precision": precision,
     }
     validate(EvaluationSettings, values)  # before anything slow
+    weights = _weights(guidance)
     loaded = load(path, device)
+    guided = [loaded.guided(weight, seed) for weight in weights]
     captioned = loaded.text is not None and loaded.given != "attributes"
     metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
     judged = any(get(name).judged for name in metrics)
@@ -155,10 +167,16 @@ def eval_command(
             critic_path = read_path(str(judge), "classifier") if judge else find_judge(data, near)
             critic = load_classifier(critic_path, loaded.device)
             say(f"judge: {critic_path} ({_percent(critic.accuracy)} on images that it has not seen)")
-        evaluation = Evaluation(loaded, data, critic, _posteriors(posterior, loaded), settings)
-        if notice := evaluation.notice(metrics):
+        names = _posteriors(posterior, loaded)
+        asked = [Evaluation(each, data, critic, names, settings) for each in guided]
+        if notice := asked[0].notice(metrics):
             say(notice)
-        scores = follow(evaluate(evaluation, metrics))
+        work = [evaluate(evaluation, metrics) for evaluation in asked]  # which checks what is asked
+        scores = []
+        for evaluation, measuring in zip(asked, work, strict=True):
+            scores += follow(measuring)
+            for notice in evaluation.guidance_notices:
+                say(notice)
     for name in dict.fromkeys(metrics):
         if all(score.metric != name for score in scores):
             say(f"{name}: nothing to measure with these numbers of given attributes")
@@ -173,6 +191,26 @@ def eval_command(
         write_text_atomic(output, "".join(line + "\n" for line in lines))
         if not as_json:
             result(output)
+
+
+def _weights(texts: Sequence[str] | None) -> list[float]:
+    """Weights of guidance, each once."""
+    from mmgen.errors import UsageError
+    from mmgen.generation.guidance import check_weight
+
+    try:
+        found = [float(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
+    except ValueError:
+        got = " ".join(texts or [])
+        raise UsageError(f"--guidance got '{got}', expected a weight, or several with commas between: 1,3,10") from None
+    return list(dict.fromkeys(check_weight(weight) for weight in found))
+
+
+def _source(score: "Score") -> str:
+    """Where z of a score came from, as tables have it."""
+    from mmgen.generation.naming import Guidance
+
+    return score.posterior if score.guidance is None else str(Guidance(score.base, score.guidance))
 
 
 def _numbers(text: str, option: str) -> list[int]:
@@ -254,7 +292,7 @@ def _judged_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]
     for score in scores:
         accuracy = _own_accuracy(score)
         row = [
-            score.posterior,
+            _source(score),
             "" if score.given is None else str(score.given),
             score.protocol,
             _with_error(score),
@@ -284,7 +322,7 @@ def _likelihood_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[s
     rows = [
         [
             score.quantity,
-            score.posterior,
+            _source(score),
             score.extra["proposal"],
             score.protocol,
             _with_error(score),
@@ -301,6 +339,6 @@ def _likelihood_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[s
 def _plain_table(scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
     columns = ["quantity", "posterior", "protocol", "value ± standard error", "points"]
     return columns, [
-        [score.quantity, score.posterior, score.protocol, f"{_with_error(score)} {score.unit}", f"{score.n:,}"]
+        [score.quantity, _source(score), score.protocol, f"{_with_error(score)} {score.unit}", f"{score.n:,}"]
         for score in scores
     ]

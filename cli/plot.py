@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import result, say
-from mmgen.cli._options import Device, Output, Seed, read_path
+from mmgen.cli._options import Device, Guidance, Output, Seed, read_path
 
 __all__ = ["plot_command"]
 
@@ -59,6 +59,7 @@ def plot_command(
             help="Of transformations: the kind of picture to draw, such as image; repeatable.",
         ),
     ] = None,
+    guidance: Guidance = 0.0,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -79,6 +80,7 @@ def plot_command(
         number=number,
         sources=sources or (),
         targets=targets or (),
+        guidance=guidance,
         device=device,
         seed=seed,
     )

@@ -1,7 +1,9 @@
 """The files of a trained model, opened, and every density over z that they hold."""
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
@@ -17,7 +19,14 @@ from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
 
+if TYPE_CHECKING:
+    from mmgen.generation._candidates import Pool
+    from mmgen.generation.guidance import Guide
+
 __all__ = ["LatentLogProb", "LatentSampler", "Opened"]
+
+_GUIDES = 8
+"""Guided posteriors that are kept with what they have drawn."""
 
 LatentSampler = Callable[[Batch, int, torch.Generator | None], Tensor]
 LatentLogProb = Callable[[Tensor, Batch], Tensor]
@@ -35,7 +44,11 @@ class Opened:
         settings: The model's settings.
         aggregate: The aggregate, for an aggregate file.
         target: "aggregate" or "true" for an aggregate file, else None.
+        pools: Draws from densities that no description changes, shared by all weights of guidance.
+        guidance: Weight w of p(y|z)^w, by which all posteriors are tilted; 0: none is.
     """
+
+    guidance: float = 0.0
 
     def __init__(self, path: Path, device: torch.device) -> None:
         self.path = path
@@ -52,6 +65,9 @@ class Opened:
         self.model: MultimodalVAE
         self.model_header: Header
         self.model_header, self.settings, self.model = load_model(self.model_path, device)
+        self._guides: dict[tuple[str, float, int], Guide] = {}
+        self.pools: dict[tuple[str, int], Pool] = {}
+        self._guide_seed = 0
 
     @property
     def attributes(self) -> AttributesDescription | None:
@@ -106,6 +122,68 @@ class Opened:
             names.append(self.target)
         return names
 
+    def guided(self, weight: float, seed: int = 0) -> Self:
+        r"""The same files with every posterior guided by the model's own decoder of words.
+
+        .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
+
+        Args:
+            weight: w; 0 for the posteriors themselves.
+            seed: Of the pool of draws that answers every description where q does not depend on it.
+
+        Raises:
+            UsageError: The weight is none, or the model has no p(words | z).
+        """
+        from mmgen.generation.guidance import check_weight
+
+        check_weight(weight)
+        if weight and not self.generated_words:
+            made = ", ".join(self.model.decoders) or "nothing"
+            raise UsageError(
+                f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw without"
+            )
+        other = copy.copy(self)  # the networks, and what was drawn for guiding, are shared
+        other.guidance, other._guide_seed = float(weight), seed
+        return other
+
+    def guide(self, posterior: str) -> "Guide":
+        """What draws from a posterior, guided, and knows its density; kept, since it keeps what it has drawn."""
+        from mmgen.generation.guidance import Guide
+
+        self._check(posterior)
+        key = posterior, self.guidance, self._guide_seed
+        if key not in self._guides:
+            while len(self._guides) >= _GUIDES:
+                del self._guides[next(iter(self._guides))]
+            self._guides[key] = Guide(self, posterior, self.guidance, self._guide_seed)
+        return self._guides[key]
+
+    @property
+    def generated_words(self) -> tuple[str, ...]:
+        """Modalities of words, text before attributes, that the model generates, so that p(words | z) is known."""
+        if self.model.conditional_on:
+            return ()
+        known = (part for part in (self.text, self.attributes) if part is not None)
+        return tuple(part.name for part in known if part.name in self.model.decoders)
+
+    def reads(self, posterior: str) -> tuple[str, ...]:
+        """Modalities of a description that decide what is drawn from a posterior; empty where none does."""
+        self._check(posterior)
+        names = set(self._read_unguided(posterior)) | set(self.model.conditional_on)
+        if self.guidance:
+            names |= set(self.generated_words)
+        parts = (part for part in (self.attributes, self.text) if part is not None)
+        return tuple(part.name for part in parts if part.name in names)
+
+    def _read_unguided(self, posterior: str) -> tuple[str, ...]:
+        if posterior == "prior":
+            return ()
+        if posterior == "text":
+            parts = (part for part in (self.attributes, self.text) if part is not None)
+            return tuple(part.name for part in parts if self.model.answers((part.name,)))
+        condition = self._aggregate.condition
+        return () if condition is None else (condition.name,)
+
     def _check(self, posterior: str) -> None:
         if posterior in self.posteriors:
             return
@@ -121,13 +199,21 @@ class Opened:
         """The fitted posterior of an aggregate file, else the model's own q(z|y), else the prior."""
         return self.posteriors[-1]
 
-    def latent_sampler(self, posterior: str) -> LatentSampler:
+    def latent_sampler(self, posterior: str, guidance: float | None = None) -> LatentSampler:
         """A function (descriptions of B, n, generator) -> z [n, B, D] that draws from a posterior.
 
+        Args:
+            posterior: One of :attr:`posteriors`.
+            guidance: Weight w of p(y|z)^w; by default that of :meth:`guided`.
+
         Raises:
-            UsageError: There is no such posterior.
+            UsageError: There is no such posterior, or it cannot be guided.
         """
         self._check(posterior)
+        if guidance is not None and guidance != self.guidance:
+            return self.guided(guidance, self._guide_seed).latent_sampler(posterior)
+        if self.guidance:
+            return self.guide(posterior)
         if posterior in ("prior", "text"):
 
             def draw(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
@@ -147,6 +233,8 @@ class Opened:
     def latent_log_prob(self, posterior: str) -> LatentLogProb:
         """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
         self._check(posterior)
+        if self.guidance:
+            return self.guide(posterior).log_prob
         if posterior in ("prior", "text"):
             prior = posterior == "prior"
             return lambda z, condition: self.model.posterior(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mmgen.errors import ArtifactError
+from mmgen.generation.naming import Guidance
 from mmgen.metrics._base import Score
 
 __all__ = [
@@ -27,11 +28,12 @@ __all__ = [
 _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
     "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
-    "protocol": "", "judge_accuracy": None, "ids": {}, "extra": {},
+    "protocol": "", "judge_accuracy": None, "ids": {}, "extra": {}, "guidance": None, "base": "",
 }  # fmt: skip
 _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
     "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str, "ids": dict, "extra": dict,
+    "guidance": int | float | None, "base": str,
 }  # fmt: skip
 
 
@@ -270,9 +272,11 @@ class _Names:
     def of(self, score: Score) -> tuple[str, str, str]:
         """Identity, name of the file, name of the posterior."""
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
-        if score.posterior in ("prior", "text", "image"):
+        if (score.base or score.posterior) in ("prior", "text", "image"):
             identity = str(score.ids.get("model") or self.models.get(identity, identity))
         posterior = self.posteriors.get(score.posterior, score.posterior)
+        if score.guidance is not None:
+            posterior = str(Guidance(score.base, score.guidance))
         return identity, self.file(identity), posterior
 
     def file(self, content_id: str) -> str:
@@ -298,7 +302,8 @@ def _table(key: TableKey, group: Sequence[Score], names: _Names, recipe: str, ab
     shown: dict[tuple[str, str, str], Score] = {}
     repeated = set()
     for score in group:
-        cell = (names.of(score)[0], score.posterior, _column(score)[1])
+        identity, _, posterior = names.of(score)
+        cell = (identity, posterior, _column(score)[1])
         if cell in shown and (shown[cell].value, shown[cell].stderr) != (score.value, score.stderr):
             repeated.add(cell)
         shown[cell] = score
@@ -309,8 +314,8 @@ def _table(key: TableKey, group: Sequence[Score], names: _Names, recipe: str, ab
             best[column] = pick(best.get(column, score.value), score.value)
     rows: dict[tuple[str, str], Row] = {}
     for (identity, source, column), score in shown.items():
-        _, label, posterior = names.of(score)
-        row = rows.setdefault((identity, source), Row(label, posterior, [None] * len(columns)))
+        _, label, _ = names.of(score)
+        row = rows.setdefault((identity, source), Row(label, source, [None] * len(columns)))
         row.cells[columns.index(column)] = _own_cell(score, best.get(column) if len(shown) > len(columns) else None)
     footnotes, papers = [], []
     if repeated:

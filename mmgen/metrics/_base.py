@@ -15,6 +15,10 @@ T = TypeVar("T")
 Better = Literal["higher", "lower"]
 
 
+_WHERE_KNOWN = ("guidance", "base")
+"""Fields that a JSON line leaves out where they say nothing."""
+
+
 @dataclass(frozen=True)
 class Score:
     """One number, and what is needed to read it.
@@ -27,13 +31,15 @@ class Score:
         unit: "%", "nats", "units" or "parameters".
         better: Which way is better.
         n: Samples behind the value: images judged, or data points.
-        posterior: Where z came from: prior, text, true, aggregate, image.
+        posterior: Where z came from: prior, text, true, aggregate, image, guided.
         given: Number of attributes that were given; None where the question makes no sense.
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
             scores that depend on them, "split", "part" and "seed".
+        guidance: Of a guided posterior, its weight w; else None.
+        base: Of a guided posterior, what was guided: prior, text, true, aggregate, learned prior; else "".
     """
 
     metric: str
@@ -49,10 +55,12 @@ class Score:
     judge_accuracy: dict[str, float] | None = None
     ids: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+    guidance: float | None = None
+    base: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
+        return {key: _plain(value) for key, value in asdict(self).items() if value or key not in _WHERE_KNOWN}
 
 
 def _plain(value: Any) -> Any:
@@ -74,6 +82,8 @@ class Metric(ABC):
     """Whether it needs a judge."""
     of_points: ClassVar[bool] = False
     """Whether it looks at data points themselves, which the model had better not be trained on."""
+    heeds_guidance: ClassVar[bool] = True
+    """Whether it asks posteriors of descriptions, which can be guided."""
     per_posterior: ClassVar[bool] = True
     """Whether it is asked once per posterior, or once per model."""
     rank: ClassVar[int] = 1

@@ -35,6 +35,7 @@ class ActiveUnits(Metric):
 
     unit = "units"
     better = "higher"
+    heeds_guidance = False
     per_posterior = False
     of_points = True
 

@@ -48,6 +48,7 @@ class LabelAccuracy(Metric):
 
     unit = "%"
     better = "higher"
+    heeds_guidance = False
     per_posterior = False
     of_points = True
 

@@ -21,12 +21,14 @@ from mmgen.metrics._importance import Estimate, diagnostics, estimate, summarise
 from mmgen.metrics._likelihoods import (
     described,
     described_by,
+    guiding_words,
     image_terms,
     main_image,
     proposal_given,
     text_components,
     text_estimate,
     under_prior,
+    with_normaliser,
 )
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ class LogLikelihood(Metric):
     Protocol ``importance`` is the log of the mean of K weights (a better bound, tight as K grows), ``bound`` the mean
     of log weights. Standard errors are over points; effective sample size, variance of log weights and the noise and
     bias of the estimate itself are in ``extra``. All posteriors share the draws of one pass through the decoders.
+
+    A guided posterior is known up to log Z(y), which is estimated once for a description; its error is in ``stderr``.
 
     A density fitted to attributes, of a model whose y is its text, gives log p(x|attributes) instead. A conditional
     model's log p(x|y) is its own, from p(x|z,y). Points without an image are left out, and those without
@@ -85,7 +89,8 @@ class LogLikelihood(Metric):
                 # A density fitted to attributes, of a model whose y is its text, knows less than y.
                 quantity = "log p(x|y)" if described_by(loaded) in (None, words) else f"log p(x|{words})"
                 if len(rows):
-                    scores += _both(evaluation, name, quantity, estimate(weights)[rows])
+                    found = _both(evaluation, name, quantity, estimate(weights)[rows])
+                    scores += with_normaliser(loaded, name, points[rows], found) if loaded.guidance else found
         return scores
 
 
@@ -103,6 +108,8 @@ def _with_images(evaluation: "Evaluation") -> Batch:
 def _read_by(evaluation: "Evaluation", posterior: str) -> str | None:
     """The modality that a posterior of the text is given."""
     loaded = evaluation.loaded
+    if loaded.guidance:
+        return guiding_words(loaded, posterior, evaluation.points)
     if posterior == loaded.target:
         info = loaded.text if loaded.given == "text" else loaded.attributes
         return info.name if info is not None else None

@@ -14,7 +14,7 @@ from mmgen.figures.plots._base import Wanted, asked, heeds, only
 __all__ = ["hierarchy"]
 
 
-@heeds("given")
+@heeds("given", "guidance")
 def hierarchy(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The abstraction hierarchy of a concept.
 
