@@ -159,11 +159,11 @@ def eval_command(
     metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
     judged = any(get(name).judged for name in metrics)
     settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
-    found = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
-    with Dataset.open(found) as data:
+    source = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
+    with Dataset.open(source) as data:
         critic = None
         if judged:
-            near = [path.parent, loaded.model_path.parent, found.parent, Path.cwd()]
+            near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
             critic_path = read_path(str(judge), "classifier") if judge else find_judge(data, near)
             critic = load_classifier(critic_path, loaded.device)
             say(f"judge: {critic_path} ({_percent(critic.accuracy)} on images that it has not seen)")
@@ -172,9 +172,10 @@ def eval_command(
         if notice := asked[0].notice(metrics):
             say(notice)
         work = [evaluate(evaluation, metrics) for evaluation in asked]  # which checks what is asked
-        scores = []
+        scores: list[Score] = []
         for evaluation, measuring in zip(asked, work, strict=True):
-            scores += follow(measuring)
+            found: list[Score] = follow(measuring)
+            scores += found
             for notice in evaluation.guidance_notices:
                 say(notice)
     for name in dict.fromkeys(metrics):

@@ -84,12 +84,12 @@ class Expression:
     def holds(self, codes: np.ndarray) -> np.ndarray:
         """Whether it is true of known attributes: uint8 [..., A] -> bool [...]."""
         each = np.arange(codes.shape[-1])
-        return np.stack([part.allowed[each, codes].all(-1) for part in self.alternatives]).any(0)
+        return np.asarray(np.stack([part.allowed[each, codes].all(-1) for part in self.alternatives]).any(0))
 
     @property
     def mentioned(self) -> np.ndarray:
         """Bool [A]: the attributes that some alternative says something of."""
-        return np.stack([~alternative.allowed.all(1) for alternative in self.alternatives]).any(0)
+        return np.asarray(np.stack([~alternative.allowed.all(1) for alternative in self.alternatives]).any(0))
 
 
 def _without(box: np.ndarray, other: np.ndarray) -> list[np.ndarray]:

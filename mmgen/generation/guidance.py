@@ -294,11 +294,10 @@ class Guide:
     def _normalise(self, one: Batch, name: str, key: bytes) -> tuple[float, float]:
         if not one.present[name].any():
             return 0.0, 0.0
-        if not self._read:
-            return log_mean(self._pool_weights(one, None))
         generator = torch_generator(self._seed, "normaliser", self.posterior, key.hex(), device=str(one.device))
-        parts: list[Tensor] = []
-        have, wanted = 0, _FIRST_NORMALISER
+        parts = [] if self._read else [self._pool_weights(one, None)]
+        have = sum(len(part) for part in parts)
+        wanted = max(have, _FIRST_NORMALISER)
         while True:
             while have < wanted:
                 count = min(_LATENTS, wanted - have)
