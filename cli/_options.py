@@ -14,6 +14,7 @@ from mmgen.errors import MmgenError
 
 __all__ = [
     "Device",
+    "Guidance",
     "InputPath",
     "Output",
     "Overwrite",
@@ -39,6 +40,16 @@ Output = Annotated[Path | None, output_option("named after the input by default"
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="All randomness comes from this number.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
+Guidance = Annotated[
+    float,
+    typer.Option(
+        "--guidance",
+        metavar="W",
+        show_default="0",
+        help="Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more "
+        "literally the words are taken; 3, for example.",
+    ),
+]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")
 ]

@@ -41,6 +41,16 @@ def eval_command(
             "By default prior and text of a model, its own of an aggregate.",
         ),
     ] = None,
+    guidance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--guidance",
+            metavar="LIST",
+            show_default="0",
+            help="Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as "
+            "1,3,10 for a set of scores each; repeatable.",
+        ),
+    ] = None,
     protocol: Annotated[
         str, typer.Option("--protocol", metavar="NAME", help="Of coverage: exact, or paper as Vedantam et al. did.")
     ] = "exact",
@@ -161,26 +171,35 @@ def eval_command(
         "precision": precision,
     }
     validate(EvaluationSettings, values)  # before anything slow
+    weights = _weights(guidance)
     loaded = load(path, device)
+    guided = [loaded.guided(weight, seed) for weight in weights]
     captioned = loaded.text is not None and loaded.given != "attributes"
     metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
     if text_proposal and "log-likelihood" not in metrics:
         raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
     judged = any(get(name).judged for name in metrics)
     settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
-    found = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
-    with Dataset.open(found) as data:
+    source = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
+    with Dataset.open(source) as data:
         critic = None
         if judged:
-            near = [path.parent, loaded.model_path.parent, found.parent, Path.cwd()]
+            near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
             critic_path = read_path(str(judge), "classifier") if judge else find_judge(data, near)
             critic = load_classifier(critic_path, loaded.device)
             say(f"judge: {critic_path} ({_percent(critic.accuracy)} on images that it has not seen)")
         drawn_from = load(read_path(str(text_proposal), "aggregate"), device) if text_proposal else None
-        evaluation = Evaluation(loaded, data, critic, _posteriors(posterior, loaded), settings, drawn_from)
-        if notice := evaluation.notice(metrics):
+        names = _posteriors(posterior, loaded)
+        asked = [Evaluation(each, data, critic, names, settings, drawn_from) for each in guided]
+        if notice := asked[0].notice(metrics):
             say(notice)
-        scores = follow(evaluate(evaluation, metrics))
+        work = [evaluate(evaluation, metrics) for evaluation in asked]  # which checks what is asked
+        scores: list[Score] = []
+        for evaluation, measuring in zip(asked, work, strict=True):
+            found: list[Score] = follow(measuring)
+            scores += found
+            for notice in evaluation.guidance_notices:
+                say(notice)
     for name in dict.fromkeys(metrics):
         if all(score.metric != name for score in scores):
             say(f"{name}: nothing to measure with these numbers of given attributes")
@@ -196,6 +215,19 @@ def eval_command(
     elif output:
         result(output)
     show_scores(scores, as_result=not as_json and output is None)
+
+
+def _weights(texts: Sequence[str] | None) -> list[float]:
+    """Weights of guidance, each once."""
+    from mmgen.errors import UsageError
+    from mmgen.generation.guidance import check_weight
+
+    try:
+        found = [float(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
+    except ValueError:
+        got = " ".join(texts or [])
+        raise UsageError(f"--guidance got '{got}', expected a weight, or several with commas between: 1,3,10") from None
+    return list(dict.fromkeys(check_weight(weight) for weight in found))
 
 
 def _numbers(text: str, option: str) -> list[int]:

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import result, say
-from mmgen.cli._options import Device, Seed, output_option, read_path
+from mmgen.cli._options import Device, Guidance, Seed, output_option, read_path
 
 __all__ = ["plot_command"]
 
@@ -70,6 +70,7 @@ def plot_command(
             "Correctness over coverage by default.",
         ),
     ] = None,
+    guidance: Guidance = 0.0,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -91,6 +92,7 @@ def plot_command(
         sources=sources or (),
         targets=targets or (),
         metrics=metrics or (),
+        guidance=guidance,
         device=device,
         seed=seed,
     )

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import follow, result, say
-from mmgen.cli._options import Device, Seed, command_line, output_option, read_path
+from mmgen.cli._options import Device, Guidance, Seed, command_line, output_option, read_path
 
 __all__ = ["report_command"]
 
@@ -24,6 +24,7 @@ def report_command(
     title: Annotated[
         str, typer.Option("--title", metavar="TEXT", show_default=False, help="Heading; names the models by default.")
     ] = "",
+    guidance: Guidance = 0.0,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -37,7 +38,7 @@ def report_command(
     paths = [read_path(file, "file") for file in files]
     out = output or Path("report.html")
     check_output(out, None, *paths)
-    work = make_report(paths, out, title=title, seed=seed, device=device, command=command_line())
+    work = make_report(paths, out, title=title, seed=seed, device=device, command=command_line(), guidance=guidance)
     follow(work)
     say(f"open {out.resolve().as_uri()}")
     result(out)

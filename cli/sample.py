@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mmgen.cli._console import result, result_table, say
-from mmgen.cli._options import Device, InputPath, Output, Seed, command_line, read_path
+from mmgen.cli._options import Device, Guidance, InputPath, Output, Seed, command_line, read_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,7 +31,8 @@ def sample_command(
             metavar="WORDS",
             show_default=False,
             help='What to draw: "digit=3 scale=big", the rest unknown, or a whole caption where the model knows text, '
-            '"large red rubber cube left small blue metal sphere". Repeat it for several descriptions.',
+            '"large red rubber cube left small blue metal sphere". Repeat it for several descriptions. With --guidance '
+            'also NOT and OR: "digit=3 NOT scale=big OR digit=8".',
         ),
     ] = None,
     number: Annotated[
@@ -54,6 +55,7 @@ def sample_command(
             help="Where z comes from: prior, text, aggregate or true; by default what was fitted, else text.",
         ),
     ] = None,
+    guidance: Guidance = 0.0,
     mean: Annotated[bool, typer.Option("--mean/--sampled", help="Show means of p(image|z), or draws from it.")] = True,
     judge: Annotated[
         Path | None,
@@ -110,7 +112,7 @@ def sample_command(
         starts,
         bool(targets),
         drawing={"--given": given, "--output": output, "--number": number, "--sampled": not mean},
-        described={"--posterior": posterior, "--judge": judge},
+        described={"--posterior": posterior, "--judge": judge, "--guidance": guidance},
     )
     if as_json and (not starts or targets):
         raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")
@@ -118,7 +120,7 @@ def sample_command(
     from mmgen.figures.translations import parse_start
     from mmgen.loading import load
 
-    loaded = load(path, device)
+    loaded = load(path, device).guided(guidance, seed)
     out = output or path.with_name(f"{path.stem}-samples.png")
     if starts:
         main = loaded.image.name if loaded.image is not None else ""
@@ -225,22 +227,6 @@ def _judge(loaded: "Loaded", given: Path | None, out: Path) -> "tuple[Path | Non
         return None, None
 
 
-def _posterior_for(loaded: "Loaded", described: bool) -> str:
-    """Where z comes from unless told: the fitted posterior, else the model's own; the prior where nothing is given."""
-    from mmgen.errors import UsageError
-
-    if not described:
-        return "prior" if loaded.given == "text" else loaded.default_posterior
-    posterior = loaded.default_posterior
-    learned_prior = loaded.aggregate is not None and loaded.aggregate.given == "nothing"
-    if (posterior == "prior" or learned_prior) and not loaded.model.conditional_on:
-        raise UsageError(
-            f"{loaded.path} draws the same z whatever is given; fit something to descriptions first: "
-            f"mmgen fit-aggregate {loaded.model_path}"
-        )
-    return posterior
-
-
 def _check_output(out: Path, *inputs: Path) -> None:
     from mmgen.artifacts import check_output
     from mmgen.errors import UsageError
@@ -289,16 +275,19 @@ def _draw_images(
     targets: list[str],
 ) -> None:
     from mmgen.figures.comparison import sees_samples
-    from mmgen.figures.descriptions import parse
     from mmgen.figures.draws import draw
     from mmgen.figures.hierarchy import share_right
     from mmgen.figures.sampling import sample_grid, save_samples
+    from mmgen.generation.descriptions import check_described, parse, posterior_for
 
     _check_output(out)
     asked = parse(loaded, given)
-    source = posterior or _posterior_for(loaded, any(given))
+    check_described(loaded, asked)
+    source = posterior or posterior_for(loaded, asked)
     found, reader = _judge(loaded, judge, out)
     drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=reader, targets=targets)
+    if drawn.guidance and drawn.guidance.notice:
+        say(drawn.guidance.notice)
     verdict = share_right(drawn)
     if found and verdict:
         say(f"the judge {found} finds {verdict}")

@@ -11,18 +11,20 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.descriptions import (
+    Descriptions,
+    as_words,
+    check_described,
+    check_read,
+    complete,
+    is_caption,
+    parse,
+    posterior_for,
+)
+from mmgen.generation.latents import draw_latents
+from mmgen.generation.pictures import pictures, wanted_images
 from mmgen.notation import UNKNOWN
 from mmgen.opened import Opened
-from mmgen.queries import (
-    ANYTHING,
-    batch_of_captions,
-    batch_of_queries,
-    caption_of_codes,
-    codes_of_caption,
-    parse_caption,
-    parse_query,
-)
-from mmgen.seeding import torch_generator
 from mmgen.training.batches import to_batch
 from mmgen.training.precision import autocast, resolve_device
 
@@ -48,22 +50,20 @@ class Loaded(Opened):
         Raises:
             UsageError: An attribute, value or word does not exist; suggests the nearest.
         """
-        is_caption = isinstance(given, str) and "=" not in given and given.strip() not in ("", ANYTHING)
-        if isinstance(given, str) and is_caption and self.text is not None:
-            return self._describe_caption(given)
-        if self.attributes is None:
+        words = as_words(given)
+        if self.attributes is None and not (is_caption(words) and self.text is not None):
             raise UsageError(f"{self.path} knows no attributes, so it cannot be given a description")
-        text = given if isinstance(given, str) else " ".join(f"{name}={value}" for name, value in given.items())
-        return self.describe_codes(parse_query(text, self.attributes)[None])
+        asked = parse(self, [words])
+        if any(asked.expressions):
+            raise UsageError(f"'{words}' has negation or alternatives, which no batch holds; draw with sample(...)")
+        return self._batch(asked)
 
-    def _describe_caption(self, caption: str) -> Batch:
-        assert self.text is not None
-        tokens = parse_caption(caption, self.text, self.attributes)[None]
-        batch = batch_of_captions(tokens, name=self.text.name)
-        if self.attributes is not None and self.text.slots:
-            codes = codes_of_caption(tokens, self.text, self.attributes)
-            batch = _together(batch, batch_of_queries(codes, name=self.attributes.name))
-        return batch.to(self.device)
+    def _batch(self, asked: Descriptions) -> Batch:
+        """Of a caption that spells nothing the caption alone, of anything else all that is said."""
+        batch = asked.batch(self, slice(None))
+        spelt = self.text is not None and bool(self.text.slots)
+        known = [self.attributes.name] if self.attributes is not None and (spelt or asked.tokens is None) else []
+        return batch.select([*known, *([self.text.name] if self.text is not None else [])])
 
     def describe_codes(self, codes: np.ndarray) -> Batch:
         """Descriptions as a batch: with attributes, and with text too where its positions spell attributes, all known.
@@ -71,14 +71,7 @@ class Loaded(Opened):
         Args:
             codes: uint8 [B, A], 255 unknown.
         """
-        assert self.attributes is not None
-        batch = batch_of_queries(codes, name=self.attributes.name)
-        if self.text is not None and self.text.slots:
-            spelt = [self.attributes.names.index(slot) for slot in self.text.slots]
-            if (codes[:, spelt] != UNKNOWN).all():
-                tokens = caption_of_codes(codes, self.text, self.attributes)
-                batch = _together(batch, batch_of_captions(tokens, name=self.text.name))
-        return batch.to(self.device)
+        return self._batch(complete(self, codes))
 
     @torch.inference_mode()
     def sample(
@@ -88,18 +81,24 @@ class Loaded(Opened):
         posterior: str | None = None,
         seed: int = 0,
         target: str | None = None,
+        guidance: float | None = None,
     ) -> Tensor:
-        """Images drawn from a description.
+        """Images drawn from a description: the same, of the same seed, as ``mmgen sample`` draws and metrics judge.
 
         Args:
             given: The description; attributes left out are unknown.
             n: Number of images.
-            posterior: One of :attr:`posteriors`; the last of them by default.
+            posterior: One of :attr:`posteriors`; by default what was fitted, else the model's own.
             seed: Of the draws.
             target: Image modality to draw; the main one by default. With the same seed they are of the same z.
+            guidance: Weight w of p(words | z)^w, by which the posterior is tilted: how literally the words are taken;
+                by default that of :meth:`~mmgen.opened.Opened.guided`. Above 0 descriptions may have NOT and OR.
 
         Returns:
             E[image | z] [n, C, H, W] in [0, 1], one z per image.
+
+        Raises:
+            UsageError: The model does not know the words, or the posterior reads none of what is given.
 
         Example:
             >>> import mmgen
@@ -108,15 +107,21 @@ class Loaded(Opened):
             ['prior', 'text', 'aggregate']
             >>> model.sample("digit=3 scale=big", n=16).shape  # doctest: +SKIP
             torch.Size([16, 1, 64, 64])
-            >>> model.sample({"digit": "3"}, n=4, posterior="prior", seed=1).shape  # doctest: +SKIP
+            >>> model.sample({"digit": "3"}, n=4, posterior="text", seed=1).shape  # doctest: +SKIP
+            torch.Size([4, 1, 64, 64])
+            >>> model.sample("digit=3 NOT scale=big OR digit=8", n=4, guidance=3).shape  # doctest: +SKIP
             torch.Size([4, 1, 64, 64])
         """
-        condition = self.describe(given)
-        generator = torch_generator(seed, "samples", device=str(self.device))
-        z = self.latent_sampler(posterior or self.default_posterior)(condition, n, generator)
-        with autocast(self.device):
-            assert self.image is not None
-            return self.model.mean(target or self.image.name, z, condition).squeeze(1)
+        if n < 1:
+            raise UsageError(f"n got {n}, expected at least one image")
+        loaded = self.guided(self.guidance if guidance is None else guidance, seed)
+        (name,) = wanted_images(loaded, [target] if target else [])
+        asked = parse(loaded, [as_words(given)])
+        source = posterior or posterior_for(loaded, asked)
+        check_described(loaded, asked)
+        check_read(loaded, source, asked)
+        z = draw_latents(loaded, source, asked, n, seed)
+        return torch.cat([piece.means[0] for piece in pictures(loaded, name, z, asked, seed, sampled=False)])
 
     @torch.inference_mode()
     def encode(
@@ -253,6 +258,8 @@ class Loaded(Opened):
             torch.Size([100, 1, 10])
         """
         name = posterior or self.target or "text"
+        if self.guidance:
+            raise UsageError("a guided posterior has no mean and standard deviation to return: draw from it")
         own = f'; for that of {self.model_path} itself ask for posterior="text"' if self._own is not None else ""
         if name == self.target:
             raise UsageError(
@@ -265,8 +272,10 @@ class Loaded(Opened):
             raise UsageError(
                 f"{self.model_path} has no q(z | description) of its own; {fitted if self.target else unfitted}"
             )
-        self._check(name)
-        description = self.describe(given)
+        asked = parse(self, [as_words(given)])
+        if name != "prior":
+            check_read(self, name, asked)
+        description = self._batch(asked)
         return self.model.posterior(description, () if name == "prior" else self._given(description))
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> "Score":
@@ -296,11 +305,6 @@ class Loaded(Opened):
         from mmgen.metrics._likelihoods import image_log_likelihood
 
         return image_log_likelihood(self, images if self.image is None else self._pixels(images), samples, seed)
-
-
-def _together(one: Batch, other: Batch) -> Batch:
-    """The same examples with the modalities of both."""
-    return Batch({**one.values, **other.values}, {**one.present, **other.present})
 
 
 def load(path: str | Path, device: str = "cpu") -> Loaded:

@@ -1,7 +1,9 @@
 """The files of a trained model, opened, and every density over z that they hold."""
 
+import copy
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 import torch
 from torch import Tensor
@@ -13,12 +15,20 @@ from mmgen.aggregates._naming import posterior_name, posterior_title
 from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.generation.naming import LEARNED_PRIOR
 from mmgen.models._settings import AttributesDescription, ImageDescription, TextDescription
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
 
+if TYPE_CHECKING:
+    from mmgen.generation._candidates import Pool
+    from mmgen.generation.guidance import Guide
+
 __all__ = ["LatentLogProb", "LatentSampler", "Opened"]
+
+_GUIDES = 8
+"""Guided posteriors that are kept with what they have drawn."""
 
 LatentSampler = Callable[[Batch, int, torch.Generator | None], Tensor]
 LatentLogProb = Callable[[Tensor, Batch], Tensor]
@@ -37,10 +47,13 @@ class Opened:
         aggregate: The aggregate, for an aggregate file.
         target: "aggregate" or "true" for an aggregate file, else None.
         text_weight: The power of p(y|z) that target "true" was fitted with, else None.
-        guidance: The power of p(y|z) that the fitted posterior is tilted by; 0 for none.
+        fitted_guidance: The power of p(y|z) that the fitted posterior was tilted by; 0 for none.
+        pools: Draws from densities that no description changes, shared by all weights of guidance.
+        guidance: Weight w of p(y|z)^w, by which all posteriors are tilted when they are drawn from; 0: none is.
     """
 
     text_weight: float | None = None
+    fitted_guidance: float = 0.0
     guidance: float = 0.0
 
     def __init__(self, path: Path, device: torch.device) -> None:
@@ -53,12 +66,15 @@ class Opened:
         if self.header.kind == "aggregate":
             _, fit, self.aggregate = load_aggregate(path, device)
             self.target, self.text_weight = fit.aggregate.target, fit.aggregate.weight
-            self.guidance = fit.aggregate.guidance
+            self.fitted_guidance = fit.aggregate.guidance
             self.model_path = find_parent(path, "model")
         self.settings: ExperimentSettings
         self.model: MultimodalVAE
         self.model_header: Header
         self.model_header, self.settings, self.model = load_model(self.model_path, device)
+        self._guides: dict[tuple[str, float, int], Guide] = {}
+        self.pools: dict[tuple[str, int], Pool] = {}
+        self._guide_seed = 0
 
     def __repr__(self) -> str:
         data, about = self.settings.data, [f"z {self.model.latent_size}"]
@@ -133,12 +149,83 @@ class Opened:
         return posterior_title(posterior, **self.weights_of(posterior), given=self._given_to(posterior))
 
     def weights_of(self, posterior: str) -> dict[str, float]:
-        """The weights that a posterior was fitted with, as far as it has any: {"text_weight": 300.0}."""
-        weights = {"text_weight": self.text_weight, "guidance": self.guidance or None}
-        return {name: weight for name, weight in weights.items() if weight is not None and posterior == self.target}
+        """The weights of p(y|z) in a posterior, as far as it has any: {"text_weight": 300.0}.
+
+        A posterior fitted with guidance and guided further by candidates is guided by the sum of both weights.
+        """
+        fitted = posterior == self.target
+        guidance = self.guidance + (self.fitted_guidance if fitted else 0.0)
+        weights = {"text_weight": self.text_weight if fitted else None, "guidance": guidance or None}
+        return {name: weight for name, weight in weights.items() if weight is not None}
+
+    def base_of(self, posterior: str) -> str:
+        """What is guided where a posterior is: its name, or "learned prior" for an aggregate that is given nothing."""
+        return LEARNED_PRIOR if self._given_to(posterior) == "nothing" else posterior
 
     def _given_to(self, posterior: str) -> str | None:
         return self.aggregate.given if self.aggregate is not None and posterior == self.target else None
+
+    def guided(self, weight: float, seed: int = 0) -> Self:
+        r"""The same files with every posterior guided by the model's own decoder of words.
+
+        .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
+
+        Args:
+            weight: w; 0 for the posteriors themselves.
+            seed: Of the pool of draws that answers every description where q does not depend on it.
+
+        Raises:
+            UsageError: The weight is none, or the model has no p(words | z).
+        """
+        from mmgen.generation.guidance import check_weight
+
+        check_weight(weight)
+        if weight and not self.generated_words:
+            made = ", ".join(self.model.decoders) or "nothing"
+            raise UsageError(
+                f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw without"
+            )
+        other = copy.copy(self)  # the networks, and what was drawn for guiding, are shared
+        other.guidance, other._guide_seed = float(weight), seed
+        return other
+
+    def guide(self, posterior: str) -> "Guide":
+        """What draws from a posterior, guided, and knows its density; kept, since it keeps what it has drawn."""
+        from mmgen.generation.guidance import Guide
+
+        self._check(posterior)
+        key = posterior, self.guidance, self._guide_seed
+        if key not in self._guides:
+            while len(self._guides) >= _GUIDES:
+                del self._guides[next(iter(self._guides))]
+            self._guides[key] = Guide(self, posterior, self.guidance, self._guide_seed)
+        return self._guides[key]
+
+    @property
+    def generated_words(self) -> tuple[str, ...]:
+        """Modalities of words, text before attributes, that the model generates, so that p(words | z) is known."""
+        if self.model.conditional_on:
+            return ()
+        known = (part for part in (self.text, self.attributes) if part is not None)
+        return tuple(part.name for part in known if part.name in self.model.decoders)
+
+    def reads(self, posterior: str) -> tuple[str, ...]:
+        """Modalities of a description that decide what is drawn from a posterior; empty where none does."""
+        self._check(posterior)
+        names = set(self._read_unguided(posterior)) | set(self.model.conditional_on)
+        if self.guidance:
+            names |= set(self.generated_words)
+        parts = (part for part in (self.attributes, self.text) if part is not None)
+        return tuple(part.name for part in parts if part.name in names)
+
+    def _read_unguided(self, posterior: str) -> tuple[str, ...]:
+        if posterior == "prior":
+            return ()
+        if posterior == "text":
+            parts = (part for part in (self.attributes, self.text) if part is not None)
+            return tuple(part.name for part in parts if self.model.answers((part.name,)))
+        condition = self._aggregate.condition
+        return () if condition is None else (condition.name,)
 
     def _check(self, posterior: str) -> None:
         if posterior in self.posteriors:
@@ -155,13 +242,21 @@ class Opened:
         """The fitted posterior of an aggregate file, else the model's own q(z|y), else the prior."""
         return self.posteriors[-1]
 
-    def latent_sampler(self, posterior: str) -> LatentSampler:
+    def latent_sampler(self, posterior: str, guidance: float | None = None) -> LatentSampler:
         """A function (descriptions of B, n, generator) -> z [n, B, D] that draws from a posterior.
 
+        Args:
+            posterior: One of :attr:`posteriors`.
+            guidance: Weight w of p(y|z)^w; by default that of :meth:`guided`.
+
         Raises:
-            UsageError: There is no such posterior.
+            UsageError: There is no such posterior, or it cannot be guided.
         """
         self._check(posterior)
+        if guidance is not None and guidance != self.guidance:
+            return self.guided(guidance, self._guide_seed).latent_sampler(posterior)
+        if self.guidance:
+            return self.guide(posterior)
         if posterior in ("prior", "text"):
 
             def draw(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
@@ -181,6 +276,8 @@ class Opened:
     def latent_log_prob(self, posterior: str) -> LatentLogProb:
         """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
         self._check(posterior)
+        if self.guidance:
+            return self.guide(posterior).log_prob
         if posterior in ("prior", "text"):
             prior = posterior == "prior"
             return lambda z, condition: self.model.posterior(

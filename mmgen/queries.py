@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ANYTHING",
+    "NOT",
+    "OR",
     "TextVocabulary",
     "Vocabulary",
     "batch_of_captions",
@@ -29,11 +31,17 @@ __all__ = [
     "format_query",
     "format_values",
     "parse_caption",
+    "parse_pair",
     "parse_query",
+    "quoted",
+    "split_words",
 ]
 
 ANYTHING = "anything"
 """The description that mentions no attribute."""
+
+NOT, OR = "NOT", "OR"
+"""Words of expressions; see :mod:`mmgen.expressions`."""
 
 _SEPARATORS = " \t\r\n,;"
 _UNSPECIFIED = ("*", "?", "any", "unknown")
@@ -77,7 +85,7 @@ _STOPS = ".!?"
 """What may end a sentence, where it is no word of the data."""
 
 
-def _words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """``text`` split at white space, commas and semicolons outside quotes."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
     lexer.whitespace = _SEPARATORS
@@ -93,6 +101,10 @@ def _words(text: str) -> list[str]:
 
 def _bare_word(word: str, info: Vocabulary) -> str:
     """The message for a word without ``=``: says which attribute has such a value."""
+    if word in (NOT, OR):
+        return f"description has {word}, which only drawing for a description with guidance above 0 understands"
+    if word.upper() in (NOT, OR):
+        return f"description has '{word}', expected attribute=value, or {word.upper()} in capitals"
     owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]
     if owners:
         return f"description has '{word}', expected attribute=value: did you mean '{owners[0]}={word}'?"
@@ -119,31 +131,44 @@ def parse_query(text: str, info: Vocabulary) -> np.ndarray:
         UsageError: A name or value does not exist (the nearest is suggested), or an attribute is given twice.
     """
     codes = np.full(len(info.names), UNKNOWN, np.uint8)
-    words = _words(text)
+    words = split_words(text)
     if words == [ANYTHING]:
         return codes
     mentioned: dict[str, str] = {}
     for word in words:
-        name, equals, value = word.partition("=")
-        if not equals:
-            raise UsageError(_bare_word(word, info))
-        if name not in info.names:
-            raise UsageError(unknown_name("attribute", name, info.names))
+        position, code = parse_pair(word, info)
+        name, _, value = word.partition("=")
         if name in mentioned:
             raise UsageError(
                 f"description gives '{name}' twice, as '{mentioned[name]}' and '{value}'; give each attribute once"
             )
         mentioned[name] = value
-        position = info.names.index(name)
-        words_of_it = info.values[position]
-        if value in words_of_it:
-            codes[position] = words_of_it.index(value)
-        elif value not in _UNSPECIFIED:
-            raise UsageError(unknown_name(f"value of '{name}'", value, words_of_it))
+        codes[position] = code
     return codes
 
 
-def _quoted(value: str) -> str:
+def parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
+    """Position of the attribute and code of the value of ``attribute=value``; ``UNKNOWN`` for ``attribute=*``.
+
+    Raises:
+        UsageError: It is no such pair, or a name or value does not exist.
+    """
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise UsageError(_bare_word(word, info))
+    if name not in info.names:
+        raise UsageError(unknown_name("attribute", name, info.names))
+    position = info.names.index(name)
+    words_of_it = info.values[position]
+    if value in words_of_it:
+        return position, words_of_it.index(value)
+    if value not in _UNSPECIFIED:
+        raise UsageError(unknown_name(f"value of '{name}'", value, words_of_it))
+    return position, UNKNOWN
+
+
+def quoted(value: str) -> str:
+    """A value as it must be typed: in quotes where it has spaces or signs."""
     plain = bool(value) and not any(c in _SEPARATORS or c in "'\"\\" for c in value)
     return value if plain else "'" + value.replace("'", "'\"'\"'") + "'"
 
@@ -167,7 +192,7 @@ def format_query(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> str:
         UsageError: A code is outside its attribute's vocabulary.
     """
     pairs = [
-        f"{name}={_quoted(words[code])}"
+        f"{name}={quoted(words[code])}"
         for name, words, code in zip(info.names, info.values, _check(codes, info), strict=True)
         if code != UNKNOWN
     ]
@@ -263,7 +288,7 @@ def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None
             is wrong.
     """
     folded = {word.casefold(): word for word in reversed(info.vocabulary)}
-    spoken = [word if word.casefold() in folded else word.rstrip(_STOPS) for word in _words(text)]
+    spoken = [word if word.casefold() in folded else word.rstrip(_STOPS) for word in split_words(text)]
     words = [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in spoken if word]
     _check_words(words[: info.length], info, _slot_words(info, attributes))
     if not (len(words) == info.length if info.slots else 0 < len(words) <= info.length):
@@ -283,7 +308,7 @@ def format_caption(codes: Sequence[int] | np.ndarray, info: TextVocabulary) -> s
     plain, size = [int(code) for code in codes], len(info.vocabulary)
     if any(not 0 <= code <= size for code in plain):
         raise UsageError(f"caption got word codes {plain}, expected 0 to {size - 1} or {size} for no word")
-    return " ".join(_quoted(info.vocabulary[code]) for code in plain if code < size)
+    return " ".join(quoted(info.vocabulary[code]) for code in plain if code < size)
 
 
 def codes_of_caption(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:

@@ -21,6 +21,7 @@ ROOMS = (
     "training",
     "aggregates",
     "classifier",
+    "generation",
     "metrics",
     "figures",
 )

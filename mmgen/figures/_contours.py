@@ -7,8 +7,8 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.descriptions import Descriptions
 from mmgen.figures.latent_maps import Concept, Plane, aggregate_density, normalise, posterior_contours, share_outside
+from mmgen.generation.descriptions import Descriptions
 from mmgen.notation import UNKNOWN
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import numpy as np
 from mmgen.artifacts import Dataset
 from mmgen.figures._contours import contours
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.descriptions import complete
 from mmgen.figures.latent_maps import Plane, latent_map
+from mmgen.generation.descriptions import complete
 
 if TYPE_CHECKING:
     import torch

@@ -15,10 +15,10 @@ from mmgen.figures._material import Group
 from mmgen.figures._page import SENTENCE_TILE, TILE, Grid, annotated, framed
 from mmgen.figures._style import data_uri, figure_image, plain_words
 from mmgen.figures.comparison import choose_concepts, comparison, judge_note, sees_samples
-from mmgen.figures.descriptions import Descriptions, complete, nothing
-from mmgen.figures.draws import Draws, check_judge, differences, draw
+from mmgen.figures.draws import Draws, check_judge, draw
 from mmgen.figures.grids import Panel, image_grid, image_table
 from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
+from mmgen.generation.descriptions import Descriptions, complete, nothing
 from mmgen.notation import UNKNOWN
 from mmgen.queries import format_query
 from mmgen.seeding import numpy_generator
@@ -147,8 +147,35 @@ def _distinct(sources: list[Source]) -> list[Source]:
     return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
 
 
-def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
-    """Load a model, its aggregates and its judge."""
+def _guided(session: Session, weight: float) -> list[Source]:
+    """Guided posteriors to show beside the others: of what was fitted to encodings, else of what else there is.
+
+    Raises:
+        UsageError: The model has no p(words | z).
+    """
+    fitted = [s for s in (*session.sources, *session.priors) if s.posterior == "aggregate"]
+    found = []
+    for source in fitted or session.sources or session.priors[:1]:
+        loaded = source.loaded.guided(weight, session.seed)
+        read = loaded.reads(source.posterior)
+        given = "text" if loaded.text is not None and read == (loaded.text.name,) else "attributes"
+        name = str(loaded.guide(source.posterior).told)
+        found.append(Source(name, loaded, source.posterior, source.path, source.given.replace("nothing", given)))
+    return found
+
+
+def open_session(group: Group, seed: int, device: str = "cpu", guidance: float = 0.0) -> Session:
+    """Load a model, its aggregates and its judge.
+
+    Args:
+        group: The files.
+        seed: Seed of every choice and draw.
+        device: Where models run.
+        guidance: Weight w of guided posteriors, which are sources beside the others; 0 for none.
+
+    Raises:
+        UsageError: The model has no p(words | z) to guide with.
+    """
     from mmgen.classifier import load_classifier
     from mmgen.loading import load
 
@@ -172,6 +199,8 @@ def open_session(group: Group, seed: int, device: str = "cpu") -> Session:
         session.sources.insert(0, Source(model.title_of("text"), model, "text", group.model, model.given or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
+    if guidance:
+        session.sources += _guided(session, guidance)
     session.sources, session.priors = _distinct(session.sources), _distinct(session.priors)
     session.concepts = _concepts(session)
     return session
@@ -254,7 +283,7 @@ def varied_words(session: Session) -> list[Picture]:
         wrong = read = None
         if info is not None and drawn.judged is not None and drawn.wrong is not None:
             wrong = drawn.wrong[:, 0]
-            read = [differences(a, b, info) for a, b in zip(drawn.asked, drawn.judged[:, 0], strict=True)]
+            read = [drawn.remark(row, 0, info) for row in range(len(drawn.asked))]
         tile = TILE if asked.tokens is None else SENTENCE_TILE
         grid = image_grid(drawn.means[:, 0], columns=6, captions=captions, remarks=read, wrong=wrong, tile=tile)
         verdict = share_right(drawn)

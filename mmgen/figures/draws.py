@@ -11,32 +11,26 @@ import numpy as np
 from mmgen.artifacts import parent_of
 from mmgen.classifier._find import find_judge as judge_of
 from mmgen.errors import UsageError
-from mmgen.figures.descriptions import Descriptions, complete
+from mmgen.expressions import Expression
+from mmgen.generation.descriptions import Descriptions, check_read, complete
+from mmgen.generation.naming import Guidance
 from mmgen.memory import check_memory
 from mmgen.notation import UNKNOWN
 from mmgen.queries import Vocabulary
 
 if TYPE_CHECKING:
-    import torch
-
-    from mmgen.batch import Batch
     from mmgen.classifier import Classifier
     from mmgen.loading import Loaded
 
 __all__ = [
     "Draws",
     "check_judge",
-    "decode",
     "differences",
     "draw",
     "find_judge",
     "judge_images",
     "judged_wrong",
-    "wanted_images",
 ]
-
-_CHUNK = 256
-"""Images decoded at a time."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +52,8 @@ class Draws:
         image: Modality of ``means`` and ``sampled``; "" for the only one.
         further: Other image modalities drawn from the same z, each as ``means`` and ``sampled``, by name.
         name: What people call the posterior and what it is; "" where z came from elsewhere.
+        expressions: Negation and alternatives that were asked for, [Q]; empty where there were none.
+        guidance: By what the posterior was guided; None where it was not.
     """
 
     posterior: str
@@ -73,6 +69,8 @@ class Draws:
     image: str = ""
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     name: str = ""
+    expressions: tuple[Expression | None, ...] = ()
+    guidance: Guidance | None = None
 
     def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
         """All image modalities by name, [Q, n, C, H, W] each: means, or draws from p(image|z)."""
@@ -82,22 +80,45 @@ class Draws:
     @property
     def descriptions(self) -> Descriptions:
         """What was asked for."""
-        return Descriptions(self.asked, self.asked_words)
+        return Descriptions(self.asked, self.asked_words, self.expressions)
 
     @property
     def wrong(self) -> np.ndarray | None:
-        """Bool [Q, n]: the judge reads at least one attribute that was asked for differently; None without a judge."""
-        return None if self.judged is None else judged_wrong(self.asked[:, None], self.judged)
+        """Bool [Q, n]: the judge reads something else than was asked for; None without a judge."""
+        if self.judged is None:
+            return None
+        wrong = judged_wrong(self.asked[:, None], self.judged)
+        for row, expression in enumerate(self.expressions):
+            if expression is not None:
+                wrong[row] = ~expression.holds(self.judged[row])
+        return wrong
 
     @property
     def right(self) -> tuple[int, int]:
-        """How many of the attributes asked for the judge agrees with, and how many were asked for, over all images."""
-        if self.judged is None:
+        """How many of the attributes asked for the judge agrees with, and how many were asked for, over all images.
+
+        Of a description with negation or alternatives each image counts once, as right or wrong.
+        """
+        if self.judged is None or self.wrong is None:
             return 0, 0
         asked = np.broadcast_to(self.asked[:, None], self.judged.shape)
         known = asked != UNKNOWN
         known[..., list(self.told)] = False
-        return int(((asked == self.judged) & known).sum()), int(known.sum())
+        whole = np.array([expression is not None for expression in self.expressions] or [False] * len(self.asked))
+        known[whole] = False
+        right = int(((asked == self.judged) & known).sum()) + int((~self.wrong[whole]).sum())
+        return right, int(known.sum()) + int(whole.sum()) * self.judged.shape[1]
+
+    def remark(self, row: int, number: int, info: Vocabulary) -> str:
+        """What the judge sees in one image instead of what was asked for: "judge: 5, small"; "" where it agrees."""
+        if self.judged is None or self.wrong is None:
+            return ""
+        expression = self.expressions[row] if self.expressions else None
+        seen = self.judged[row, number]
+        if expression is None:
+            return differences(self.asked[row], seen, info)
+        mentioned = np.flatnonzero(expression.mentioned)
+        return f"judge: {', '.join(info.values[a][seen[a]] for a in mentioned)}" if self.wrong[row, number] else ""
 
 
 def judged_wrong(asked: np.ndarray, judged: np.ndarray) -> np.ndarray:
@@ -119,19 +140,6 @@ def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
         if wanted not in (UNKNOWN, code) and code < len(words)
     ]
     return f"judge: {', '.join(seen)}" if seen else ""
-
-
-def decode(
-    loaded: "Loaded", name: str, z: "torch.Tensor", condition: "Batch | None", pixels: "torch.Generator"
-) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and sampled images of one modality for z [n, D], all for one description, which conditional models need."""
-    model = loaded.model
-    means, sampled = [], []
-    for part in z.split(_CHUNK):
-        every = condition.repeat(len(part)) if condition is not None and model.conditional_on else None
-        means.append(model.mean(name, part, every).float().cpu().numpy())
-        sampled.append(model.sample(name, part, pixels, every).float().cpu().numpy())
-    return np.concatenate(means), np.concatenate(sampled)
 
 
 def check_judge(loaded: "Loaded", judge: "Classifier") -> None:
@@ -174,9 +182,8 @@ def draw(
     Raises:
         UsageError: The model has no such posterior or modality, or the judge has other attributes.
     """
-    import torch
-
-    from mmgen.seeding import torch_generator
+    from mmgen.generation.latents import draw_latents
+    from mmgen.generation.pictures import draw_words, pictures, wanted_images
 
     if not isinstance(asked, Descriptions):
         asked = complete(loaded, asked)
@@ -186,59 +193,35 @@ def draw(
     pixels = sum(math.prod(loaded.images[name].shape) for name in names)
     size = 8 * pixels * count * len(asked)  # mean and draw of each pixel, four bytes each
     check_memory(size, f"{count:,} images of {len(asked):,} descriptions", "use a smaller --number")
+    check_read(loaded, posterior, asked)
     if judge is not None:
         check_judge(loaded, judge)
     if loaded.image is None or names[0] != loaded.image.name:  # the judge has learned the main picture
         judge = None
-    sampler = loaded.latent_sampler(posterior)
-    text = loaded.text
-    speaks = text is not None and text.name in loaded.model.decoders
-    pictures: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in names}
-    latent, judged, words = [], [], []
-    device = str(loaded.device)
-    with torch.no_grad():
-        for row, codes in enumerate(asked.codes):
-            key = tuple(int(code) for code in (codes if asked.tokens is None else asked.tokens[row]))
-            latents = torch_generator(seed, "latents", *key, device=device)
-            condition = asked.batch(loaded, row)
-            z = sampler(condition, count, latents)[:, 0]
-            latent.append(z.float().cpu().numpy())
-            for name in names:
-                # The main picture is the same whatever else is drawn from its z.
-                of_it = () if loaded.image is not None and name == loaded.image.name else (name,)
-                pixels = torch_generator(seed, "pixels", *of_it, *key, device=device)
-                pictures[name].append(decode(loaded, name, z, condition, pixels))
-            if speaks and text is not None:
-                speech = torch_generator(seed, "words", *key, device=device)
-                words.append(loaded.model.sample(text.name, z, speech).cpu().numpy())
-            if judge is not None:
-                means, sampled = pictures[names[0]][-1]
-                seen = sampled if loaded.image is not None and loaded.image.layout == "bits" else means
-                judged.append(judge_images(judge, seen, np.repeat(codes[None], count, axis=0)))
-    drawn = {
-        name: (np.stack([m for m, _ in found]), np.stack([s for _, s in found])) for name, found in pictures.items()
-    }
+    z = draw_latents(loaded, posterior, asked, count, seed)
+    judged = None if judge is None else np.empty((len(asked), count, asked.codes.shape[1]), np.uint8)
+    drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for name in names:
+        shape = (len(asked), count, *loaded.images[name].shape)
+        drawn[name] = means, sampled = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        for piece in pictures(loaded, name, z, asked, seed):
+            means[piece.rows, piece.draws] = piece.means.cpu().numpy()
+            assert piece.sampled is not None
+            sampled[piece.rows, piece.draws] = piece.sampled.cpu().numpy()
+            if judge is not None and judged is not None and loaded.image is not None and name == names[0]:
+                seen = (sampled if loaded.image.layout == "bits" else means)[piece.rows, piece.draws]
+                codes = np.repeat(asked.codes[piece.rows], seen.shape[1], axis=0)
+                verdicts = judge_images(judge, seen.reshape(-1, *seen.shape[2:]), codes)
+                judged[piece.rows, piece.draws] = verdicts.reshape(*seen.shape[:2], -1)
+    text, words = loaded.text, None
+    if text is not None and text.name in loaded.model.decoders:
+        words = draw_words(loaded, text.name, z, asked, seed).cpu().numpy()
     told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
+    guidance = loaded.guide(posterior).told if loaded.guidance else None
     return Draws(
-        posterior, seed, asked.codes, *drawn.pop(names[0]), np.stack(latent), np.stack(judged) if judged else None,
-        asked.tokens, np.stack(words) if words else None, told, names[0], drawn, loaded.title_of(posterior),
+        posterior, seed, asked.codes, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, asked.tokens, words,
+        told, names[0], drawn, loaded.title_of(posterior), asked.expressions, guidance,
     )  # fmt: skip
-
-
-def wanted_images(loaded: "Loaded", targets: Sequence[str] = ()) -> list[str]:
-    """The image modalities to draw: those named, by default the main one.
-
-    Raises:
-        UsageError: The model draws no images, or not these.
-    """
-    if loaded.image is None:
-        raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
-    if targets:
-        from mmgen.translation import check_target
-
-        for name in targets:
-            check_target(loaded, name)
-    return list(dict.fromkeys(targets)) or [loaded.image.name]
 
 
 def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> np.ndarray:

@@ -50,7 +50,8 @@ def hierarchy_queries(codes: np.ndarray, order: Sequence[int] | None = None) -> 
 def share_right(draws: Draws) -> str:
     """The judge's verdict over all images of ``draws``, as a sentence; "" without a judge."""
     right, asked = draws.right
-    return f"{100 * right / asked:.1f} % of {asked:,} attributes right" if asked else ""
+    what = "descriptions" if any(draws.expressions) else "attributes"
+    return f"{100 * right / asked:.1f} % of {asked:,} {what} right" if asked else ""
 
 
 def hierarchy(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: str = "", note: str = "") -> Grid:

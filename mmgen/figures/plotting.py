@@ -22,6 +22,7 @@ def draw_plot(
     sources: Sequence[str] = (),
     targets: Sequence[str] = (),
     metrics: Sequence[str] = (),
+    guidance: float = 0.0,
     device: str = "cpu",
     seed: int = 0,
 ) -> tuple[Picture, list[str]]:
@@ -35,6 +36,7 @@ def draw_plot(
         sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
         targets: Image modalities to draw; by default the figure chooses.
         metrics: What is measured along the axes; by default the figure chooses.
+        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
         device: Where models run.
         seed: Seed of every choice and draw.
 
@@ -45,13 +47,17 @@ def draw_plot(
         UsageError: There is no such figure, it cannot be drawn from these files, or does not heed what is asked of it.
         ArtifactError: A file cannot be read.
     """
+    from mmgen.generation.guidance import check_weight
+
     member: Plot = plots.get(name)
-    wanted = Wanted(tuple(given), number, tuple(sources), tuple(targets), tuple(metrics))
+    wanted = Wanted(
+        tuple(given), number, tuple(sources), tuple(targets), tuple(metrics), guidance=check_weight(guidance)
+    )
     member.check(name, wanted)
     material = gather(paths)
     if not material.groups and not material.scores:
         raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
     member.check_models(name, material.groups)
-    sessions = [open_session(group, seed, device) for group in material.groups]
+    sessions = [open_session(group, seed, device, guidance) for group in material.groups]
     notices = material.notices + [notice for session in sessions for notice in session.notices]
     return member(sessions, replace(wanted, scores=tuple(material.scores))), notices

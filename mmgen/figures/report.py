@@ -135,6 +135,7 @@ def make_report(
     device: str = "cpu",
     command: str = "",
     summaries: Sequence[Summary] = (),
+    guidance: float = 0.0,
 ) -> Work[Path]:
     """A report as work to do: reads the files, draws the pictures, writes the page.
 
@@ -146,11 +147,17 @@ def make_report(
         device: Where models run.
         command: The command that makes it, for its foot.
         summaries: Tables to open the page with, such as a paper's numbers beside one's own.
+        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
 
     Raises:
+        UsageError: No model that was named can be guided so.
         ArtifactError: A file cannot be read, or is nothing that a report shows.
     """
+    from mmgen.generation.guidance import check_weight
+
     material = gather(paths)
+    if check_weight(guidance) and not material.groups:
+        raise UsageError("got guidance, but no model that could draw with it; leave it out, or name a model")
     curves = _curves(material.scores)
     if curves:  # they show what baselines reached; a table of models has no row for them
         material.scores = [score for score in material.scores if score.protocol != "baseline"]
@@ -163,7 +170,7 @@ def make_report(
         sessions: list[Session] = []
         done = 0
         for group in material.groups:
-            session = open_session(group, seed, device)
+            session = open_session(group, seed, device, guidance)
             material.notices += session.notices
             sessions.append(session)
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}

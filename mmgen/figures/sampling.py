@@ -9,7 +9,7 @@ import numpy as np
 from mmgen.artifacts import AttributesInfo, Header, TextInfo, reference
 from mmgen.artifacts.samples import write_samples
 from mmgen.figures.comparison import FRAMES, looks_at
-from mmgen.figures.draws import Draws, differences
+from mmgen.figures.draws import Draws
 from mmgen.figures.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.hierarchy import share_right
 from mmgen.figures.texts import spoken_tiles
@@ -91,7 +91,9 @@ def sample_grid(
         words = [format_caption(row, text) for row in drawn.asked_words]
     else:
         words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
-    name = drawn.name or drawn.posterior
+    for row, expression in enumerate(drawn.expressions):
+        words[row] = words[row] if expression is None else str(expression)
+    name = str(drawn.guidance) if drawn.guidance else drawn.name or drawn.posterior
     note = _note(drawn, what, accuracy, judged_samples)
     if drawn.further:
         note = f"From {name}. {note} Pictures beside each other are of the same z."
@@ -103,7 +105,7 @@ def sample_grid(
         return image_table([Panel(name, images, drawn.wrong, share_right(drawn))], words, note=note)
     remarks = None
     if drawn.judged is not None and info is not None:
-        remarks = [differences(drawn.asked[0], seen, info) for seen in drawn.judged[0]]
+        remarks = [drawn.remark(0, number, info) for number in range(drawn.means.shape[1])]
     wrong = None if drawn.wrong is None else drawn.wrong[0]
     return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")
 
@@ -181,6 +183,7 @@ def save_samples(
         **loaded.weights_of(drawn.posterior),
         "number": each,
         "given": drawn.descriptions.words(loaded),
+        **({"guidance": drawn.guidance.weight, "base": drawn.guidance.base} if drawn.guidance else {}),
         **(start or {}),
     }
     text = loaded.text

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from mmgen.aggregates._naming import posterior_title
 from mmgen.errors import ArtifactError
 from mmgen.figures._published import Published, published_tables
 from mmgen.metrics._base import Score
@@ -25,13 +24,13 @@ __all__ = [
 _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
     "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
-    "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "ids": {}, "extra": {},
+    "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "base": "", "ids": {}, "extra": {},
 }  # fmt: skip
 _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
     "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
     "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
-    "judge_accuracy": dict | None,
+    "judge_accuracy": dict | None, "base": str,
 }  # fmt: skip
 
 
@@ -276,9 +275,9 @@ class _Names:
     def of(self, score: Score) -> tuple[str, str, str]:
         """Identity, name of the file, name of the posterior."""
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
-        if score.posterior in ("prior", "text", "image"):
+        if (score.base or score.posterior) in ("prior", "text", "image"):
             identity = str(score.ids.get("model") or self.models.get(identity, identity))
-        return identity, self.file(identity), posterior_title(score.posterior, score.text_weight, score.guidance or 0.0)
+        return identity, self.file(identity), score.title
 
     def file(self, content_id: str) -> str:
         """Name of a file, else the start of its content id."""
@@ -317,7 +316,8 @@ def _table(
     shown: dict[tuple[str, str, str], Score] = {}
     repeated = set()
     for score in group:
-        cell = (names.of(score)[0], score.posterior, _column(score)[1])
+        identity, _, posterior = names.of(score)
+        cell = (identity, posterior, _column(score)[1])
         if cell in shown and (shown[cell].value, shown[cell].stderr) != (score.value, score.stderr):
             repeated.add(cell)
         shown[cell] = score

@@ -14,12 +14,12 @@ from mmgen.artifacts.header import KINDS
 from mmgen.errors import UsageError
 from mmgen.figures._page import SENTENCE_TILE, TILE
 from mmgen.figures.comparison import choose_concepts, judge_note
-from mmgen.figures.descriptions import Descriptions, complete, nothing
 from mmgen.figures.draws import differences, draw, judge_images, judged_wrong
 from mmgen.figures.grids import Grid, image_grid
 from mmgen.figures.lineage import lineage
 from mmgen.figures.translations import read_pictures
 from mmgen.figures.views import strip_page
+from mmgen.generation.descriptions import Descriptions, complete, nothing
 from mmgen.notation import UNKNOWN
 from mmgen.queries import format_caption, format_values
 from mmgen.seeding import numpy_generator

@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
-from mmgen.figures.draws import Draws, check_judge, differences, judge_images
+from mmgen.figures.draws import Draws, check_judge, judge_images
 from mmgen.figures.tiles import Tile
 from mmgen.figures.words import Text
 from mmgen.queries import TextVocabulary, Vocabulary, codes_of_caption
@@ -204,7 +204,7 @@ def spoken_tiles(drawn: Draws, row: int, text: TextVocabulary, info: Vocabulary 
         wrong, remark = False, ""
         if drawn.judged is not None and drawn.wrong is not None and info is not None:
             wrong = bool(drawn.wrong[row, i])
-            remark = differences(drawn.asked[row], drawn.judged[row, i], info)
+            remark = drawn.remark(row, i, info)
         tiles.append(Tile(image, said or ["–"], marked, wrong, remark))
     return tiles
 

@@ -9,8 +9,9 @@ import numpy as np
 
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
-from mmgen.figures.descriptions import parse
-from mmgen.figures.draws import Draws, decode, wanted_images
+from mmgen.figures.draws import Draws
+from mmgen.generation.descriptions import parse
+from mmgen.generation.pictures import decode, wanted_images
 from mmgen.registry import unknown_name
 from mmgen.seeding import numpy_generator
 

@@ -6,7 +6,8 @@ from collections.abc import Generator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from mmgen.aggregates._naming import posterior_name
+from mmgen.aggregates._naming import posterior_name, posterior_title
+from mmgen.generation.naming import guided_name, guided_title
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -15,6 +16,10 @@ __all__ = ["Better", "Metric", "Score", "relay"]
 
 T = TypeVar("T")
 Better = Literal["higher", "lower"]
+
+
+_WHERE_KNOWN = ("guidance", "base")
+"""Fields that a JSON line leaves out where they say nothing."""
 
 
 @dataclass(frozen=True)
@@ -29,15 +34,16 @@ class Score:
         unit: "%", "nats", "units" or "parameters".
         better: Which way is better.
         n: Samples behind the value: images judged, or data points.
-        posterior: Where z came from: prior, text, true, aggregate, image.
+        posterior: Where z came from: prior, text, true, aggregate, image, guided.
         given: Number of attributes that were given; None where the question makes no sense.
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
         text_weight: Of posterior "true", the power of p(y|z) that it was fitted with; None for every other.
-        guidance: The power of p(y|z) that tilts the posterior; None where nothing does.
+        guidance: Of posterior "guided", the power w of p(y|z) that tilts it; None for every other.
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
             scores that depend on them, "split", "part" and "seed". "warnings" are sentences for whoever reads it.
+        base: Of a guided posterior, what is guided: prior, text, true, aggregate, learned prior; else "".
     """
 
     metric: str
@@ -55,15 +61,25 @@ class Score:
     guidance: float | None = None
     ids: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
+    base: str = ""
 
     @property
     def source(self) -> str:
         """What people call the posterior, with the weights that it was fitted with."""
-        return posterior_name(self.posterior, self.text_weight, self.guidance or 0.0)
+        if self.posterior == "guided":
+            return guided_name(self.base, self.guidance or 0.0, self.text_weight)
+        return posterior_name(self.posterior, self.text_weight)
+
+    @property
+    def title(self) -> str:
+        """Its name and what it is."""
+        if self.posterior == "guided":
+            return guided_title(self.base, self.guidance or 0.0, self.text_weight)
+        return posterior_title(self.posterior, self.text_weight)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""
-        return {key: _plain(value) for key, value in asdict(self).items()}
+        return {key: _plain(value) for key, value in asdict(self).items() if value or key not in _WHERE_KNOWN}
 
 
 def _plain(value: Any) -> Any:
@@ -85,6 +101,8 @@ class Metric(ABC):
     """Whether it needs a judge."""
     of_points: ClassVar[bool] = False
     """Whether it looks at data points themselves, which the model had better not be trained on."""
+    heeds_guidance: ClassVar[bool] = True
+    """Whether it asks posteriors of descriptions, which can be guided."""
     per_posterior: ClassVar[bool] = True
     """Whether it is asked once per posterior, or once per model."""
     rank: ClassVar[int] = 1

@@ -1,6 +1,6 @@
 """Pictures for descriptions, judged; drawn once and shared by all metrics that look at them."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -8,12 +8,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.batch import Batch
+from mmgen.generation.descriptions import Descriptions, complete, nothing
+from mmgen.generation.latents import draw_latents
+from mmgen.generation.pictures import Piece, draw_words, pictures
 from mmgen.metrics._queries import Queries
-from mmgen.notation import UNKNOWN
-from mmgen.queries import batch_of_queries, codes_of_caption
-from mmgen.seeding import torch_generator
-from mmgen.training.precision import autocast
+from mmgen.queries import codes_of_caption
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -21,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Draws"]
 
-_IMAGES = 512
-"""Images per pass through decoder and judge."""
+_QUERIES = 512
+"""Queries whose latents are held at a time."""
 
 
 class Draws:
@@ -34,7 +33,7 @@ class Draws:
     Args:
         loaded: The model.
         judge: Trained on the same kind of images.
-        seed: Of all draws. Each posterior and each number of dropped attributes has its own stream.
+        seed: Of all draws. Each description has its own streams.
         precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
     """
 
@@ -91,50 +90,44 @@ class Draws:
         known = kept.get(key)
         have = 0 if known is None else known.shape[1]
         if have < n:
-            device = str(self.loaded.device)
-            generator = torch_generator(self.seed, "draws", posterior, queries.dropped, have, device=device)
-            parts = []
-            for start in range(0, len(queries), _IMAGES):
-                rows = np.arange(start, min(start + _IMAGES, len(queries)))
-                seen = yield from self._draw(queries.take(rows), posterior, n - have, generator, look)
-                parts.append(seen)
-            new = np.concatenate(parts)
+            told = torch.from_numpy(queries.codes)
+            new: NDArray[Any] | None = None
+            for piece in self.pictures(queries, posterior, n - have, have):
+                images = piece.seen
+                asked = told[piece.rows].repeat_interleave(images.shape[1], 0)
+                seen = look(images.flatten(0, 1), asked).reshape(*images.shape[:2], -1).cpu().numpy()
+                if new is None:
+                    new = np.empty((len(queries), n - have, seen.shape[-1]), seen.dtype)
+                new[piece.rows, piece.draws] = seen
+                yield (piece.rows.stop - 1 + piece.draws.stop / (n - have)) / len(queries)
+            assert new is not None
             known = new if known is None else np.concatenate([known, new], axis=1)
             kept[key] = known
         assert known is not None
         return known
 
-    def _draw(
-        self,
-        queries: Queries,
-        posterior: str,
-        n: int,
-        generator: torch.Generator,
-        look: Callable[[Tensor, Tensor], Tensor],
-    ) -> Generator[float, None, NDArray[Any]]:
-        """What ``look`` sees on new pictures [Q, n, *]."""
-        loaded = self.loaded
-        assert loaded.attributes is not None
-        condition = loaded.describe_codes(queries.codes)
-        told = torch.from_numpy(queries.codes)
-        latents = loaded.latent_sampler(posterior)(condition, n, generator)  # [n, Q, D]
-        verdicts = []
-        for part in latents.split(max(1, _IMAGES // len(queries))):
-            images = self.pictures(part, condition, generator)
-            seen = look(images.flatten(0, 1), told.repeat(len(part), 1))
-            verdicts.append(seen.reshape(*part.shape[:2], -1).transpose(0, 1).cpu())
-            yield sum(seen.shape[1] for seen in verdicts) / n
-        return torch.cat(verdicts, 1).numpy()
+    def pictures(self, queries: Queries, posterior: str, n: int, have: int = 0) -> Iterator[Piece]:
+        """n pictures of each query, a bounded number at a time: those that ``mmgen sample`` draws of the same seed.
 
-    def pictures(self, z: Tensor, condition: Batch, generator: torch.Generator) -> Tensor:
-        """Images [n, Q, C, H, W] as the judge is to see them, from latents [n, Q, D]."""
+        Args:
+            queries: What to draw.
+            posterior: Where z comes from.
+            n: Pictures of each query.
+            have: How many of each there are already.
+        """
         loaded = self.loaded
         assert loaded.image is not None
-        seen = condition if loaded.model.conditional_on else None
-        with autocast(loaded.device, self.precision):
-            if self.sampled:
-                return loaded.model.sample(loaded.image.name, z, generator, seen)
-            return loaded.model.mean(loaded.image.name, z, seen)
+        every = complete(loaded, queries.codes)
+        for start in range(0, len(queries), _QUERIES):
+            asked = every[start : start + _QUERIES]
+            z = draw_latents(loaded, posterior, asked, n, self.seed, have)
+            pieces = pictures(
+                loaded, loaded.image.name, z, asked, self.seed,
+                sampled=self.sampled, have=have, precision=self.precision,
+            )  # fmt: skip
+            for piece in pieces:
+                rows = slice(piece.rows.start + start, piece.rows.stop + start)
+                yield Piece(rows, piece.draws, piece.means, piece.sampled)
 
     @property
     def _words(self) -> str | None:
@@ -157,24 +150,23 @@ class Draws:
         A judge that is told words is told the generated ones (CK 5.4); a word where none belongs is ``UNKNOWN``.
         """
         loaded = self.loaded
-        assert loaded.attributes is not None
-        unknown = np.full((1, len(loaded.attributes.names)), UNKNOWN, np.uint8)
-        nothing = batch_of_queries(unknown, loaded.attributes.name).to(loaded.device)
-        generator = torch_generator(self.seed, "generated", posterior, device=str(loaded.device))
-        latents = loaded.latent_sampler(posterior)(nothing, n, generator)  # [n, 1, D]
-        seen, said = [], []
-        for part in latents.split(_IMAGES):
-            pictures = self.pictures(part, nothing, generator).flatten(0, 1)
-            said.append(self._say(part, generator))
-            seen.append(self.judge.predict(pictures, torch.from_numpy(said[-1]), self.precision).cpu().numpy())
-        return np.concatenate(seen), np.concatenate(said)
+        assert loaded.attributes is not None and loaded.image is not None
+        asked = nothing(loaded)
+        z = draw_latents(loaded, posterior, asked, n, self.seed)
+        said = self._say(z, asked)
+        seen = []
+        for piece in pictures(
+            loaded, loaded.image.name, z, asked, self.seed, sampled=self.sampled, precision=self.precision
+        ):
+            told = torch.from_numpy(said[piece.draws])
+            seen.append(self.judge.predict(piece.seen.flatten(0, 1), told, self.precision).cpu().numpy())
+        return np.concatenate(seen), said
 
-    def _say(self, z: Tensor, generator: torch.Generator) -> NDArray[np.uint8]:
-        """Words of latents [n, 1, D] as attribute codes uint8 [n, A]."""
+    def _say(self, z: Tensor, asked: Descriptions) -> NDArray[np.uint8]:
+        """Words of latents [1, n, D] as attribute codes uint8 [n, A]."""
         loaded, name = self.loaded, self._words
         assert loaded.attributes is not None and name is not None
-        with autocast(loaded.device, self.precision):
-            words = loaded.model.sample(name, z, generator).flatten(0, 1).cpu().numpy()
+        words = draw_words(loaded, name, z, asked, self.seed, self.precision)[0].cpu().numpy()
         if loaded.text is not None and name == loaded.text.name:
             return codes_of_caption(words, loaded.text, loaded.attributes)
         return words.astype(np.uint8)

@@ -150,6 +150,8 @@ class Evaluation:
     @property
     def needs_captions(self) -> bool:
         """Whether a posterior that is asked reads whole captions, so that nothing can be left out of a query."""
+        if self.loaded.guidance and self.info.name not in self.loaded.generated_words:
+            return True  # p(words | z) is of whole captions
         return self.loaded.given == "text" and any(not self.ignores_text(name) for name in self.posteriors)
 
     @property
@@ -300,10 +302,38 @@ class Evaluation:
         return source.batch(torch.arange(len(source)))
 
     def ignores_text(self, posterior: str) -> bool:
-        """Whether z comes from a density that no description changes: p(z), or a learned q(z)."""
+        """Whether z comes from a density that no description changes: p(z), or a learned q(z), not guided."""
+        if self.loaded.guidance:
+            return False
         aggregate = self.loaded.aggregate
         fitted = posterior == self.loaded.target and aggregate is not None and aggregate.given == "nothing"
         return posterior == "prior" or fitted
+
+    def named(self, score: Score) -> Score:
+        """A score as it is handed on: of a guided posterior with the weight, the base and how far candidates go."""
+        if score.posterior not in self.posteriors:
+            return score
+        weights = self.loaded.weights_of(score.posterior)
+        if "guidance" not in weights:
+            return replace(score, text_weight=weights.get("text_weight"))
+        found = self.loaded.guide(score.posterior).diagnostics if self.loaded.guidance else {}
+        extra = {**score.extra, "guidance": found} if found else score.extra
+        return replace(
+            score,
+            posterior="guided",
+            text_weight=weights.get("text_weight"),
+            guidance=weights["guidance"],
+            base=self.loaded.base_of(score.posterior),
+            extra=extra,
+        )
+
+    @property
+    def guidance_notices(self) -> list[str]:
+        """What is to be said of what was drawn with guidance."""
+        if not self.loaded.guidance:
+            return []
+        told = [self.loaded.guide(name).told.notice for name in self.posteriors]
+        return [notice for notice in told if notice]
 
 
 def find_judge(dataset: Dataset, folders: Sequence[Path]) -> Path:
@@ -331,6 +361,11 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
 
     members: list[Metric] = [get(name)() for name in dict.fromkeys(metrics)]
     for member in members:
+        if evaluation.loaded.guidance and not member.heeds_guidance:
+            raise UsageError(
+                f"got guidance for {', '.join(name for name in metrics if get(name) is type(member))}, which asks no "
+                "posterior of a description; leave one or the other out"
+            )
         if member.judged:
             evaluation.judge  # noqa: B018  # says what is wrong with it
             evaluation._check_draws()
@@ -352,10 +387,8 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
                     fraction = next(asked)
                 except StopIteration as stop:
                     about = evaluation.about(member)
-                    scores[member] += [
-                        replace(score, **evaluation.loaded.weights_of(score.posterior), extra={**about, **score.extra})
-                        for score in stop.value
-                    ]
+                    named = [evaluation.named(score) for score in stop.value]
+                    scores[member] += [replace(score, extra={**about, **score.extra}) for score in named]
                     break
                 yield Progress(int((number + min(1.0, fraction)) * _UNITS))
             yield Progress((number + 1) * _UNITS)

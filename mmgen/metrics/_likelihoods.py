@@ -5,7 +5,9 @@ generates more than these two, all of its modalities together are x1..xM. What i
 out.
 """
 
+import math
 from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +38,7 @@ __all__ = [
     "Quantities",
     "described",
     "described_by",
+    "guiding_words",
     "image_log_likelihood",
     "image_terms",
     "main_image",
@@ -44,6 +47,7 @@ __all__ = [
     "text_estimate",
     "text_through",
     "under_prior",
+    "with_normaliser",
 ]
 
 Quantities = dict[str, Estimate]
@@ -81,6 +85,31 @@ def _sampler(loaded: "Loaded", posterior: str) -> _Sampler:
     """Draws from q(z | y) of a posterior."""
     draw = loaded.latent_sampler(posterior)
     return lambda points, n, generator: draw(_told(loaded, posterior, points), n, generator)
+
+
+def guiding_words(loaded: "Loaded", posterior: str, points: Batch) -> str | None:
+    """The modality y of the p(y|z) that guides a posterior for these points; None where they say nothing."""
+    return loaded.guide(posterior).words(_told(loaded, posterior, points))
+
+
+def with_normaliser(loaded: "Loaded", posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
+    """Mean log densities of a guided posterior, with the error of its log Z(y) in their standard errors.
+
+    Args:
+        loaded: The model, guided.
+        posterior: What is guided.
+        points: The data points that ``scores`` are means over.
+        scores: In nats.
+    """
+    error = loaded.guide(posterior).normaliser_error(_told(loaded, posterior, points))
+    return [
+        replace(
+            score,
+            stderr=None if score.stderr is None else math.hypot(score.stderr, error),
+            extra={**score.extra, "normaliser_stderr": error},
+        )
+        for score in scores
+    ]
 
 
 def described(points: Batch, name: str) -> Tensor:

@@ -42,6 +42,7 @@ class ActiveUnits(Metric):
 
     unit = "units"
     better = "higher"
+    heeds_guidance = False
     per_posterior = False
     of_points = True
 

@@ -49,6 +49,7 @@ class LabelAccuracy(Metric):
 
     unit = "%"
     better = "higher"
+    heeds_guidance = False
     per_posterior = False
     of_points = True
 

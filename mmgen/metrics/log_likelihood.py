@@ -24,10 +24,12 @@ from mmgen.metrics._importance import Estimate, Terms
 from mmgen.metrics._likelihoods import (
     Quantities,
     described,
+    guiding_words,
     image_terms,
     text_estimate,
     text_through,
     under_prior,
+    with_normaliser,
 )
 from mmgen.metrics._proposals import MIXTURE, described_by, main_image, proposal_given
 
@@ -58,6 +60,8 @@ class LogLikelihood(Metric):
     no draw tells of a mode that none has found (``too_high_by_at_least`` is that of what is divided by). So z is drawn
     from all proposals evenly unless one is chosen, and where one of them alone says something else than all together,
     beyond their errors, ``warnings`` says so.
+
+    A guided posterior is known up to log Z(y), which is estimated once for a description; its error is in ``stderr``.
 
     A density fitted to attributes, of a model whose y is its text, gives log p(x|attributes) instead. A conditional
     model's log p(x|y) is its own, from p(x|z,y). Points without an image are left out, and those without
@@ -103,7 +107,8 @@ class LogLikelihood(Metric):
                 quantity = "log p(x|y)" if described_by(loaded) in (None, words) else f"log p(x|{words})"
                 if len(rows):
                     found = drawn.found(_given_text(quantity, name))[quantity]
-                    scores += _both(evaluation, name, quantity, found.at(rows))
+                    measured = _both(evaluation, name, quantity, found.at(rows))
+                    scores += with_normaliser(loaded, name, points[rows], measured) if loaded.guidance else measured
         return scores
 
 
@@ -194,6 +199,8 @@ def _with_images(evaluation: "Evaluation") -> Batch:
 def _read_by(evaluation: "Evaluation", posterior: str) -> str | None:
     """The modality that a posterior of the text is given."""
     loaded = evaluation.loaded
+    if loaded.guidance:
+        return guiding_words(loaded, posterior, evaluation.points)
     if posterior == loaded.target:
         info = loaded.text if loaded.given == "text" else loaded.attributes
         return info.name if info is not None else None

@@ -95,10 +95,14 @@ def _decoded(evaluation: "Evaluation", points: Batch, number: int) -> torch.Tens
     from mmgen.training.precision import autocast
 
     loaded, settings = evaluation.loaded, evaluation.settings
+    assert loaded.image is not None
+    condition = points if loaded.model.conditional_on else None
     with autocast(loaded.device, settings.precision):
         z = loaded.model.posterior(points, _given(evaluation)).mean
-    generator = torch_generator(settings.seed, "reconstruction", number, device=str(loaded.device))
-    return evaluation.draws.pictures(z.unsqueeze(0), points, generator).squeeze(0)
+        if not evaluation.draws.sampled:
+            return loaded.model.mean(loaded.image.name, z, condition)
+        generator = torch_generator(settings.seed, "reconstruction", number, device=str(loaded.device))
+        return loaded.model.sample(loaded.image.name, z, generator, condition)
 
 
 def _score(

@@ -19,6 +19,16 @@ INFO = AttributesInfo("attributes", ("digit", "scale"), (("0", "1", "2", "3"), (
 IMAGE = ImageInfo("image", (1, 6, 6), "bytes")
 
 
+class Noisy:
+    """A modality whose decoder gives its means; draws differ a little."""
+
+    def mean(self, parameters: Tensor) -> Tensor:
+        return parameters
+
+    def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return parameters + 1e-3 * torch.rand(parameters.shape, generator=generator)
+
+
 class FlatModel(nn.Module):
     """z = (digit, scale, noise): draws an image whose left half has intensity digit / 4, the right half scale / 2."""
 
@@ -27,19 +37,15 @@ class FlatModel(nn.Module):
         self.anchor = nn.Parameter(torch.zeros(()))
         self.conditional_on = ("attributes",) if conditional else ()
         self.conditions: list[Batch | None] = []
+        self.modalities = {"image": Noisy()}
 
-    def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         assert name == "image"
         self.conditions.append(condition)
         image = torch.zeros(*z.shape[:-1], 1, 6, 6)
         image[..., :3] = (z[..., 0] / 4)[..., None, None, None]
         image[..., 3:] = (z[..., 1] / 2)[..., None, None, None]
         return image
-
-    def sample(
-        self, name: str, z: Tensor, generator: torch.Generator | None = None, condition: Batch | None = None
-    ) -> Tensor:
-        return self.mean(name, z, condition) + 1e-3 * torch.rand(z.shape[0], 1, 6, 6, generator=generator)
 
 
 @dataclass
@@ -52,6 +58,14 @@ class FlatLoaded:
     text: Any = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     posteriors: tuple[str, ...] = ("prior", "text", "aggregate")
+    guidance: float = 0.0
+
+    @property
+    def images(self) -> dict[str, ImageInfo]:
+        return {self.image.name: self.image}
+
+    def reads(self, posterior: str) -> tuple[str, ...]:
+        return ("attributes",)
 
     def latent_sampler(self, posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
         def sampler(batch: Batch, n: int, generator: torch.Generator) -> Tensor:

@@ -15,7 +15,6 @@ from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures import _contours, _maps, plots
 from mmgen.figures._page import FRAME, Grid
 from mmgen.figures._style import WRONG, rgb
-from mmgen.figures.descriptions import complete, parse
 from mmgen.figures.draws import draw
 from mmgen.figures.latent_maps import Plane
 from mmgen.figures.plots.word_uncertainty import entropy_chart
@@ -25,6 +24,7 @@ from mmgen.figures.report import Summary, make_report
 from mmgen.figures.sampling import sample_grid, save_samples
 from mmgen.figures.show import contact_sheet, contents
 from mmgen.figures.texts import Spoken, verdicts
+from mmgen.generation.descriptions import complete, parse
 from mmgen.loading import load
 
 WORDS = (("small", "large"), ("red", "blue"), ("left", "right"))

@@ -16,12 +16,12 @@ from mmgen.artifacts.samples import read_samples
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures._page import FRAME, Grid, to_bytes
 from mmgen.figures._style import WRONG, rgb
-from mmgen.figures.descriptions import parse
 from mmgen.figures.draws import draw
 from mmgen.figures.sampling import sample_grid, save_samples, translated_grid
 from mmgen.figures.show import contact_sheet
 from mmgen.figures.translations import drawn_from, paired, parse_start, started
 from mmgen.figures.views import strip_page
+from mmgen.generation.descriptions import parse
 from mmgen.loading import Loaded, load
 
 NAMES = ("image", "edges", "mask")

@@ -54,6 +54,7 @@ def loaded(model: Any) -> Any:
         image=SimpleNamespace(name="image", shape=(4,)),
         attributes=SimpleNamespace(name="attributes", names=("a",), values=(("0",),)),
         text=None,
+        guidance=0.0,
         device=torch.device("cpu"),
         posteriors=["prior", "text"],
         given="attributes",

@@ -19,6 +19,7 @@ from mmgen.errors import UsageError
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
 from mmgen.metrics._queries import queries
 from mmgen.queries import batch_of_captions, caption_of_codes
+from tests.metrics.toy import Plain
 
 SHAPES = ("cube", "ball", "cone")
 INFO = AttributesInfo("attributes", ("shape_1", "relation", "shape_2"), (SHAPES, ("left", "right"), SHAPES))
@@ -47,11 +48,14 @@ class Painter:
     """z is the picture: shapes left and right. Says what it draws, from a side chosen by chance."""
 
     latent_size, conditional_on = 2, ()
-    modalities = ("image", "text")
+    modalities: ClassVar = {"image": Plain(), "text": None}
     wrong_words = False
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         return (z / 4)[..., None, None, :]
+
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        return self.mean(name, z, condition)
 
     def sample(self, name: str, z: Tensor, generator: Any = None, condition: Batch | None = None) -> Tensor:
         relation = torch.randint(0, 2, z.shape[:-1], generator=generator)
@@ -84,6 +88,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
         attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
         text=TEXT,
+        guidance=0.0,
         given=given,
         aggregate=SimpleNamespace(given=given),
         target="true",

@@ -58,11 +58,21 @@ class Judge:
         return images.flatten(1)
 
 
+class Plain:
+    """A modality whose decoder gives its values themselves."""
+
+    def mean(self, parameters: Tensor) -> Tensor:
+        return parameters
+
+    def sample(self, parameters: Tensor, generator: Any = None) -> Tensor:
+        return parameters
+
+
 class Painter:
     """z is the picture's attributes themselves, [digit, size]."""
 
     latent_size, conditional_on = 2, ()
-    modalities: ClassVar = {"image": None, "attributes": None}
+    modalities: ClassVar = {"image": Plain(), "attributes": Plain()}
     inference = torch.nn.Linear(3, 2)
 
     def parameters(self) -> Iterator[torch.nn.Parameter]:
@@ -79,6 +89,9 @@ class Painter:
         if name == "attributes":
             return torch.nn.functional.one_hot(z.round().long().clamp(0, 2), 3).float()
         return (z.round() * 60 / 255)[..., None, None, :]
+
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        return self.mean(name, z, condition)
 
     def sample(self, name: str, z: Tensor, generator: Any = None, condition: Batch | None = None) -> Tensor:
         return z.round().long() if name == "attributes" else self.mean(name, z)
@@ -118,6 +131,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
         text=None,
         images={},
+        guidance=0.0,
         given="attributes",
         describe_codes=lambda codes: batch_of_queries(codes),
         aggregate=None,
@@ -225,6 +239,7 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         attributes=SimpleNamespace(name="attributes", names=("side",), values=(("left", "right"),)),
         text=SimpleNamespace(name="text") if model.words == "text" else None,
         device=CPU,
+        guidance=0.0,
         posteriors=["prior", "text"] if own_text else ["prior"],
         given=None,
         target=None,

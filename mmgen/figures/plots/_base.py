@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from mmgen.errors import UsageError
+from mmgen.expressions import is_expression
 from mmgen.figures._material import Group, setting
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.descriptions import Descriptions, parse
+from mmgen.generation.descriptions import Descriptions, parse
 from mmgen.metrics._base import Score
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class Wanted:
         targets: Image modalities to draw; empty: the figure chooses.
         metrics: What is measured along the axes; empty: the figure chooses.
         scores: Of the score files that were named.
+        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
     """
 
     given: tuple[str, ...] = ()
@@ -36,13 +38,15 @@ class Wanted:
     targets: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
+    guidance: float = 0.0
 
 
-Wish = Literal["given", "number", "sources", "targets", "metrics"]
+Wish = Literal["given", "number", "sources", "targets", "metrics", "guidance"]
 """What of :class:`Wanted` a person asks for with an option."""
 
 OPTIONS: dict[Wish, str] = {
     "given": "--given", "number": "--number", "sources": "--from", "targets": "--to", "metrics": "--metric",
+    "guidance": "--guidance",
 }  # fmt: skip
 
 
@@ -131,6 +135,11 @@ def asked(session: Session, wanted: Wanted, number: int) -> Descriptions:
         if not len(session.concepts):
             raise UsageError(f"{model.path} knows neither attributes nor text, so it draws for no description")
         return session.concepts[:count]
+    for words in wanted.given:
+        if "=" in words and is_expression(words):
+            raise UsageError(
+                f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
+            )
     return parse(model, wanted.given)
 
 

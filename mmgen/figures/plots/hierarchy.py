@@ -14,7 +14,7 @@ from mmgen.figures.plots._base import Wanted, asked, heeds
 __all__ = ["hierarchy"]
 
 
-@heeds("given", one=True)
+@heeds("given", "guidance", one=True)
 def hierarchy(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """The abstraction hierarchy of a concept.
 

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 
 from mmgen.errors import UsageError
 from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.descriptions import nothing
 from mmgen.figures.plots._base import Wanted, dataset_of, heeds, judged_note
 from mmgen.figures.texts import Spoken, Verdicts, caption, encode, examples, generated_text, speak, verdicts
 from mmgen.figures.tiles import Tile, TileRow, tile_table
 from mmgen.figures.words import HISTOGRAM_NOTE, vocabulary_note
+from mmgen.generation.descriptions import nothing
 from mmgen.seeding import torch_generator
 
 __all__ = ["reconstructions"]

@@ -21,7 +21,7 @@ __all__ = ["text_to_image"]
 _ROWS = 6
 
 
-@heeds("given", "number", one=True)
+@heeds("given", "number", "guidance", one=True)
 def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """A row for each text, a block for each posterior: three images, under each the text decoded from the same z.
 

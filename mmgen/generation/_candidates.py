@@ -1,0 +1,117 @@
+"""Self-normalised importance resampling: one of M candidates, with probability proportional to its weight."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+__all__ = ["Chosen", "Pool", "log_mean", "resample"]
+
+_FIRST, _MOST = 64, 4096
+"""Candidates of every draw: at first, and at most."""
+_POOL, _POOL_BYTES = 60_000, 64 * 2**20
+"""Draws in a pool, and bytes that it may take."""
+_AT_ONCE = 32_768
+
+Draw = Callable[[int], Tensor]
+"""n -> z [n, D]."""
+Weigh = Callable[[Tensor], Tensor]
+"""z [K, D] -> log weights [K]."""
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What was drawn.
+
+    Attributes:
+        z: [n, D].
+        effective: Effective sample size of the candidates: the mean over draws, or that of the pool.
+        candidates: How many there were for a draw, or in the pool.
+    """
+
+    z: Tensor
+    effective: float
+    candidates: int
+
+
+def resample(
+    draw: Draw, weigh: Weigh, n: int, enough: float, at_once: int, generator: torch.Generator | None
+) -> Chosen:
+    """n draws, each from candidates of its own: 64, and twice as many until their effective sample size is enough.
+
+    The candidate with the largest log weight plus Gumbel noise is drawn with probability proportional to its weight, so
+    that candidates can come in blocks and none need be kept but the best so far.
+
+    Args:
+        draw: Of candidates.
+        weigh: Of their log weights.
+        n: How many draws.
+        enough: The effective sample size, on average over the draws, at which candidates are enough.
+        at_once: Candidates in memory at a time.
+        generator: Of the choice.
+    """
+    best: Tensor | None = None
+    chosen: Tensor | None = None
+    total: Tensor | None = None
+    squares: Tensor | None = None
+    have, block = 0, _FIRST
+    while True:
+        for start in range(0, n, max(1, at_once // block)):
+            rows = slice(start, min(start + max(1, at_once // block), n))
+            many = rows.stop - rows.start
+            z = draw(many * block).reshape(many, block, -1)
+            weights = weigh(z.flatten(0, 1)).double().reshape(many, block)
+            uniform = torch.rand(weights.shape, generator=generator, dtype=torch.float64, device=weights.device)
+            scores, where = (weights - (-(uniform.clamp_min(1e-300)).log()).log()).max(1)
+            if best is None or chosen is None or total is None or squares is None:
+                best = scores.new_full((n,), -math.inf)
+                total, squares, chosen = best.clone(), best.clone(), z.new_zeros(n, z.shape[-1])
+            better = scores > best[rows]
+            candidate = z[torch.arange(many, device=z.device), where]
+            chosen[rows] = torch.where(better[:, None], candidate, chosen[rows])
+            best[rows] = torch.maximum(best[rows], scores)
+            total[rows] = torch.logaddexp(total[rows], weights.logsumexp(1))
+            squares[rows] = torch.logaddexp(squares[rows], (2 * weights).logsumexp(1))
+        have += block
+        assert chosen is not None and total is not None and squares is not None
+        effective = float((2 * total - squares).exp().mean())
+        if effective >= enough or have >= _MOST:
+            return Chosen(chosen, effective, have)
+        block = have  # twice as many
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Draws from a density that no description changes: they answer every description.
+
+    Attributes:
+        z: [P, D].
+        logits: [P, S] by modality of attributes, once they were asked for.
+    """
+
+    z: Tensor
+    logits: dict[str, Tensor] = field(default_factory=dict)
+
+    @classmethod
+    def draw(cls, draw: Draw, latent_size: int) -> "Pool":
+        """60,000 draws, fewer of very many dimensions."""
+        count = max(_MOST, min(_POOL, _POOL_BYTES // (4 * latent_size)))
+        parts = [draw(min(_AT_ONCE, count - start)) for start in range(0, count, _AT_ONCE)]
+        return cls(torch.cat(parts))
+
+    def resample(self, weights: Tensor, n: int, generator: torch.Generator | None) -> Chosen:
+        """n of the draws, with replacement, with probabilities proportional to weights of logarithms [P]."""
+        probability = weights.double().softmax(0)
+        rows = torch.multinomial(probability, n, replacement=True, generator=generator)
+        return Chosen(self.z[rows], float(1 / probability.square().sum()), len(probability))
+
+
+def log_mean(weights: Tensor) -> tuple[float, float]:
+    """Log of the mean of K weights from their logarithms [K], and its standard error: sqrt(1/ESS - 1/K)."""
+    weights = weights.double()
+    count = len(weights)
+    total = weights.logsumexp(0)
+    inverse = float((2 * weights).logsumexp(0).sub(2 * total).exp())
+    return float(total) - math.log(count), math.sqrt(max(inverse - 1 / count, 0.0))

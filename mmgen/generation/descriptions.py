@@ -1,0 +1,246 @@
+"""What is asked of a model: attributes, captions, or both, from words as a person types them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.errors import UsageError
+from mmgen.expressions import Expression, is_expression, parse_expression
+from mmgen.notation import UNKNOWN
+from mmgen.queries import (
+    ANYTHING,
+    batch_of_captions,
+    batch_of_queries,
+    caption_of_codes,
+    codes_of_caption,
+    format_caption,
+    format_query,
+    format_values,
+    parse_caption,
+    parse_query,
+    quoted,
+)
+
+if TYPE_CHECKING:
+    from mmgen.batch import Batch
+    from mmgen.loading import Loaded
+
+__all__ = [
+    "Descriptions",
+    "as_words",
+    "check_described",
+    "check_read",
+    "complete",
+    "is_caption",
+    "nothing",
+    "parse",
+    "posterior_for",
+]
+
+
+@dataclass(frozen=True)
+class Descriptions:
+    """What is asked for: attributes, captions, or both where the captions spell the attributes.
+
+    Attributes:
+        codes: uint8 [Q, A], 255 where nothing is said.
+        tokens: Word codes uint16 [Q, T]; None where there are no captions.
+        expressions: Negation and alternatives, [Q]; None where a description has neither. ``codes`` then are what all
+            alternatives have in common: what is given of a single one, nothing of several.
+    """
+
+    codes: np.ndarray
+    tokens: np.ndarray | None = None
+    expressions: tuple[Expression | None, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, rows: slice) -> "Descriptions":
+        tokens = None if self.tokens is None else self.tokens[rows]
+        return Descriptions(self.codes[rows], tokens, self.expressions[rows])
+
+    def expression(self, row: int) -> Expression | None:
+        """Negation and alternatives of one description; None where it has neither."""
+        return self.expressions[row] if self.expressions else None
+
+    def key(self, row: int) -> tuple[int | str, ...]:
+        """What the streams of randomness of one description are known by."""
+        expression = self.expression(row)
+        if expression is not None:
+            return expression.key
+        return tuple(int(code) for code in (self.codes if self.tokens is None else self.tokens)[row])
+
+    def batch(self, loaded: "Loaded", rows: int | slice, repeat: int = 1) -> "Batch":
+        """Descriptions, each as often as wanted, as a condition of a model or an aggregate."""
+        from mmgen.batch import Batch
+
+        device = str(loaded.device)
+        name = loaded.attributes.name if loaded.attributes is not None else "attributes"
+        chosen = slice(rows, rows + 1) if isinstance(rows, int) else rows
+        batch = batch_of_queries(np.repeat(self.codes[chosen], repeat, axis=0), name, device)
+        text = loaded.text
+        if self.tokens is None or text is None:
+            return batch
+        captions = batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
+        return Batch({**batch.values, **captions.values}, {**batch.present, **captions.present})
+
+    def said(self, loaded: "Loaded", row: int) -> tuple[str, ...]:
+        """Modalities by which one description says something."""
+        said = []
+        if loaded.attributes is not None and ((self.codes[row] != UNKNOWN).any() or self.expression(row) is not None):
+            said.append(loaded.attributes.name)
+        if loaded.text is not None and self.tokens is not None:
+            said.append(loaded.text.name)
+        return tuple(said)
+
+    def words(self, loaded: "Loaded") -> list[str]:
+        """Each description as a person would type it."""
+        if any(self.expressions):
+            every = Descriptions(self.codes).words(loaded)
+            return [str(e) if e is not None else plain for e, plain in zip(self.expressions, every, strict=True)]
+        text = loaded.text
+        if self.tokens is not None and text is not None:
+            return [format_caption(row, text) for row in self.tokens]
+        if loaded.attributes is None:
+            return ["nothing given"] * len(self)
+        return [format_query(row, loaded.attributes) for row in self.codes]
+
+    def values(self, loaded: "Loaded") -> list[str]:
+        """Each description as short as figures have it: a caption, or the values of the attributes alone."""
+        info, text = loaded.attributes, loaded.text
+        if info is None or any(self.expressions):
+            return self.words(loaded)
+        if self.tokens is None:
+            return [format_values(row, info) for row in self.codes]
+        captions = self.words(loaded)
+        if text is None or text.slots or (self.codes == UNKNOWN).all():
+            return captions
+        said = [format_values(row, info) for row in self.codes]  # free text does not say them
+        return [f"{caption} ({values})" for caption, values in zip(captions, said, strict=True)]
+
+
+def complete(loaded: "Loaded", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
+    """Descriptions for a model: captions say attributes, and whole attributes make captions, where words spell them.
+
+    Args:
+        loaded: The model that knows the words.
+        codes: uint8 [Q, A]; by default what the captions spell.
+        tokens: Word codes [Q, T]; by default what the codes spell, if they do.
+    """
+    text, info = loaded.text, loaded.attributes
+    spelled = text is not None and info is not None and bool(text.slots)
+    if codes is None:
+        assert tokens is not None
+        codes = np.full((len(tokens), len(info.names) if info is not None else 0), UNKNOWN, np.uint8)
+        if spelled and text is not None and info is not None:
+            codes = codes_of_caption(tokens, text, info)
+    elif tokens is None and spelled and text is not None and info is not None:
+        needed = [info.names.index(slot) for slot in text.slots]
+        if (codes[:, needed] != UNKNOWN).all():
+            tokens = caption_of_codes(codes, text, info)
+    return Descriptions(codes, tokens)
+
+
+def is_caption(text: str) -> bool:
+    """Whether a description reads like a caption rather than attribute=value."""
+    return "=" not in text and text.strip() not in ("", ANYTHING)
+
+
+def as_words(given: "str | Mapping[str, str]") -> str:
+    """A description in words: ``{"digit": "3"}`` as ``digit=3``."""
+    return given if isinstance(given, str) else " ".join(f"{name}={quoted(value)}" for name, value in given.items())
+
+
+def parse(loaded: "Loaded", given: Sequence[str]) -> Descriptions:
+    """Descriptions as a person types them, all captions or all attribute=value; of a guided model with NOT and OR.
+
+    Raises:
+        UsageError: The model does not know the words, or captions and attributes are mixed.
+    """
+    text, info = loaded.text, loaded.attributes
+    captions = [text is not None and is_caption(words) for words in given]
+    if any(captions) and not all(captions):
+        raise UsageError("got captions and attribute=value together; describe everything in the same way")
+    if any(captions) and text is not None:
+        return complete(loaded, tokens=np.stack([parse_caption(words, text, info) for words in given]))
+    if info is None:
+        if any(given):
+            raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
+        return Descriptions(np.zeros((len(given), 0), np.uint8))
+    if loaded.guidance and any(is_expression(words) for words in given):
+        found = [parse_expression(words, info) if is_expression(words) else None for words in given]
+        plain = [e.codes if e is not None else parse_query(words, info) for e, words in zip(found, given, strict=True)]
+        return Descriptions(np.stack(plain), expressions=tuple(found))
+    return complete(loaded, np.stack([parse_query(words, info) for words in given]))
+
+
+def posterior_for(loaded: "Loaded", asked: Descriptions) -> str:
+    """Where z comes from unless told: the fitted posterior, else the model's own; the prior where nothing is given.
+
+    Raises:
+        UsageError: Something is given, and nothing was fitted to descriptions.
+    """
+    described = any(asked.said(loaded, row) for row in range(len(asked)))
+    if not described and loaded.given == "text":
+        return "prior"
+    posterior = loaded.default_posterior
+    if described and not loaded.reads(posterior):
+        raise UsageError(
+            f"{loaded.path} draws the same z whatever is given; fit something to descriptions first: "
+            f"mmgen fit-aggregate {loaded.model_path}{', or draw with guidance' if loaded.generated_words else ''}"
+        )
+    return posterior
+
+
+def check_described(loaded: "Loaded", asked: Descriptions) -> None:
+    """Refuse guidance where no words are given that it could hold to.
+
+    Raises:
+        UsageError: A description says nothing.
+    """
+    if loaded.guidance and not all(asked.said(loaded, row) for row in range(len(asked))):
+        raise UsageError(
+            f"guidance {loaded.guidance:g} got a description that says nothing, expected words to hold to; describe "
+            "what to draw, or leave guidance out"
+        )
+
+
+def check_read(loaded: "Loaded", posterior: str, asked: Descriptions) -> None:
+    """Refuse descriptions of which a posterior would read nothing.
+
+    Raises:
+        UsageError: It says what the posterior reads.
+    """
+    reads = loaded.reads(posterior)
+    names = asked.words(loaded)
+    for row in range(len(asked)):
+        said = asked.said(loaded, row)
+        if not said or set(said) & set(reads):
+            continue
+        if not reads:
+            raise UsageError(
+                f"got the description '{names[row]}' for posterior '{posterior}' of {loaded.path}, which reads none: "
+                f"leave the description out, or choose another of {', '.join(loaded.posteriors)}"
+                f"{', or draw with guidance' if loaded.generated_words else ''}"
+            )
+        how = " or ".join(_how(loaded, name) for name in reads)
+        raise UsageError(
+            f"got the description '{names[row]}', which says {' and '.join(said)}, but posterior '{posterior}' of "
+            f"{loaded.path} reads {' and '.join(reads)}: give {how}"
+        )
+
+
+def _how(loaded: "Loaded", name: str) -> str:
+    """How a description by a modality reads."""
+    if loaded.attributes is not None and name == loaded.attributes.name:
+        return f"attribute=value of {', '.join(loaded.attributes.names)}"
+    return f"a whole caption, {' '.join(loaded.text.slots)}" if loaded.text and loaded.text.slots else "a caption"
+
+
+def nothing(loaded: "Loaded") -> Descriptions:
+    """One description that says nothing."""
+    width = len(loaded.attributes.names) if loaded.attributes is not None else 0
+    return Descriptions(np.full((1, width), UNKNOWN, np.uint8))

@@ -1,0 +1,61 @@
+"""z for descriptions: the one way of drawing it, for the command line, for Python and for metrics.
+
+Each description has streams of randomness of its own, so that what is drawn for it depends neither on which others are
+drawn nor on who asks.
+"""
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from mmgen.seeding import torch_generator
+
+if TYPE_CHECKING:
+    from mmgen.generation.descriptions import Descriptions
+    from mmgen.loading import Loaded
+
+__all__ = ["draw_latents", "stream"]
+
+
+def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, device: str = "cpu") -> torch.Generator:
+    """The stream of a description for a purpose.
+
+    Args:
+        seed: Of everything.
+        purpose: "latents", "pixels" or "words".
+        key: Of the description, from :meth:`~mmgen.generation.descriptions.Descriptions.key`.
+        have: How many draws there are already; those to come have a further stream.
+        device: Where it draws.
+    """
+    further = ("after", have) if have else ()
+    return torch_generator(seed, purpose, *further, *key, device=device)
+
+
+@torch.no_grad()
+def draw_latents(
+    loaded: "Loaded", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
+) -> Tensor:
+    """z [Q, n, D] of n draws for each of Q descriptions.
+
+    One description at a time: the numbers that a flow computes depend, in their last digit, on how many go together.
+
+    Args:
+        loaded: The model or aggregate; what it is guided by counts.
+        posterior: One of its posteriors.
+        asked: The descriptions.
+        count: n.
+        seed: Of the draws.
+        have: How many draws of each there are already.
+    """
+    sampler, device = loaded.latent_sampler(posterior), str(loaded.device)
+    drawn = []
+    for row in range(len(asked)):
+        generator = stream(seed, "latents", asked.key(row), have, device)
+        condition, expression = asked.batch(loaded, row), asked.expression(row)
+        if expression is None:
+            z = sampler(condition, count, generator)
+        else:
+            z = loaded.guide(posterior).sample(condition, count, generator, expression)
+        drawn.append(z[:, 0])
+    return torch.stack(drawn)

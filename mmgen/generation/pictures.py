@@ -1,0 +1,148 @@
+"""Pictures and words from z, many at a time, each description's with its own stream of randomness."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.errors import UsageError
+from mmgen.generation.latents import stream
+from mmgen.training.precision import autocast
+
+if TYPE_CHECKING:
+    from mmgen.batch import Batch
+    from mmgen.generation.descriptions import Descriptions
+    from mmgen.loading import Loaded
+
+__all__ = ["Piece", "decode", "draw_words", "pictures", "wanted_images"]
+
+_CHUNK = 256
+"""Images decoded at a time."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Pictures of some descriptions, from one pass through the decoder.
+
+    Attributes:
+        rows: Which descriptions, q of them.
+        draws: Which draws of each, n of them.
+        means: E[image | z], float32 [q, n, C, H, W].
+        sampled: Draws from p(image | z), of the same shape; None where they were not asked for.
+    """
+
+    rows: slice
+    draws: slice
+    means: Tensor
+    sampled: Tensor | None = None
+
+    @property
+    def seen(self) -> Tensor:
+        """What a judge is to look at: draws where they were asked for, else means."""
+        return self.means if self.sampled is None else self.sampled
+
+
+def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
+    """Which descriptions and which of their draws go through the decoder together.
+
+    The draws of a description are cut at the same places whichever others there are: its stream of pixels is then the
+    same.
+    """
+    together = max(1, _CHUNK // count)
+    for start in range(0, descriptions, together):
+        for low in range(0, count, _CHUNK):
+            yield slice(start, min(start + together, descriptions)), slice(low, min(low + _CHUNK, count))
+
+
+@torch.no_grad()
+def pictures(
+    loaded: "Loaded",
+    name: str,
+    z: Tensor,
+    asked: "Descriptions",
+    seed: int,
+    *,
+    sampled: bool = True,
+    have: int = 0,
+    precision: str = "auto",
+) -> Iterator[Piece]:
+    """Pictures of one modality for z [Q, n, D], a bounded number at a time.
+
+    Args:
+        loaded: The model.
+        name: The image modality.
+        z: From :func:`~mmgen.generation.latents.draw_latents`.
+        asked: The Q descriptions, which conditional decoders see.
+        seed: Of the pixels.
+        sampled: Draw pixels as well as their means.
+        have: How many draws of each description there are already.
+        precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
+    """
+    model, device = loaded.model, str(loaded.device)
+    # The main picture is the same whatever else is drawn from its z.
+    of_it = () if loaded.image is not None and name == loaded.image.name else (name,)
+    streams = [stream(seed, "pixels", (*of_it, *asked.key(row)), have, device) for row in range(len(asked))]
+    modality = model.modalities[name]
+    for rows, draws in _pieces(*z.shape[:2]):
+        part = z[rows, draws]
+        condition = asked.batch(loaded, rows, part.shape[1]) if model.conditional_on else None
+        with autocast(loaded.device, precision):
+            parameters = model.decode(name, part.flatten(0, 1), condition)
+            means = modality.mean(parameters).float().unflatten(0, part.shape[:2])
+            drawn = None
+            if sampled:
+                each = parameters.unflatten(0, part.shape[:2])
+                drawn = torch.stack(
+                    [modality.sample(of_one, of).float() for of_one, of in zip(each, streams[rows], strict=True)]
+                )
+        yield Piece(rows, draws, means, drawn)
+
+
+@torch.no_grad()
+def draw_words(
+    loaded: "Loaded", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
+) -> Tensor:
+    """Words or attribute codes int64 [Q, n, T or A] drawn from the same z [Q, n, D] as the pictures."""
+    said = []
+    for row, latents in enumerate(z):
+        generator = stream(seed, "words", asked.key(row), device=str(loaded.device))
+        with autocast(loaded.device, precision):
+            parts = [loaded.model.sample(name, part, generator) for part in latents.split(_CHUNK)]
+        said.append(torch.cat(parts))
+    return torch.stack(said)
+
+
+@torch.no_grad()
+def decode(
+    loaded: "Loaded", name: str, z: Tensor, condition: "Batch | None", pixels: torch.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and sampled images of one modality for z [n, D], all for one description, which conditional models need."""
+    model = loaded.model
+    modality = model.modalities[name]
+    means, drawn = [], []
+    for part in z.split(_CHUNK):
+        every = condition.repeat(len(part)) if condition is not None and model.conditional_on else None
+        with autocast(loaded.device):
+            parameters = model.decode(name, part, every)
+            means.append(modality.mean(parameters).float().cpu().numpy())
+            drawn.append(modality.sample(parameters, pixels).float().cpu().numpy())
+    return np.concatenate(means), np.concatenate(drawn)
+
+
+def wanted_images(loaded: "Loaded", targets: Sequence[str] = ()) -> list[str]:
+    """The image modalities to draw: those named, by default the main one.
+
+    Raises:
+        UsageError: The model draws no images, or not these.
+    """
+    if loaded.image is None:
+        raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
+    if targets:
+        from mmgen.translation import check_target
+
+        for name in targets:
+            check_target(loaded, name)
+    return list(dict.fromkeys(targets)) or [loaded.image.name]

@@ -1,0 +1,330 @@
+"""Guided posteriors against sums over a grid: what is drawn, its density, what pools and expressions make of it."""
+
+import itertools
+import math
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+from mmgen.errors import UsageError
+from mmgen.expressions import parse_expression
+from mmgen.generation import _candidates
+from mmgen.generation._candidates import Pool, log_mean, resample
+from mmgen.generation.descriptions import parse
+from mmgen.generation.guidance import check_weight
+from mmgen.generation.latents import draw_latents
+from mmgen.loading import Loaded
+from mmgen.metrics._evaluation import EvaluationSettings
+from mmgen.metrics.log_likelihood import LogLikelihood
+from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
+
+INFO = SimpleNamespace(names=NAMES, values=VALUES)
+GRID = Grid()
+BASES = [("attributes", "prior"), ("attributes", "text"), ("attributes", "aggregate"), ("nothing", "aggregate")]
+EVERY_BASE = pytest.mark.parametrize(("given", "posterior"), BASES, ids=["p(z)", "q(z|y)", "q_agg", "q(z)"])
+EXPRESSIONS = [
+    "colour=red NOT size=big",
+    "NOT colour=red",
+    "NOT colour=red NOT colour=blue",
+    "colour=red OR colour=blue",
+    "colour=red size=big OR size=small NOT colour=green OR colour=blue",
+    "colour=red OR NOT colour=red",
+]
+
+
+def codes_of(words: str) -> list[int]:
+    return parse(loaded(), [words]).codes[0].tolist()
+
+
+def draw(toy: Loaded, posterior: str, words: str, n: int) -> torch.Tensor:
+    return draw_latents(toy, posterior, parse(toy, [words]), n, 0)[0]
+
+
+def agree(z: torch.Tensor, masses: torch.Tensor, effective: float = math.inf) -> float:
+    """Probability of draws at least as far from the masses of the grid as these, over twelve by twelve fields.
+
+    n draws from a pool of an effective size are no n independent ones: their counts vary 1 + n / size times as much.
+    """
+    edges = torch.linspace(-2, 2, 11)
+    places = [torch.bucketize(at.contiguous(), edges) for at in (z, GRID.z)]
+    fields = [12 * place[:, 0] + place[:, 1] for place in places]
+    expected = torch.bincount(fields[1], masses, 144).numpy() * len(z)
+    found = torch.bincount(fields[0], minlength=144).double().numpy()
+    rare = expected < 10
+    counts, wanted = [np.append(of[~rare], of[rare].sum()) for of in (found, expected)]
+    distance = float(((counts - wanted) ** 2 / np.maximum(wanted, 1e-9)).sum()) / (1 + len(z) / effective)
+    return float(stats.chi2.sf(distance, len(counts) - 1))
+
+
+def pool_size(toy: Loaded, posterior: str) -> float:
+    """Effective size of the pool that draws came from; infinite where each draw has candidates of its own."""
+    pooled = not toy.guided(0.0).reads(posterior)
+    return toy.guide(posterior).diagnostics["smallest_effective_sample_size"] if pooled else math.inf
+
+
+@pytest.fixture
+def _many_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that what is left of their bias is far below the noise of a thousand draws."""
+    monkeypatch.setattr(_candidates, "_FIRST", 512)
+
+
+@pytest.mark.usefixtures("_many_candidates")
+@EVERY_BASE
+@pytest.mark.parametrize("words", ["colour=green", "colour=red size=small"])
+@pytest.mark.parametrize("weight", [1.0, 3.0])
+def test_draws_have_the_density_that_the_grid_says(given: str, posterior: str, words: str, weight: float) -> None:
+    toy = loaded(given)
+    batch = parse(toy, [words]).batch(toy, 0)
+    masses, _ = GRID.masses(toy, posterior, batch, GRID.log_words(toy, codes_of(words)), weight)
+    guided = toy.guided(weight)
+    z = draw(guided, posterior, words, 1500)
+    assert agree(z, masses, pool_size(guided, posterior)) > 1e-3
+    assert agree(draw(toy, posterior, words, 1500), masses) < 1e-4  # what is not guided is something else
+    told = guided.guide(posterior).diagnostics
+    assert told["smallest_effective_sample_size"] >= 10 and guided.guide(posterior).told.notice == ""
+
+
+@EVERY_BASE
+def test_density_integrates_to_one_up_to_its_error(given: str, posterior: str) -> None:
+    toy = loaded(given)
+    for words, weight in itertools.product(["colour=green", "size=big"], [1.0, 5.0]):
+        batch = parse(toy, [words]).batch(toy, 0)
+        _, log_z = GRID.masses(toy, posterior, batch, GRID.log_words(toy, codes_of(words)), weight)
+        guide = toy.guided(weight).guide(posterior)
+        (value,), (error,) = guide.normaliser(batch)
+        assert 0 < error <= (0.06 if posterior == "prior" or given == "nothing" else 0.011)
+        assert abs(float(value) - log_z) < 4 * float(error) + 1e-3
+        with torch.no_grad():
+            density = toy.guided(weight).latent_log_prob(posterior)(GRID.z[:, None], batch).exp()
+        total = (density.sum() * GRID.cell).log()
+        assert abs(float(total)) < 4 * float(error) + 1e-3
+
+
+@EVERY_BASE
+def test_weight_zero_is_what_would_be_guided_bit_for_bit(given: str, posterior: str) -> None:
+    toy, words = loaded(given), "colour=green size=big"
+    plain = draw(toy, posterior, words, 50)
+    assert torch.equal(draw(toy.guided(0.0), posterior, words, 50), plain)
+    assert torch.equal(draw(toy.guided(3.0).guided(0.0), posterior, words, 50), plain)
+    batch = parse(toy, [words]).batch(toy, 0)
+    drawn = [toy.latent_sampler(posterior, w)(batch, 5, torch.Generator().manual_seed(1)) for w in (None, 0.0, 2.0)]
+    assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
+    assert toy.guided(3.0).latent_sampler(posterior, 0.0)(batch, 5, torch.Generator().manual_seed(1)).equal(drawn[0])
+
+
+@EVERY_BASE
+def test_nothing_given_is_not_guided(given: str, posterior: str) -> None:
+    toy = loaded(given)
+    assert torch.equal(draw(toy.guided(3.0), posterior, "anything", 20), draw(toy, posterior, "anything", 20))
+
+
+def test_one_of_few_candidates_is_drawn_as_enumeration_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three points, equally likely, with weights 1, 2, 4. With M candidates the chance of each is known exactly for
+    M = 2, and goes to 1/7, 2/7, 4/7 at least as fast as the variance of the weights over M."""
+    weights = torch.tensor([1.0, 2.0, 4.0], dtype=torch.float64)
+    generator = torch.Generator().manual_seed(0)
+
+    def shares(candidates: int, n: int) -> np.ndarray:
+        monkeypatch.setattr(_candidates, "_FIRST", candidates)
+        monkeypatch.setattr(_candidates, "_MOST", candidates)
+
+        def points(count: int) -> torch.Tensor:
+            return torch.randint(0, 3, (count, 1), generator=generator).float()
+
+        found = resample(points, lambda z: weights[z[:, 0].long()].log(), n, 1e9, 1000, generator)
+        assert found.candidates == candidates
+        return np.bincount(found.z[:, 0].long().numpy(), minlength=3)
+
+    pairs = np.zeros(3)
+    for one, other in itertools.product(range(3), repeat=2):
+        total = float(weights[one] + weights[other])
+        pairs[one] += float(weights[one]) / total / 9
+        pairs[other] += float(weights[other]) / total / 9
+    assert stats.chisquare(shares(2, 30_000), 30_000 * pairs).pvalue > 1e-3
+    target = (weights / weights.sum()).numpy()
+    variance = float((weights / weights.mean()).var(unbiased=False))
+    for candidates in (8, 64):
+        distance = 0.5 * np.abs(shares(candidates, 30_000) / 30_000 - target).sum()
+        assert distance < variance / candidates + 0.01
+    assert stats.chisquare(shares(256, 10_000), 10_000 * target).pvalue > 1e-3
+
+
+def test_candidates_are_doubled_until_there_are_enough_and_it_is_said_when_there_are_not() -> None:
+    toy = loaded()
+    found = {}
+    for weight in (1.0, 6.0, 20_000.0):
+        guided = toy.guided(weight)
+        draw(guided, "aggregate", "colour=green size=big", 20)
+        found[weight] = guided.guide("aggregate")
+    assert found[1.0].diagnostics["candidates"] == 64 and found[1.0].told.notice == ""
+    assert 64 < found[6.0].diagnostics["candidates"] < 4096
+    assert found[6.0].diagnostics["smallest_effective_sample_size"] >= 10
+    assert found[20_000.0].diagnostics["candidates"] == 4096
+    assert "of 1 descriptions the effective sample size among 4,096 candidates" in found[20_000.0].told.notice
+    assert str(found[6.0].told) == "q_agg guided (w = 6)"
+
+
+def test_one_pool_answers_every_description_at_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
+    toy, made = loaded("nothing"), []
+    original = Pool.draw.__func__  # type: ignore[attr-defined]
+    monkeypatch.setattr(Pool, "draw", classmethod(lambda cls, *given: made.append(1) or original(cls, *given)))
+    for weight, words in itertools.product((1.0, 2.0), ("colour=red", "size=big")):
+        draw(toy.guided(weight), "aggregate", words, 10)
+    assert len(made) == 1
+    draw(toy.guided(1.0, seed=5), "aggregate", "colour=red", 10)
+    assert len(made) == 2  # another seed draws anew
+    (pool,) = [pool for (_, seed), pool in toy.pools.items() if seed == 0]
+    assert len(pool.z) == 60_000
+    assert str(toy.guided(1.0).guide("aggregate").told) == "q(z) guided (w = 1)"
+
+
+def test_every_combination_can_be_drawn_from_the_learned_prior() -> None:
+    """Nothing is conditioned on, so none needs to have been seen: what is drawn reads as what was asked for."""
+    guided = loaded("nothing", 3.0).guided(10.0)
+    for colour, size in itertools.product(VALUES[0], VALUES[1]):
+        words = f"colour={colour} size={size}"
+        batch = parse(guided, [words]).batch(guided, 0)
+        guide = guided.guide("aggregate")
+        plain = guide.log_likelihood(draw(guided.guided(0.0), "aggregate", words, 500)[:, None], batch).exp().mean()
+        drawn = guide.log_likelihood(draw(guided, "aggregate", words, 500)[:, None], batch).exp().mean()
+        assert drawn > 1.5 * plain
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_probability_of_an_expression_is_that_of_all_it_holds_of(text: str) -> None:
+    toy = loaded()
+    expression = parse_expression(text, INFO)
+    z = GRID.z[::997]
+    batch = parse(toy, ["anything"]).batch(toy, 0)
+    found = toy.guided(1.0).guide("prior").log_likelihood(z, batch, expression).exp()
+    table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](z)).exp().double().detach()
+    total = torch.zeros(len(z), dtype=torch.float64)
+    for codes in itertools.product(range(3), range(2)):
+        if expression.holds(np.array(codes, np.uint8)):
+            total += table[:, 0, codes[0]] * table[:, 1, codes[1]]
+    torch.testing.assert_close(found, total, rtol=1e-5, atol=1e-9)
+    assert parse_expression(str(expression), INFO).key == expression.key
+    disjoint = sum(part[0, list(range(3))].sum() * part[1, :2].sum() for part in expression.parts)
+    assert disjoint == sum(
+        bool(expression.holds(np.array(codes, np.uint8))) for codes in itertools.product(range(3), range(2))
+    )
+
+
+@pytest.mark.usefixtures("_many_candidates")
+@EVERY_BASE
+@pytest.mark.parametrize("text", ["colour=red NOT size=big", "colour=red OR colour=blue size=small"])
+def test_expressions_are_drawn_with_the_density_that_the_grid_says(given: str, posterior: str, text: str) -> None:
+    toy = loaded(given)
+    guided = toy.guided(3.0)
+    asked = parse(guided, [text])
+    positive = [0, 255] if " OR " not in text else [255, 255]
+    assert asked.codes[0].tolist() == positive  # what the base is conditioned on
+    table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](GRID.z)).exp().detach()
+    red, blue = table[:, 0, 0], table[:, 0, 1]
+    small = table[:, 1, 1]
+    words = red * small if " OR " not in text else red + blue * small
+    masses, _ = GRID.masses(toy, posterior, asked.batch(toy, 0), words.log(), 3.0)
+    z = draw_latents(guided, posterior, asked, 1500, 0)[0]
+    assert agree(z, masses, pool_size(guided, posterior)) > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("colour=red OR", "nothing on one side of OR"),
+        ("NOT", "NOT without attribute=value"),
+        ("NOT NOT colour=red", "NOT without attribute=value"),
+        ("NOT colour=pink", "unknown value of 'colour'"),
+        ("NOT size=big NOT size=small", "leaves no value of 'size'"),
+        ("colour=red NOT colour=red", "leaves no value of 'colour'"),
+        ("colour=red colour=blue OR size=big", "gives 'colour' twice; join alternatives by OR"),
+        ("NOT colour=*", "which no picture is"),
+        ("colour=red or size=big", "or OR in capitals"),
+    ],
+)
+def test_expressions_without_sense_are_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse(loaded().guided(2.0), [text])
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_expressions_need_guidance(text: str) -> None:
+    for ask in (lambda toy: parse(toy, [text]), lambda toy: toy.sample(text, 2), lambda toy: toy.describe(text)):
+        with pytest.raises(UsageError, match="only drawing for a description with guidance above 0 understands"):
+            ask(loaded())
+
+
+@pytest.mark.parametrize("weight", [-1.0, -1e-9, math.nan, math.inf, -math.inf, 1e9])
+def test_weights_that_are_none_are_refused(weight: float) -> None:
+    refusing: list[Callable[[], Any]] = [
+        lambda: check_weight(weight),
+        lambda: loaded().guided(weight),
+        lambda: loaded().sample("colour=red", 2, guidance=weight),
+        lambda: loaded().latent_sampler("prior", weight),
+    ]
+    for ask in refusing:
+        with pytest.raises(UsageError, match=r"guidance got .*, expected a number from 0 to 1,000,000"):
+            ask()
+
+
+def test_a_model_that_says_no_words_cannot_be_guided() -> None:
+    toy = loaded()
+    del toy.model.decoders["attributes"]
+    with pytest.raises(UsageError, match=r"guidance needs p\(words \| z\), and toy.safetensors has none: it gen"):
+        toy.sample("colour=red", 2, guidance=3)
+    told = loaded()
+    told.model.condition = ATTRIBUTES  # decoders see the words, as a CVAE's do
+    with pytest.raises(UsageError, match="guidance needs"):
+        told.guided(1.0)
+
+
+def test_log_mean_has_the_error_that_it_says() -> None:
+    generator = torch.Generator().manual_seed(0)
+    weights = 0.8 * torch.randn(400, 500, generator=generator, dtype=torch.float64)
+    found = [log_mean(each) for each in weights]
+    values, errors = (np.array(part) for part in zip(*found, strict=True))
+    assert values.mean() == pytest.approx(0.32, abs=0.01)  # log E exp(0.8 x) = 0.8^2 / 2
+    assert values.std() == pytest.approx(errors.mean(), rel=0.15)
+
+
+@EVERY_BASE
+@pytest.mark.parametrize("weight", [1.0, 3.0])
+def test_likelihood_of_images_under_a_guided_posterior_is_the_grids(given: str, posterior: str, weight: float) -> None:
+    r"""log p(x|y) = log \int p(x|z) q_w(z|y) dz. Under p(z) with w = 1 it is the model's own log p(x|y)."""
+    toy = loaded(given)
+    generator = torch.Generator().manual_seed(1)
+    asked = parse(toy, ["colour=green", "colour=red size=big"] * 6)
+    with torch.no_grad():
+        at = toy.model.decoders["image"](0.8 * torch.randn(12, 2, generator=generator))
+        points = asked.batch(toy, slice(None))
+        points.values["image"] = at + 0.7 * torch.randn(at.shape, generator=generator)
+        points.present["image"] = torch.ones(12, dtype=torch.bool)
+        expected = []
+        for row in range(12):
+            masses, _ = GRID.masses(
+                toy, posterior, asked.batch(toy, row), GRID.log_words(toy, asked.codes[row].tolist()), weight
+            )
+            pictures = toy.model.log_likelihood("image", GRID.z[:, None], points[slice(row, row + 1)])[:, 0].double()
+            expected.append(float((pictures + masses.log()).logsumexp(0)))
+    evaluation: Any = SimpleNamespace(
+        loaded=toy.guided(weight), settings=EvaluationSettings(samples=4000, precision="32-true"), points=points,
+        posteriors=(posterior,), ids={}, split="iid", ignores_text=lambda name: False,
+    )  # fmt: skip
+    work = LogLikelihood()(evaluation, posterior)
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            scores = {score.protocol: score for score in stop.value}
+            break
+    found = scores["importance"]
+    noise = math.hypot(found.extra["normaliser_stderr"], found.extra.get("monte_carlo_stderr", 0.0))
+    assert 0 < found.extra["normaliser_stderr"] < 0.02
+    assert found.value == pytest.approx(np.mean(expected), abs=4 * noise + 0.01)
+    assert scores["bound"].value < found.value
+    assert found.stderr is not None and found.stderr > np.std(expected) / math.sqrt(12) * 0.9
