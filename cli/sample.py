@@ -278,12 +278,11 @@ def _draw_images(
     from mmgen.figures.draws import draw
     from mmgen.figures.hierarchy import share_right
     from mmgen.figures.sampling import sample_grid, save_samples
-    from mmgen.generation.descriptions import check_described, parse, posterior_for
+    from mmgen.generation.descriptions import chosen_posterior, parse
 
     _check_output(out)
     asked = parse(loaded, given)
-    check_described(loaded, asked)
-    source = posterior or posterior_for(loaded, asked)
+    source = chosen_posterior(loaded, asked, posterior)
     found, reader = _judge(loaded, judge, out)
     drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=reader, targets=targets)
     if drawn.guidance and drawn.guidance.notice:

@@ -14,12 +14,11 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.descriptions import (
     Descriptions,
     as_words,
-    check_described,
     check_read,
+    chosen_posterior,
     complete,
     is_caption,
     parse,
-    posterior_for,
 )
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.pictures import pictures, wanted_images
@@ -117,9 +116,7 @@ class Loaded(Opened):
         loaded = self.guided(self.guidance if guidance is None else guidance, seed)
         (name,) = wanted_images(loaded, [target] if target else [])
         asked = parse(loaded, [as_words(given)])
-        source = posterior or posterior_for(loaded, asked)
-        check_described(loaded, asked)
-        check_read(loaded, source, asked)
+        source = chosen_posterior(loaded, asked, posterior)
         z = draw_latents(loaded, source, asked, n, seed)
         return torch.cat([piece.means[0] for piece in pictures(loaded, name, z, asked, seed, sampled=False)])
 

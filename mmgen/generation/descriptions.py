@@ -32,6 +32,7 @@ __all__ = [
     "as_words",
     "check_described",
     "check_read",
+    "chosen_posterior",
     "complete",
     "is_caption",
     "nothing",
@@ -193,6 +194,18 @@ def posterior_for(loaded: "Loaded", asked: Descriptions) -> str:
             f"mmgen fit-aggregate {loaded.model_path}{', or draw with guidance' if loaded.generated_words else ''}"
         )
     return posterior
+
+
+def chosen_posterior(loaded: "Loaded", asked: Descriptions, posterior: str | None = None) -> str:
+    """Where z comes from, after all checks that need no work: what was chosen, else :func:`posterior_for`.
+
+    Raises:
+        UsageError: There is no such posterior, it reads nothing of a description, or guidance has no words to hold to.
+    """
+    check_described(loaded, asked)
+    source = posterior or posterior_for(loaded, asked)
+    check_read(loaded, source, asked)
+    return source
 
 
 def check_described(loaded: "Loaded", asked: Descriptions) -> None:

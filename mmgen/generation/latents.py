@@ -48,6 +48,8 @@ def draw_latents(
         seed: Of the draws.
         have: How many draws of each there are already.
     """
+    if loaded.guidance:  # its pool has the seed of the draws, whatever seed it was made with
+        loaded = loaded.guided(loaded.guidance, seed)
     sampler, device = loaded.latent_sampler(posterior), str(loaded.device)
     drawn = []
     for row in range(len(asked)):

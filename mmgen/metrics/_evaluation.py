@@ -93,7 +93,8 @@ class Evaluation:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
         check_data(dataset, loaded.path, loaded.attributes, loaded.image, loaded.text)
-        self.loaded = loaded
+        # What guidance draws once for all descriptions has the seed of everything else.
+        self.loaded = loaded.guided(loaded.guidance, settings.seed) if loaded.guidance else loaded
         self.dataset = dataset
         self._judge = judge
         self.posteriors = tuple(posteriors)

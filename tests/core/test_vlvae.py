@@ -194,7 +194,7 @@ def test_an_aggregate_of_captions(folder: Path) -> None:
     assert likelihood["aggregate"] > likelihood["prior"] + 0.5
     assert loaded.latent_log_prob("aggregate")(z, caption).shape == (500, 1)
     assert loaded.sample("small blue", n=4).shape == (4, 3, 16, 16)
-    with pytest.raises(UsageError, match="conditioned on text"):
+    with pytest.raises(UsageError, match="reads text: give a whole caption, size colour"):
         loaded.sample("colour=blue", n=4)
     assert loaded.sample("colour=blue size=small", n=4, seed=3).equal(loaded.sample("small blue", n=4, seed=3))
 
@@ -207,7 +207,10 @@ def test_target_true_and_other_conditions(folder: Path) -> None:
     assert shapes[0] == shapes[1], "the rivals have the same family and capacity"
     assert true.header.settings["training"] == agg.header.settings["training"]
     nothing = mmgen.load(fit(folder, "nothing", given="nothing"))
-    assert nothing.given is None and nothing.sample("small blue", n=2).shape == (2, 3, 16, 16)
+    assert nothing.given is None and nothing.sample(n=2).shape == (2, 3, 16, 16)
+    assert nothing.sample("small blue", n=2, guidance=1).shape == (2, 3, 16, 16)
+    with pytest.raises(UsageError, match="draws the same z whatever is given"):
+        nothing.sample("small blue", n=2)
     attributes = mmgen.load(fit(folder, "attributes", given="attributes"))
     assert attributes.given == "attributes"
     z = attributes.latent_sampler("aggregate")(attributes.describe("colour=red"), 5, None)

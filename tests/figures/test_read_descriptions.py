@@ -120,7 +120,7 @@ def test_a_description_is_read_or_refused(folder: Path, name: str, kind: str, we
         ("elbo-true", None, "big red", "posterior 'true' of .* reads attributes"),
         ("elbo-text", None, "colour=red", "posterior 'aggregate' of .* reads text: give a caption$"),
         ("jmvae", None, "colour=red", "posterior 'text' of .* reads text"),
-        ("cvae", None, "big red", "posterior 'prior' of .* reads attributes"),
+        ("cvae", None, "big red", "posterior 'text' of .* reads attributes"),
         ("elbo", None, "colour=red", "draws the same z whatever is given; fit something .* or draw with guidance"),
         ("bare", None, "colour=red", "draws the same z whatever is given; fit something to descriptions first"),
         ("elbo-nothing", None, "colour=red", "draws the same z whatever is given"),
@@ -216,7 +216,7 @@ def test_posteriors_that_are_taken_unless_told(folder: Path) -> None:
     assert taken("labels", "colour=red") == "text" and taken("elbo-true", "colour=red") == "true"
     assert taken("elbo-text", "") == "prior" and taken("elbo-nothing", "") == "aggregate"
     assert taken("elbo", "colour=red", 2.0) == "prior" and taken("elbo-nothing", "colour=red", 2.0) == "aggregate"
-    assert taken("cvae", "colour=red") == "prior"
+    assert taken("cvae", "colour=red") == "text"
 
 
 def test_guidance_reaches_every_output(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -264,9 +264,14 @@ def test_guidance_reaches_every_output(folder: Path, tmp_path: Path, capsys: pyt
             "plain descriptions",
         ),
         (["report", "cvae", "--guidance", "2"], "guidance needs p"),
+        (["plot", "hierarchy", "labels", "--given", "big red"], "reads attributes"),
+        (["plot", "hierarchy", "elbo-attributes", "--given", "big red"], "reads attributes"),
+        (["plot", "contours", "elbo-attributes", "--given", "big red"], "reads attributes"),
+        (["plot", "contours", "elbo-text", "--given", "colour=red"], "reads text"),
+        (["plot", "contours", "elbo", "--given", "big red"], "says and reads no text"),
     ],
 )
-def test_guidance_that_cannot_be_is_one_sentence(
+def test_what_cannot_be_is_one_sentence(
     folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], said: str
 ) -> None:
     at = 2 if command[0] == "plot" else 1

@@ -62,7 +62,7 @@ def test_pictures_of_the_same_z_lie_beside_each_other(model: Loaded) -> None:
     assert list(drawn.pictures()) == ["image", "mask"]
     with torch.no_grad():
         masks = model.model.mean("mask", torch.from_numpy(drawn.z)).numpy()
-    np.testing.assert_allclose(drawn.pictures()["mask"], masks, atol=1e-6)
+    np.testing.assert_allclose(drawn.pictures()["mask"], masks, atol=5e-3)  # bf16, where the processor has it
     alone = draw(model, asked, 3, posterior="text", seed=5)
     assert np.array_equal(alone.means, drawn.means) and np.array_equal(alone.sampled, drawn.sampled)
     grid = sample_grid(drawn, model.attributes)

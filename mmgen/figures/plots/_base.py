@@ -9,7 +9,7 @@ from mmgen.errors import UsageError
 from mmgen.expressions import is_expression
 from mmgen.figures._material import Group, setting
 from mmgen.figures._pictures import Picture, Session
-from mmgen.generation.descriptions import Descriptions, parse
+from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.metrics._base import Score
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ def asked(session: Session, wanted: Wanted, number: int) -> Descriptions:
     """The descriptions that were asked for in words, else ``number`` that differ.
 
     Raises:
-        UsageError: The model does not know the words, or nothing at all to describe.
+        UsageError: The model does not know the words, or nothing at all to describe; or something that draws reads
+            none of them.
     """
     model = session.model
     count = wanted.number or number
@@ -140,7 +141,14 @@ def asked(session: Session, wanted: Wanted, number: int) -> Descriptions:
             raise UsageError(
                 f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
             )
-    return parse(model, wanted.given)
+    found = parse(model, wanted.given)
+    for source in session.sources:
+        check_read(source.loaded, source.posterior, found)
+    for row, words in enumerate(wanted.given):
+        said = found.said(model, row)
+        if not session.sources and said and not set(said) & set(model.generated_words):
+            raise UsageError(f"got the description '{words}', but {model.path} says and reads no {' and '.join(said)}")
+    return found
 
 
 def judged_note(session: Session, text: "TextDescription") -> str:
