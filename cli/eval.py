@@ -227,7 +227,7 @@ def _percent(accuracy: dict[str, float]) -> str:
 
 def _plain(score: "Score") -> list[str]:
     """A score as a line's cells; numbers in full."""
-    values = [score.metric, score.quantity, score.posterior, score.protocol, score.given]
+    values: list[Any] = [score.metric, score.quantity, score.posterior, score.protocol, score.given]
     values += [score.value, score.stderr, score.unit, score.n]
     return ["" if value is None else str(value) for value in values]
 
