@@ -68,7 +68,8 @@ def load_command(command: str) -> Any:
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(name=command)(getattr(module, _function_name(command)))
     loaded = typer.main.get_command(single)
-    for parameter in loaded.params:
+    parameters: list[Any] = loaded.params
+    for parameter in parameters:
         if parameter.metavar is None:
             parameter.metavar = _METAVARS[parameter.bare_type().removeprefix("list[").removesuffix("]")]
     return loaded

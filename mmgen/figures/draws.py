@@ -190,8 +190,8 @@ def draw(
     if count < 1 or not len(asked):
         raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
     names = wanted_images(loaded, targets)
-    pixels = sum(math.prod(loaded.images[name].shape) for name in names)
-    size = 8 * pixels * count * len(asked)  # mean and draw of each pixel, four bytes each
+    numbers = sum(math.prod(loaded.images[name].shape) for name in names)
+    size = 8 * numbers * count * len(asked)  # mean and draw of each pixel, four bytes each
     check_memory(size, f"{count:,} images of {len(asked):,} descriptions", "use a smaller --number")
     check_read(loaded, posterior, asked)
     if judge is not None:

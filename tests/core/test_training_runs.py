@@ -118,7 +118,7 @@ def test_processes_of_one_run_stop_at_the_same_step_with_the_same_weights(tmp_pa
 @pytest.mark.parametrize("place", ["missing/m.safetensors", "file/m.safetensors"])
 def test_a_log_that_cannot_be_written_is_one_sentence_before_any_step(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ArtifactError, match=r"cannot write .*m\.log\.jsonl: "):
+    with pytest.raises(ArtifactError, match=r"cannot write .*m\.safetensors: "):
         run(tmp_path / place, Line(poisoned=0))
 
 
