@@ -44,6 +44,7 @@ SMALL = 9
 DOTS = 160
 """Pixels per inch of drawings."""
 MUTED = "#5f6368"
+_MOST_LETTERS = 1000  # of a title or label; no page is made for more
 OUR_FORMULAS = ("$z_1$", "$z_2$")
 RULE = "#d4d7dc"
 FAINT = "#f4f5f7"
@@ -117,9 +118,10 @@ def plain_words(figure: Figure) -> Iterator[None]:
         assert isinstance(text, Text)
         if text.get_text() not in OUR_FORMULAS:
             text.set_parse_math(False)
-            text.set_text(shown(text.get_text(), keep="\n"))
+            text.set_text(shown(text.get_text()[:_MOST_LETTERS], keep="\n"))
     with matplotlib.rc_context({"text.parse_math": False}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a box stands for it
+        warnings.filterwarnings("ignore", "constrained_layout not applied", UserWarning)  # names too long for the page
         yield
 
 

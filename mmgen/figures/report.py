@@ -6,7 +6,7 @@ The page refers to nothing outside itself, runs no script, and shows whatever st
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmgen.artifacts import write_text_atomic
 from mmgen.errors import UsageError
@@ -29,6 +29,9 @@ from mmgen.figures.supervision import curves_of
 from mmgen.metrics._base import Score
 from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
 
 __all__ = ["Summary", "make_report", "render"]
 
@@ -115,15 +118,22 @@ def _plain_letters(value: Any) -> Any:
     return shown(value) if type(value) is str else value  # not what is marked as a page's own
 
 
-def render(values: Mapping[str, Any]) -> str:
-    """The page for what :func:`mmgen.figures._context.context` returns; every value is escaped."""
+def page_environment() -> "Environment":
+    """What templates of pages are filled in by: every value is escaped and shown as plain letters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    environment = Environment(
-        loader=PackageLoader("mmgen.figures"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+    return Environment(
+        loader=PackageLoader("mmgen.figures"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
         finalize=_plain_letters,
-    )  # fmt: skip
-    return environment.get_template("report.html.jinja").render(values)
+    )
+
+
+def render(values: Mapping[str, Any]) -> str:
+    """The page for what :func:`mmgen.figures._context.context` returns."""
+    return page_environment().get_template("report.html.jinja").render(values)
 
 
 def make_report(

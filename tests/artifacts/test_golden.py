@@ -16,6 +16,7 @@ import torch
 
 from mmgen.aggregates._fit import load_aggregate
 from mmgen.artifacts import (
+    FORMAT_VERSION,
     PARTS,
     Dataset,
     DatasetWriter,
@@ -47,6 +48,13 @@ CONTENT_IDS = {
     "aggregate-v1.safetensors": "a79f01faf86273270c917254eebaabbbc71e1faeaea70c7ea055cfb3d9a2412c",
     "classifier-v1.safetensors": "708ece94aaeb2fef8c844f35e5b033ee3fd3c829e593ffdd299ce59393bf2c15",
     "training-state-v1.safetensors": "c38b5cade9068deb6bd804918becd5b83685c760e11a8b351567b252caecda9b",
+    "aggregate-v2.safetensors": "873f525d146f3418ea8b70b3756e04887cc494fc5f66e8b572b37b0055492885",
+    "classifier-v2.safetensors": "f519fd1d16539dd57c2cda00c5a0e558ee9622d2867befe20ec871b831b0acb1",
+    "dataset-v2.h5": "024594d9777a5310457f29a22c5b5665bf7618e584c3dc16fce1b5341e3260f1",
+    "latents-v2.h5": "1dc511062568691cabec4d8c0651b330f4ffc9a5670705b3e28b3a52cd962c82",
+    "model-v2.safetensors": "0d6b05e622b77b6ca511949392fb151a3ab211b4fac3399ea04265df835e039b",
+    "samples-v2.h5": "7045eea8e7304005b3561be6a6ed8e9af621664cf066b047733f8399beb4fa22",
+    "training-state-v2.safetensors": "ed96d740be776d7a234dcbfa7b36ccae43d8e5249b92029554ad4a152ddbc06a",
 }
 
 
@@ -58,14 +66,15 @@ def test_golden_files_stay_readable(name, read_all):
     read_all(header.kind, GOLDEN / name)
 
 
-def test_content_id_as_the_documentation_says_without_mmgen():
-    """docs/artifacts.md, section "Content id", with nothing but h5py, json and hashlib."""
+@pytest.mark.parametrize("version", [1, 2])
+def test_content_id_as_the_documentation_says_without_mmgen(version):
+    """docs/artifacts.md, sections "Content id" and "Header", with nothing but h5py, json and hashlib."""
 
     def dumps(value):
         return json.dumps(value, sort_keys=True, separators=(",", ":"))
 
     lines = {}
-    with h5py.File(GOLDEN / "dataset-v1.h5") as file:
+    with h5py.File(GOLDEN / f"dataset-v{version}.h5") as file:
         header = json.loads(file.attrs["mmgen"])
 
         def add(name, item):
@@ -75,26 +84,35 @@ def test_content_id_as_the_documentation_says_without_mmgen():
                 lines[name] = dumps([name, item.dtype.name, item.shape, digest, texts])
 
         file.visititems(add)
-    head = dumps({"kind": "dataset", "parents": [], "seed": header["seed"], "settings": header["settings"]})
+    said = {"kind": "dataset", "parents": [], "seed": header["seed"], "settings": header["settings"]}
+    covered = {name: fact for name, fact in header["facts"].items() if not name.endswith("seconds")}
+    assert bool(covered) == (version == 2)
+    head = dumps(said | ({"facts": covered} if version == 2 else {}))
     text = "\n".join([head, *(lines[name] for name in sorted(lines))])
     assert hashlib.sha256(text.encode("ascii")).hexdigest() == header["content_id"]
+    checksum = header.pop("checksum", None)
+    assert checksum == (hashlib.sha256(dumps(header).encode("ascii")).hexdigest() if version == 2 else None)
 
 
 def test_every_golden_file_is_listed_and_every_kind_has_one():
     assert {path.name for path in GOLDEN.iterdir()} == set(CONTENT_IDS)
-    assert {name.rsplit("-v", 1)[0] for name in CONTENT_IDS} == KINDS.keys()
+    for version in range(1, FORMAT_VERSION + 1):
+        there = {name.rsplit("-v", 1)[0] for name in CONTENT_IDS if f"-v{version}." in name}
+        assert there == KINDS.keys()
 
 
-def test_the_golden_aggregate_is_still_a_density():
-    _, settings, aggregate = load_aggregate(GOLDEN / "aggregate-v1.safetensors")
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_golden_aggregate_is_still_a_density(version):
+    _, settings, aggregate = load_aggregate(GOLDEN / f"aggregate-v{version}.safetensors")
     assert settings.aggregate.family == {"name": "realnvp", "steps": 1, "hidden": [4]}
     values, present = torch.zeros(1, 4, dtype=torch.int64), torch.tensor([[True, True, False, False]])
     found = aggregate.log_prob(torch.zeros(1, 1, 2), Batch({"attributes": values}, {"attributes": present}))
     assert found.item() == pytest.approx(LOG_DENSITY, abs=1e-4)
 
 
-def test_the_golden_training_state_still_continues():
-    path = GOLDEN / "training-state-v1.safetensors"
+@pytest.mark.parametrize("version", [1, 2])
+def test_the_golden_training_state_still_continues(version):
+    path = GOLDEN / f"training-state-v{version}.safetensors"
     header = read_header(path)
     settings = validate(ExperimentSettings, {name: v for name, v in header.settings.items() if name != "dataset"})
     objective = settings.build_objective()
@@ -106,10 +124,11 @@ def test_the_golden_training_state_still_continues():
     assert {float(moments["step"]) for moments in optimizer.state.values()} == {3.0}
 
 
-def test_parent_of_the_golden_model(tmp_path):
-    for name in ("dataset-v1.h5", "model-v1.safetensors"):
+@pytest.mark.parametrize("version", [1, 2])
+def test_parent_of_the_golden_model(tmp_path, version):
+    for name in (f"dataset-v{version}.h5", f"model-v{version}.safetensors"):
         shutil.copy(GOLDEN / name, tmp_path)
-    assert find_parent(tmp_path / "model-v1.safetensors", "dataset") == tmp_path / "dataset-v1.h5"
+    assert find_parent(tmp_path / f"model-v{version}.safetensors", "dataset") == tmp_path / f"dataset-v{version}.h5"
 
 
 def _again(header):

@@ -1,0 +1,214 @@
+"""One strict parser: what JSON, TOML and ``--set`` may say, and that nothing is read by another."""
+
+import ast
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from mmgen.cli._main import main
+from mmgen.config import parse_assignments, read_toml
+from mmgen.errors import ArtifactError, MmgenError, SettingsError, UsageError
+from mmgen.figures._material import gather
+from mmgen.figures.curves import read_log
+from mmgen.figures.scores import read_scores
+from mmgen.parsing import MAX_DEPTH, MAX_TEXT_BYTES, Malformed, NotToml, parse_json, parse_toml, read_bounded
+from mmgen.reproductions._plan import read_plan
+from mmgen.training.log import RunLog
+
+ROOT = Path(__file__).resolve().parents[2]
+
+VALUES = {
+    "400 digits": "9" * 400,
+    "5,000 digits": "9" * 5000,
+    "a negative one": "-" + "9" * 400,
+    "just too large": str(2**64),
+    "just too small": str(-(2**63) - 1),
+    "larger than any float": "1e999",
+    "a negative float": "-1e999",
+    "deep": "[" * 100_000 + "]" * 100_000,
+    "just too deep": "[" * (MAX_DEPTH + 1) + "1" + "]" * (MAX_DEPTH + 1),
+    "deep and open": "[" * 100_000,
+}
+JSON = {
+    **VALUES, "not a number": "NaN", "infinite": "-Infinity", "a key twice": '{"a": 1, "a": 2}',
+    "deep tables": '{"a":' * 5000 + "1" + "}" * 5000, "no JSON": "{'a': 1}", "two values": "1 2", "nothing": "",
+}  # fmt: skip
+TOML = {**VALUES, "not a number": "nan", "infinite": "-inf", "hexadecimal": "0x" + "f" * 50_000}
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_json_beyond_the_bounds(name: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        parse_json(JSON[name])
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 200
+
+
+@pytest.mark.parametrize("name", TOML)
+def test_toml_beyond_the_bounds(name: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        parse_toml(f"a = {TOML[name]}")
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 250
+
+
+def test_what_is_within_the_bounds() -> None:
+    deep = "[" * MAX_DEPTH + "]" * MAX_DEPTH
+    text = f'{{"a": {2**64 - 1}, "b": {-(2**63)}, "c": 1.7e308, "d": {deep}, "e": 1e-999, "f": null}}'
+    values = parse_json(text)
+    assert (values["a"], values["b"], values["c"], values["e"]) == (2**64 - 1, -(2**63), 1.7e308, 0.0)
+    assert parse_toml(f"a = {2**63}\nb.c = 1_000.5\nd = {deep}")["b"] == {"c": 1000.5}
+    assert parse_json(b'"\xc3\xa9"') == "é"
+    with pytest.raises(Malformed, match="expected at most"):
+        parse_json('"' + "a" * MAX_TEXT_BYTES + '"')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".".join("a" * 100_000) + " = 1",
+        ".".join(['"a"'] * 100_000) + " = 1",
+        "[" + " . ".join("a" * 100_000) + "]",
+        "a" * 1_000_000,
+        "x = {" * 100_000,
+        "a = " + '"' * 100_001,
+        "." * 1_000_000,
+        "a = '" + "b." * 500_000,
+        "a" * 2_000_000,
+    ],
+)
+def test_no_toml_takes_long(text: str) -> None:
+    began = time.process_time()
+    with pytest.raises(Malformed):
+        parse_toml(text)
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("name", TOML)
+def test_assignments_are_read_strictly(name: str) -> None:
+    if name == "deep and open":  # no TOML, so it is a word
+        name = "deep"
+    with pytest.raises(UsageError, match=r"^--set got 'training\.steps=") as caught:
+        parse_assignments([f"training.steps={TOML[name]}"])
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "text", ["a=1\nb=2", "a=1\n[c]\nd=3", ".".join("a" * 5000) + "=1", ".".join("a" * 100) + "=1", "=1", "a"]
+)
+def test_assignments_that_say_more_or_less_than_one_value(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^--set got '"):
+        parse_assignments([text])
+
+
+def test_words_are_still_words() -> None:
+    assert parse_assignments(["a=telbo", "b=[1, 2]", "c='x'", "d=1e3"]) == {
+        "a": "telbo",
+        "b": [1, 2],
+        "c": "x",
+        "d": 1e3,
+    }
+    with pytest.raises(NotToml):
+        parse_toml("a = telbo")
+
+
+def scores(path: Path, value: str) -> object:
+    path.write_text(f'{{"metric": "correctness", "value": {value}}}\n')
+    return read_scores(path)
+
+
+def log(path: Path, value: str) -> object:
+    path.write_text(f'{{"step": 1, "bound": {value}}}\n{{"step": 2, "bound": 1}}\n')
+    return read_log(path)
+
+
+def settings(path: Path, value: str) -> object:
+    path.write_text(f"[training]\nsteps = {value}\n")
+    return read_toml(path)
+
+
+def plan(path: Path, value: str) -> object:
+    path.with_suffix(".toml").write_text(f"title = {value}\n")
+    return read_plan(str(path.with_suffix(".toml")))
+
+
+def report(path: Path, value: str) -> object:
+    path.write_text(f'{{"metric": "correctness", "value": {value}}}\n')
+    return gather([path])
+
+
+READERS = [scores, log, settings, plan, report]
+
+
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("reader", READERS, ids=lambda reader: reader.__name__)
+def test_every_reader_refuses_it_in_a_sentence(
+    tmp_path: Path, reader: Callable[[Path, str], object], value: str
+) -> None:
+    with pytest.raises((ArtifactError, SettingsError)) as caught:
+        reader(tmp_path / "file", VALUES[value])
+    assert str(tmp_path / "file") in str(caught.value)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 700
+
+
+BOUNDED = {"scores": read_scores, "log": read_log, "settings": read_toml, "plan": lambda path: read_plan(str(path))}
+
+
+@pytest.mark.parametrize("what", ["pipe", "folder", "zeros", "large", "bytes"])
+@pytest.mark.parametrize("reader", BOUNDED)
+def test_nothing_endless_is_read(tmp_path: Path, reader: str, what: str) -> None:
+    path = tmp_path / "file.toml"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "folder":
+        path.mkdir()
+    elif what == "zeros":
+        path.symlink_to("/dev/zero")
+    elif what == "large":
+        with path.open("wb") as file:
+            file.truncate(2**31)
+    else:
+        path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(MmgenError) as caught:
+        BOUNDED[reader](path)
+    assert str(path) in str(caught.value)
+
+
+def test_a_log_never_says_what_no_parser_reads(tmp_path: Path) -> None:
+    log = RunLog(tmp_path / "m.log.jsonl", 0, False)
+    log.write({"step": 1, "bound": float("nan"), "terms": {"z": float("inf"), "a": 1.0}})
+    log.close()
+    text = (tmp_path / "m.log.jsonl").read_text()
+    assert parse_json(text) == {"step": 1, "bound": None, "terms": {"z": None, "a": 1.0}}
+    assert list(parse_json(text)["terms"]) == ["z", "a"], "terms keep their order"
+
+
+def test_train_refuses_such_numbers(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "d.h5").write_bytes(b"")
+    with pytest.raises(SystemExit) as left:
+        main(["train", str(tmp_path / "d.h5"), "--set", "training.learning_rate=1e999"])
+    assert left.value.code in (1, 2)
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_read_bounded(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("12345")
+    assert read_bounded(tmp_path / "a", 5) == "12345"
+    with pytest.raises(Malformed, match="it has 5 bytes, expected at most 4"):
+        read_bounded(tmp_path / "a", 4)
+
+
+# json.loads of what the same expression has just written, and a file that Blender's own Python reads.
+OWN = {"header.py": 2, "state.py": 1, "_blender_worker.py": 1, "parsing.py": 2}
+
+
+def test_nothing_is_parsed_elsewhere() -> None:
+    found: dict[str, int] = {}
+    for folder in ("mmgen", "cli", "data_recipes"):
+        for path in (ROOT / folder).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                called = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+                if called in ("json.loads", "json.load", "tomllib.loads", "tomllib.load"):
+                    found[path.name] = found.get(path.name, 0) + 1
+    assert found == OWN
