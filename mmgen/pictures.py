@@ -67,7 +67,7 @@ def decode_picture(
                         f"it has {image.width} x {image.height} pixels, expected at most {MOST_PIXELS:,} in all"
                     )
                 if image.mode not in _MODES:
-                    raise CannotReadError(f"its pixels are of kind {image.mode}, expected 8 bits a channel; convert it")
+                    raise CannotReadError(f"its pixels are of kind {image.mode}, expected 8 bits a channel")
                 return image.convert(mode)
     except CannotReadError:
         raise

@@ -130,10 +130,11 @@ def test_a_dark_page_has_its_own_colours(source: str) -> None:
 
 def _sizes(figure: Figure) -> list[float]:
     figure_image(figure, 40)
-    texts = [text for axes in figure.axes for text in (*axes.texts, axes.title, axes._left_title)]
+    texts = [text for axes in figure.axes for text in (*axes.texts, axes.title)]
     for axes in figure.axes:
         texts += [*axes.get_xticklabels(), *axes.get_yticklabels(), axes.xaxis.label, axes.yaxis.label]
-        texts += axes.get_legend().get_texts() if axes.get_legend() else []
+        legend = axes.get_legend()
+        texts += legend.get_texts() if legend is not None else []
     return [text.get_fontsize() for text in texts if text.get_text()]
 
 
@@ -155,8 +156,11 @@ def test_only_bounds_are_called_bounds() -> None:
 
 def test_progress_of_a_judge_calls_nothing_a_bound(world: Path, tmp_path: Path) -> None:
     from mmgen.classifier import train_classifier
+    from mmgen.classifier._training import ClassifierSettings
 
-    work = train_classifier(world / "data.h5", tmp_path / "judge.safetensors", steps=2, device="cpu")
+    training = {"steps": 2, "batch": 8, "log_every": 1, "device": "cpu"}
+    settings = ClassifierSettings.model_validate({"network": "small", "training": training})
+    work = train_classifier(world / "data.h5", tmp_path / "judge.safetensors", settings)
     shown = {name for progress in work for name in progress.values}
     assert "log p(labels|image)" in shown and "bound" not in shown
 
