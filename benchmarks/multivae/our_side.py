@@ -132,14 +132,14 @@ def likelihood(request: dict[str, Any]) -> dict[str, Any]:
         points = DatasetRows(dataset, rows, torch.device("cpu")).batch(torch.arange(len(rows)))
     for number, seconds in ((8, None), (request["points"], True)):  # a few points first: start-up is not measured
         began = now()
-        work = image_terms(loaded, points[:number], ("prior",), request["samples"], 0, request["precision"])
+        work = image_terms(loaded, points[:number], ("prior",), request["samples"], 0, request["precision"], "auto")
         while True:
             try:
                 next(work)
             except StopIteration as stop:
                 terms = stop.value
                 break
-        found = estimate(terms["image"] + terms["words"] + terms["prior"] - terms["proposal"])
+        found = terms.weigh(terms["image"] + terms["words"] + terms["prior"])
         seconds = now() - began
     return {"seconds_per_point": seconds / request["points"], "estimates": found.value.tolist()}
 

@@ -119,13 +119,25 @@ class Terms:
         share = torch.tensor(self.sizes, dtype=self.log_q.dtype, device=self.log_q.device) / sum(self.sizes)
         return (self.log_q + share.log()[:, None, None]).logsumexp(0)
 
+    def _variance(self, log_weights: Tensor) -> Tensor | None:
+        """Relative variance of the mean weight [N], as many draws being from each component; None if any has but one.
+
+        What differs between components is no noise, since none of them gets more draws by chance.
+        """
+        if min(self.sizes) < 2:
+            return None
+        relative = (log_weights - log_weights.logsumexp(0)).exp()  # adds up to one
+        parts = relative.split(list(self.sizes))
+        return torch.stack([size * part.var(0) for size, part in zip(self.sizes, parts, strict=True)]).sum(0)
+
     def weigh(self, log_target: Tensor) -> "Estimate":
         """log of the integral of a function of z, log_target [K, N], through the mixture.
 
         One-sample bound and variance of log weights are those of the first component alone: a mixture with p(z) in it
         has hopeless log weights, and bounds (CK) and variances (WG Table 3) are published through one posterior.
         """
-        mixed = replace(estimate(log_target - self.proposal), names=self.names)
+        log_weights = log_target - self.proposal
+        mixed = replace(estimate(log_weights), names=self.names, variance=self._variance(log_weights))
         if len(self.names) == 1:
             return mixed
         alone, start = {}, 0
@@ -154,6 +166,7 @@ class Estimate:
         source: Which estimate each point has, int64 [N]: points of the same one share its noise. None: each its own.
         alone: What components of a mixture say without the others, each from its own share of the draws, by name.
         names: What was drawn from.
+        variance: Of the mean weight over its square, where it is known better than from the effective sample size.
     """
 
     value: Tensor
@@ -164,10 +177,16 @@ class Estimate:
     source: Tensor | None = None
     alone: Mapping[str, "Estimate"] = field(default_factory=dict)
     names: tuple[str, ...] = ()
+    variance: Tensor | None = None
 
     @property
     def relative_variance(self) -> Tensor:
-        """Estimated variance of the mean weight over its square [N]: 1/ESS - 1/K, also the variance of ``value``."""
+        """Estimated variance of the mean weight over its square [N], also the variance of ``value``.
+
+        1/ESS - 1/K of draws from one density.
+        """
+        if self.variance is not None:
+            return self.variance
         return (1 / self.ess - 1 / self.samples).clamp_min(0)
 
     @property
@@ -206,6 +225,7 @@ class Estimate:
             source=rows if self.source is None else self.source[rows],
             alone={name: one[rows] for name, one in self.alone.items()},
             names=self.names,
+            variance=None if self.variance is None else self.variance[rows],
         )
 
 

@@ -21,7 +21,11 @@ PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
 @pytest.fixture(scope="module")
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     dataset = Dataset.open(write_dataset(tmp_path_factory.mktemp("toy") / "toy.h5"))
-    settings = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1))
+    return asked(dataset)
+
+
+def asked(dataset: Dataset, split: str = "") -> Evaluation:
+    settings = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1), split=split)
     return Evaluation(
         loaded_painter(Path("m.safetensors"), split="compositional"), dataset, Judge(), ("prior", "text"), settings
     )
@@ -82,7 +86,7 @@ def test_the_metric_of_the_page_has_a_table(evaluation: Evaluation, capsys: pyte
     (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     space: dict[str, Any] = {}
     exec(compile(source, str(PAGE), "exec"), space)
-    work = space["StrictCorrectness"]()(evaluation, "text")
+    work = space["StrictCorrectness"]()(asked(evaluation.dataset, "iid"), "text")
     while True:
         try:
             next(work)

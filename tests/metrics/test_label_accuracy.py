@@ -100,7 +100,7 @@ def test_attributes_by_hand() -> None:
     for protocol in ("samples", "mean"):
         whole, each = found["whole description", protocol], found["each attribute", protocol]
         assert (whole.value, whole.n, whole.unit) == (75.0, 4, "%")
-        assert whole.stderr == pytest.approx(100 * math.sqrt(0.75 * 0.25 / 4))  # binomial
+        assert whole.stderr == pytest.approx(100 * math.sqrt(5 / 8 * 3 / 8 / 8))  # Agresti and Coull, 3 of 4
         assert each.value == 75.0  # 1, 1, 0, 1
         assert whole.extra["by_attribute"] == {"side": 75.0, "size": pytest.approx(200 / 3)}
         assert whole.extra["values"] == [100.0, 100.0, 0.0, 100.0]

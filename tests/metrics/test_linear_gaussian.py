@@ -227,7 +227,7 @@ def test_more_modalities_than_image_and_description() -> None:
         score = found["prior", "log p(x1..x3)", "importance"]
         assert score.extra["proposal"] == "q(z|image, attributes, edges)"
         assert score.value == pytest.approx(exact, abs=1e-9)
-        image = scores(model, points, samples=2, text_samples=500)["prior", "log p(x)", "importance"]
+        image = scores(model, points, samples=2, text_samples=500, proposal="image")["prior", "log p(x)", "importance"]
         assert image.value == pytest.approx(float(exact_log_marginal(points, ("image",)).mean()), abs=1e-9)
     finally:
         del WEIGHTS["edges"]
@@ -313,7 +313,7 @@ def test_posteriors_that_a_model_lacks() -> None:
 def test_a_conditional_model_says_log_p_of_x_given_y_itself() -> None:
     """x = W z + B d(y) + noise: log p(x|y) = log N(x; B d(y), W W' + s^2 I)."""
     model, points = conditional_linear_gaussian(), conditional_observations(30)
-    found = scores(model, points, samples=2)
+    found = scores(model, points, samples=2, proposal="joint")
     assert {quantity for _, quantity, _ in found} == {"log p(x|y)"}
     score = found["prior", "log p(x|y)", "importance"]
     assert score.value == pytest.approx(float(exact_log_conditional(model, points).mean()), abs=1e-6)
