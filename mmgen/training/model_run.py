@@ -128,8 +128,9 @@ def describe_left_out(settings: ExperimentSettings) -> str:
     else:
         several = [other for other in mmgen.objectives.names() if hasattr(mmgen.objectives.get(other), "modalities")]
         way = f"{' and '.join(several)} can learn from more modalities"
-        if settings.objective.get("description", left[0]) not in left and left[-1] in ("attributes", "text"):
-            way = f"--set objective.description={left[-1]} takes that instead of {settings.objective['description']}"
+        described = settings.objective.get("description", left[-1])
+        if described != left[-1] in ("attributes", "text"):
+            way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"
     return f"{name} looks at {_listed(used)}, and leaves out {_listed(left)} of this dataset; {way}."
 
 
