@@ -232,7 +232,7 @@ def draw_picture(folder: Path, seed: int) -> None:
         for fit, model in loaded.items()
     ]
     labels = [format_values(concept, info) for concept in concepts]
-    grid = comparison(draws, labels, title="The same words, two posteriors", note=judge_note(judge.accuracy))
+    grid = comparison(draws, labels, title="The same words, drawn from each posterior", note=judge_note(judge.accuracy))
     grid.save(folder / PICTURE)
 
 

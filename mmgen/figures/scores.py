@@ -273,7 +273,8 @@ class _Names:
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
         if score.posterior in ("prior", "text", "image"):
             identity = str(score.ids.get("model") or self.models.get(identity, identity))
-        return identity, self.file(identity), posterior_title(score.posterior, score.text_weight, score.guidance or 0.0)
+        weights = score.text_weight, score.guidance or 0.0
+        return identity, self.file(identity), posterior_title(score.posterior, *weights, given=score.fitted_given)
 
     def file(self, content_id: str) -> str:
         """Name of a file, else the start of its content id."""

@@ -59,7 +59,12 @@ class Score:
     @property
     def source(self) -> str:
         """What people call the posterior, with the weights that it was fitted with."""
-        return posterior_name(self.posterior, self.text_weight, self.guidance or 0.0)
+        return posterior_name(self.posterior, self.text_weight, self.guidance or 0.0, given=self.fitted_given)
+
+    @property
+    def fitted_given(self) -> str | None:
+        """What a fitted posterior is conditioned on, where that changes its name: "nothing" for q(z)."""
+        return "nothing" if self.extra.get("learned_prior") else None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""

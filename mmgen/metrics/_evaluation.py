@@ -251,9 +251,13 @@ class Evaluation:
 
     def ignores_text(self, posterior: str) -> bool:
         """Whether z comes from a density that no description changes: p(z), or a learned q(z)."""
+        return posterior == "prior" or bool(self.learned_prior(posterior))
+
+    def learned_prior(self, posterior: str) -> dict[str, bool]:
+        """What every score under a fitted q(z) tells besides: that it is conditioned on nothing."""
         aggregate = self.loaded.aggregate
         fitted = posterior == self.loaded.target and aggregate is not None and aggregate.given == "nothing"
-        return posterior == "prior" or fitted
+        return {"learned_prior": True} if fitted else {}
 
 
 def find_judge(dataset: Dataset, folders: Sequence[Path]) -> Path:
@@ -300,7 +304,7 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
                 try:
                     fraction = next(asked)
                 except StopIteration as stop:
-                    about = evaluation.about(member)
+                    about = evaluation.about(member) | evaluation.learned_prior(posterior)
                     scores[member] += [
                         replace(score, **evaluation.loaded.weights_of(score.posterior), extra={**about, **score.extra})
                         for score in stop.value
