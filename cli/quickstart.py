@@ -236,7 +236,7 @@ def draw_picture(folder: Path, seed: int) -> None:
     ]
     labels = [format_values(concept, info) for concept in concepts]
     note = judge_note(judge.accuracy, sees_samples(next(iter(loaded.values()))))
-    grid = comparison(draws, labels, title="The same words, two posteriors", note=note)
+    grid = comparison(draws, labels, title="The same words, drawn from each posterior", note=note)
     grid.save(folder / PICTURE)
 
 

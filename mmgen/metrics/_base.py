@@ -68,14 +68,19 @@ class Score:
         """What people call the posterior, with the weights that it was fitted with."""
         if self.posterior == "guided":
             return guided_name(self.base, self.guidance or 0.0, self.text_weight)
-        return posterior_name(self.posterior, self.text_weight)
+        return posterior_name(self.posterior, self.text_weight, given=self.fitted_given)
 
     @property
     def title(self) -> str:
         """Its name and what it is."""
         if self.posterior == "guided":
             return guided_title(self.base, self.guidance or 0.0, self.text_weight)
-        return posterior_title(self.posterior, self.text_weight)
+        return posterior_title(self.posterior, self.text_weight, given=self.fitted_given)
+
+    @property
+    def fitted_given(self) -> str | None:
+        """What a fitted posterior is conditioned on, where that changes its name: "nothing" for q(z)."""
+        return "nothing" if self.extra.get("learned_prior") else None
 
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""

@@ -306,9 +306,13 @@ class Evaluation:
         """Whether z comes from a density that no description changes: p(z), or a learned q(z), not guided."""
         if self.loaded.guidance:
             return False
+        return posterior == "prior" or bool(self.learned_prior(posterior))
+
+    def learned_prior(self, posterior: str) -> dict[str, bool]:
+        """What every score under a fitted q(z) tells besides: that it is conditioned on nothing."""
         aggregate = self.loaded.aggregate
         fitted = posterior == self.loaded.target and aggregate is not None and aggregate.given == "nothing"
-        return posterior == "prior" or fitted
+        return {"learned_prior": True} if fitted else {}
 
     def named(self, score: Score) -> Score:
         """A score as it is handed on: of a guided posterior with the weight, the base and how far candidates go."""
@@ -316,7 +320,8 @@ class Evaluation:
             return score
         weights = self.loaded.weights_of(score.posterior)
         if "guidance" not in weights:
-            return replace(score, text_weight=weights.get("text_weight"))
+            extra = {**score.extra, **self.learned_prior(score.posterior)}
+            return replace(score, text_weight=weights.get("text_weight"), extra=extra)
         found = self.loaded.guide(score.posterior).diagnostics if self.loaded.guidance else {}
         extra = {**score.extra, "guidance": found} if found else score.extra
         return replace(

@@ -219,3 +219,11 @@ def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFix
     assert said(guided) == 2 and "it is one of the files that this is made from" in capsys.readouterr().err
     assert said([*common, "--from", str(gaussian), "-o", str(folder / "x.safetensors")]) == 2
     assert "--from got" in capsys.readouterr().err and not (folder / "x.safetensors").exists()
+
+
+def test_scores_under_a_learned_prior_are_not_called_a_posterior(folder: Path) -> None:
+    loaded = mmgen.load(run(folder, "prior", {"given": "nothing"}))
+    with Dataset.open(folder / "d.h5") as data:
+        evaluation = Evaluation(loaded, data, None, ("aggregate",), EvaluationSettings(samples=4, number=8))
+        scores = evaluate(evaluation, ["log-likelihood"]).run()
+    assert {score.source for score in scores} == {"q(z)"} == {loaded.name_of("aggregate")}
