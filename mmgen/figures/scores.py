@@ -33,6 +33,7 @@ _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
     "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
     "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
+    "judge_accuracy": dict | None,
 }  # fmt: skip
 
 
@@ -207,6 +208,9 @@ def _own_cell(score: Score, best: float | None) -> Cell:
     splits = score.extra.get("splits_sd")
     if isinstance(splits, int | float):
         detail.append(f"sd over 5 splits of the queries {splits:.2f}")
+    ceiling = score.extra.get("ceiling")
+    if isinstance(ceiling, int | float):
+        detail.append(f"real halves {_digits(ceiling, None)}")
     each = score.extra.get("by_attribute")
     if isinstance(each, dict):
         detail += [f"{name} {value:.1f}" for name, value in each.items() if isinstance(value, int | float)]
