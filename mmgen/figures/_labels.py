@@ -11,6 +11,8 @@ from matplotlib.transforms import Bbox
 __all__ = ["Labels"]
 
 _DIRECTIONS = [math.radians(angle) for angle in (0, 45, 315, 90, 270, 135, 225, 180)]
+_DISTANCES = (5.0, 9.0, 14.0, 22.0, 32.0)
+"""Of labels from their points; those that need not be there stay close, or one would not know whose they are."""
 _STEP = 4.0
 """Points between places along a line that labels keep away from."""
 
@@ -55,7 +57,7 @@ class Labels:
         box = label.get_window_extent()
         half = np.array([box.width, box.height]) / 2 / self._pixels
         best, least = (0.0, 0.0), math.inf
-        for offset in self._offsets(half):
+        for offset in self._offsets(half, _DISTANCES if must else _DISTANCES[:2]):
             label.set_position(offset)
             cost = self._cost(label.get_window_extent())
             if cost < least:
@@ -69,8 +71,8 @@ class Labels:
         self._taken.append(label.get_window_extent().padded(1))
         return label
 
-    def _offsets(self, half: np.ndarray) -> Iterable[tuple[float, float]]:
-        for distance in (5, 9, 14, 22, 32):
+    def _offsets(self, half: np.ndarray, distances: Sequence[float]) -> Iterable[tuple[float, float]]:
+        for distance in distances:
             for angle in _DIRECTIONS:
                 across, up = math.cos(angle), math.sin(angle)
                 yield across * (distance + half[0]), up * (distance + half[1])

@@ -193,6 +193,9 @@ def _own_cell(score: Score, best: bool) -> Cell:
     splits = score.extra.get("splits_sd")
     if isinstance(splits, int | float):
         detail.append(f"sd over 5 splits of the queries {splits:.2f}")
+    ceiling = score.extra.get("ceiling")
+    if isinstance(ceiling, int | float):
+        detail.append(f"real halves {_digits(ceiling, None)}")
     each = score.extra.get("by_attribute")
     if isinstance(each, dict):
         detail += [f"{name} {value:.1f}" for name, value in each.items() if isinstance(value, int | float)]

@@ -60,6 +60,41 @@ def test_every_network_takes_every_canvas(name: str, shape: tuple[int, int, int]
     assert [tuple(part.shape) for part in logits] == [(3, 2), (3, 5)]
 
 
+@pytest.mark.parametrize("name", classifier.names())
+def test_every_network_has_features_that_its_heads_read(name: str) -> None:
+    """What pictures are compared by: numbers that differ between pictures, of which all logits are affine functions."""
+    torch.manual_seed(0)
+    network = classifier.get(name)((1, 16, 16), (2, 5, 5, 2, 5, 5), 3).eval()
+    images, told = torch.rand(4, 1, 16, 16), torch.eye(3)[[0, 1, 2, 0]]
+    with torch.inference_mode():
+        features = network.features(images, told)
+        assert features.ndim == 2 and features.shape[0] == 4
+        assert features.isfinite().all()
+        assert (features >= 0).all()  # after the non-linearity
+        assert torch.cdist(features, features).fill_diagonal_(1).min() > 0
+        logits = network(images, told)
+        for part, again in zip(logits, network.answers(features), strict=True):
+            torch.testing.assert_close(part, again)
+        between = network.answers(features.mean(0, keepdim=True))
+        for part, middle in zip(logits, between, strict=True):
+            torch.testing.assert_close(part.mean(0, keepdim=True), middle, rtol=1e-3, atol=1e-4)
+        assert not torch.equal(network.features(images, told.roll(1, 1)), features)
+
+
+@pytest.mark.parametrize("told", [(), ("side",)])
+def test_features_of_a_judge(told: tuple[str, ...]) -> None:
+    judge = build_classifier("small", (1, 16, 16), NAMES, VALUES, told)
+    images = torch.rand(6, 1, 16, 16)
+    codes = torch.tensor([[0, 1]] * 3 + [[1, 1]] * 3, dtype=torch.uint8)
+    features = judge.features(images.double(), codes)
+    assert features.dtype == torch.float32
+    assert judge.training  # as it was before
+    torch.testing.assert_close(features, judge.features(images, codes))  # no dropout
+    assert torch.equal(features, judge.features(images)) == (not told)  # what is not told is unknown
+    with pytest.raises(UsageError, match="got images of 1x8x8, expected 1x16x16"):
+        judge.features(torch.zeros(1, 1, 8, 8))
+
+
 def test_network_of_vedantam_has_the_published_layers() -> None:
     """Convolutions 5x5 of 32 and 64 channels, then 1,024 units over 16x16x64 features for each of four attributes."""
     with torch.device("meta"):

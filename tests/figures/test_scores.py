@@ -212,3 +212,19 @@ def test_published_tables_are_whole() -> None:
             assert len(row.get("spread", table.columns)) == len(table.columns)
             assert row["unit"] in ("%", "nats")
     assert published_judges()[0].accuracy["digit"] == 91.18
+
+
+def test_what_real_halves_get_is_told_with_a_number(tmp_path: Path) -> None:
+    scores = _read(
+        tmp_path,
+        _correctness(60.0, 4, metric="precision", extra={"ceiling": 81.25}),
+        _correctness(60.0, 4, metric="recall", extra={"ceiling": "high"}),
+    )
+    precision, recall = (table.rows[0].cells[0] for table in score_tables(scores, {}))
+    assert precision is not None and "real halves 81.25" in precision.detail
+    assert recall is not None and "real halves" not in recall.detail
+
+
+def test_accuracies_of_a_judge_are_by_name(tmp_path: Path) -> None:
+    with pytest.raises(ArtifactError, match="line 1 has a judge_accuracy of the wrong kind"):
+        _read(tmp_path, _correctness(60.0, 4, judge_accuracy=[92.0]))

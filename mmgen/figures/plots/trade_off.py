@@ -99,6 +99,7 @@ def draw_trade(trade: Trade, published: Published) -> Figure:
     axes.margins(0.1)
     axes.autoscale_view()
     axes.set_xlim(right=min(axes.get_xlim()[1], 101.5))
+    axes.set_ylim(top=min(axes.get_ylim()[1], 101.5))
     _label(axes, trade, colours, published)
     return figure
 
