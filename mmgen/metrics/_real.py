@@ -213,11 +213,11 @@ def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generato
 
     found = []
     if len(alone):
-        one, other = ([real(side, query, n[query]) for query in alone] for side in (0, 1))
+        one, other = ([real(side, query, int(n[query])) for query in alone] for side in (0, 1))
         pictures = [drawn[query, : n[query]] for query in alone]
         found.append(Compared("description", queries.take(alone), (one, other), pictures, len(queries) - len(alone)))
     if len(together):
-        one, other = ([real(side, query, counts[side, query]) for query in together] for side in (0, 1))
+        one, other = ([real(side, query, int(counts[side, query])) for query in together] for side in (0, 1))
         pictures = [drawn[query, : counts[1, query]] for query in together]
         found.append(Compared("pooled", queries, (one, other), pictures, 0))
     return found
