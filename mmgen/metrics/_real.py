@@ -213,7 +213,7 @@ def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generato
 
     found = []
     if len(alone):
-        one, other = ([real(side, query, int(n[query])) for query in alone] for side in (0, 1))
+        one, other = ([real(side, int(query), int(n[query])) for query in alone] for side in (0, 1))
         pictures = [drawn[query, : n[query]] for query in alone]
         found.append(Compared("description", queries.take(alone), (one, other), pictures, len(queries) - len(alone)))
     if len(together):
