@@ -217,7 +217,7 @@ def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generato
         pictures = [drawn[query, : n[query]] for query in alone]
         found.append(Compared("description", queries.take(alone), (one, other), pictures, len(queries) - len(alone)))
     if len(together):
-        one, other = ([real(side, query, int(counts[side, query])) for query in together] for side in (0, 1))
+        one, other = ([real(side, int(query), int(counts[side, query])) for query in together] for side in (0, 1))
         pictures = [drawn[query, : counts[1, query]] for query in together]
         found.append(Compared("pooled", queries, (one, other), pictures, 0))
     return found

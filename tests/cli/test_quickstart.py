@@ -38,9 +38,13 @@ def test_all_posteriors_are_treated_alike() -> None:
     commands = [stage.command for stage in quickstart.stages(quickstart.FULL, 0)]
     fits = [command for command in commands if command.startswith("fit-aggregate")]
     asked = [command for command in commands if command.startswith("eval")]
-    assert len(fits) == len(quickstart.FITS) == len(asked) - 1
+    assert len(fits) == len(quickstart.FITS) == len(asked) - 2
+    # The guided one is that of one fit with a weight, and nothing else.
+    (fit,) = (fit for fit in quickstart.FITS if fit.name == quickstart.GUIDED)
+    (plain,) = (command for command in asked[1:-1] if f"posterior {fit.posterior} " in command)
+    assert asked[-1].replace(f" --guidance {quickstart.GUIDANCE}", "") == plain
     same = set()
-    for fit, fitted, measured in zip(quickstart.FITS, fits, asked[1:], strict=True):
+    for fit, fitted, measured in zip(quickstart.FITS, fits, asked[1:-1], strict=True):
         assert fit.options in fitted and "--family" not in fit.options and "--steps" not in fit.options
         fitted = fitted.replace(fit.options, "OPTIONS").replace(f"{fit.name}.safetensors", "FILE")
         measured = measured.replace(f"{fit.name}.safetensors", "FILE").replace(
@@ -62,7 +66,17 @@ def test_table_and_finding() -> None:
         {**exact, "judge_accuracy": {"mean": 92.3}},
         {**exact, "metric": "coverage", "given": 3, "value": 90.0, "judge_accuracy": None},
         {**SCORE, "posterior": "aggregate", "value": 83.5, "judge_accuracy": {"mean": 92.3}},
-        {**SCORE, "posterior": "aggregate", "metric": "coverage", "given": 3, "value": 88.5, "judge_accuracy": None},
+        {**SCORE, "posterior": "guided", "base": "aggregate", "guidance": 3.0, "value": 90.0, "judge_accuracy": None},
+        {
+            **SCORE,
+            "posterior": "guided",
+            "base": "aggregate",
+            "guidance": 3.0,
+            "metric": "coverage",
+            "given": 3,
+            "value": 88.5,
+            "judge_accuracy": None,
+        },
     ]
     columns, rows = quickstart.final_table(scores)
     assert columns[1] == "correctness, 4 words given"
@@ -70,15 +84,19 @@ def test_table_and_finding() -> None:
         ["p(z), the prior", "30.0 %", "", ""],
         ["q_true(w = 300)", "82.2 ± 0.5 %", "", ""],
         ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %"],
-        ["q_agg", "83.5 ± 0.5 %", "", "88.5 ± 0.5 %"],
+        ["q_agg", "83.5 ± 0.5 %", "", ""],
+        ["q_agg guided (w = 3)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %"],
         ["(the judge itself, on real pictures)", "92.3 %", "", ""],
     ]
     said = quickstart.finding(scores)  # errors: sqrt(0.5^2 + 0.5^2)
-    assert "+1.2 ± 0.7 points of correctness with 4 words given, against q_true(w = 300); " in said
-    assert "+22.2 ± 0.7 points of correctness with 4 words given, -1.5 ± 0.7 points of coverage with 3" in said
-    assert "+22.2 points" in quickstart.finding([{**score, "stderr": None} for score in scores])
+    assert said.startswith(
+        "q_agg guided (w = 3): +7.8 ± 0.7 points of correctness with 4 words given, against q_true(w ="
+    )
+    assert "+28.8 ± 0.7 points of correctness with 4 words given, -1.5 ± 0.7 points of coverage with 3" in said
+    assert "+6.5 ± 0.7 points of correctness with 4 words given, against q_agg (" in said
+    assert "+28.8 points" in quickstart.finding([{**score, "stderr": None} for score in scores])
     assert quickstart.finding([{**score, "value": None} for score in scores]) == ""
-    assert quickstart.final_table([{**scores[-1], "guidance": 3.0}])[1][0][0] == "q_agg guided (w = 3)"
+    assert quickstart.finding(scores[:-2]) == ""  # nothing was guided
 
 
 def test_a_failing_command_ends_it_with_that_commands_exit_code(tmp_path: Path) -> None:
@@ -106,7 +124,11 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
     assert done.stdout == f"{tmp_path / 'q' / 'report.html'}\n"
     assert (tmp_path / "q" / "report.html").stat().st_size > 10_000
     assert (tmp_path / "q" / quickstart.PICTURE).exists()
-    assert "q_true(w = 300)" in done.stderr and "q_true(w = 1), exact" in done.stderr
+    assert (
+        "q_agg guided (w = 3)" in done.stderr
+        and "q_true(w = 300)" in done.stderr
+        and "q_true(w = 1), exact" in done.stderr
+    )
     assert all(f"$ {stage.typed}" in done.stderr for stage in quickstart.stages(quickstart.QUICK, 0))
     # The README's Python example, on what was just made.
     (example,) = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
