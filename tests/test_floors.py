@@ -92,8 +92,8 @@ def test_no_file_is_over_400_lines(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_nothing_unlisted_is_imported(path: Path) -> None:
     listed = {
-        "h5py", "jinja2", "joblib", "lightning_fabric", "matplotlib", "numpy", "PIL", "pooch", "pydantic",
-        "pydantic_core", "rich", "safetensors", "scipy", "sklearn", "tensorboard", "torch", "typer",
+        "h5py", "jinja2", "joblib", "lightning_fabric", "matplotlib", "numpy", "PIL", "platformdirs", "pooch",
+        "pydantic", "pydantic_core", "rich", "safetensors", "scipy", "sklearn", "tensorboard", "torch", "typer",
         "zuko", "dask", "distributed", "numba", "llvmlite",
         "cv2", "dlib", "skimage",  # the extra faces
         "bpy", "mathutils",  # by what runs inside Blender's Python
