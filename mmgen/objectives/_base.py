@@ -9,9 +9,11 @@ from torch import Tensor
 
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.text import Text
 from mmgen.models.multimodal_vae import MultimodalVAE
 
-__all__ = ["CONFIG", "Bound", "Description", "Objective", "expected_log_likelihood", "prior_kl", "warmup"]
+__all__ = ["CONFIG", "Bound", "Description", "Objective", "expected_log_likelihood", "prior_kl", "role", "warmup"]
 
 CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -90,6 +92,12 @@ def expected_log_likelihood(
     """One-sample estimate of E_q[log p(x_m | z)] for each named modality, all from the same z; [B] nats each."""
     z = q.sample()
     return {name: model.log_likelihood(name, z, batch) for name in names}
+
+
+def role(model: MultimodalVAE, name: str) -> str:
+    """What a modality is to weights, whatever the dataset calls it: attributes, text, or its own name."""
+    modality = model.modalities[name]
+    return "attributes" if isinstance(modality, Attributes) else "text" if isinstance(modality, Text) else name
 
 
 def prior_kl(q: DiagonalGaussian) -> Tensor:

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, role, warmup
 
 __all__ = ["Elbo"]
 
@@ -57,8 +57,9 @@ class Elbo(Objective):
         q = model.posterior(batch, self.given)
         likelihoods = expected_log_likelihood(model, batch, q, self.modalities)
         kl = prior_kl(q)
-        weights = {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
+        by_role = {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
+        weights = {name: by_role.get(role(model, name), 1.0) for name in self.modalities}
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        value = sum((weights.get(name, 1.0) * term for name, term in likelihoods.items()), -scale * kl)
-        exact = all(weights.get(name, 1.0) == 1 for name in self.modalities) and scale >= 1
+        value = sum((weights[name] * term for name, term in likelihoods.items()), -scale * kl)
+        exact = all(weight == 1 for weight in weights.values()) and scale >= 1
         return Bound(value, {f"log p({name}|z)": term for name, term in likelihoods.items()} | {"kl": kl}, exact)

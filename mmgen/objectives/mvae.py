@@ -17,7 +17,7 @@ from mmgen.batch import Batch
 from mmgen.inference._base import Unit
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Objective, prior_kl, role, warmup
 
 __all__ = ["Mvae"]
 
@@ -127,7 +127,9 @@ class Mvae(Objective):
         for number, unit in enumerate(units):
             asked = [row for row, subset in enumerate(chosen) if self._explains(units, subset, number)]
             term = _log_likelihood(model, unit, z[asked], batch, kept[asked] & present[number])
-            weights = torch.tensor([self._weight_in(row, unit) for row in asked], dtype=term.dtype, device=z.device)
+            weights = torch.tensor(
+                [self._weight_in(row, role(model, unit[0]), unit) for row in asked], dtype=term.dtype, device=z.device
+            )
             likelihood = likelihood.index_add(0, _rows(asked, z), weights.unsqueeze(-1) * term)
             found.append(torch.zeros_like(kl).index_copy(0, _rows(asked, z), term.detach()))
             for row in asked:
@@ -137,13 +139,13 @@ class Mvae(Objective):
         value = ((likelihood - scale * kl) * kept).sum(0)
         return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
 
-    def weight(self, name: str) -> float:
-        """lambda of a modality."""
-        return self.weights.get(name, 50.0 if name == "attributes" else 1.0)
+    def weight(self, name: str, kind: str | None = None) -> float:
+        """lambda of a modality; ``kind`` is its :func:`role` where its name does not tell."""
+        return self.weights.get(name, 50.0 if (kind or name) == "attributes" else 1.0)
 
-    def _weight_in(self, row: int, unit: Unit) -> float:
+    def _weight_in(self, row: int, kind: str, unit: Unit) -> float:
         """lambda of a unit in one of the terms, of which the first is the joint one."""
-        return self.weight(unit[0]) if row == 0 or self.weigh == "all" else 1.0
+        return self.weight(unit[0], kind) if row == 0 or self.weigh == "all" else 1.0
 
     def _explains(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
         """Whether the posterior given a subset has to explain a unit: those that it is given, and what one predicts."""
