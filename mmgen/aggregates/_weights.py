@@ -59,7 +59,7 @@ def resolve_text_weight(
         raise UsageError(f"--text-weight got {asked}, expected nothing: it weighs p(words | z), and {without}")
     if isinstance(asked, float):
         return asked
-    weight = objective.training_weight(described.name)
+    weight = objective.training_weight(described.name, given)
     if weight is None or not math.isfinite(weight) or weight <= 0:
         reason = "no single weight" if weight is None else "no weight" if weight == 0 else "no divergence to p(z)"
         raise UsageError(

@@ -10,9 +10,21 @@ from torch import Tensor
 
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.text import Text
 from mmgen.models.multimodal_vae import MultimodalVAE
 
-__all__ = ["CONFIG", "Bound", "Description", "Objective", "expected_log_likelihood", "per_beta", "prior_kl", "warmup"]
+__all__ = [
+    "CONFIG",
+    "Bound",
+    "Description",
+    "Objective",
+    "expected_log_likelihood",
+    "per_beta",
+    "prior_kl",
+    "role",
+    "warmup",
+]
 
 CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
 
@@ -59,14 +71,15 @@ class Objective(ABC):
         """The posteriors that it asks the model for, so that no other networks are built."""
 
     @abstractmethod
-    def training_weight(self, name: str) -> float | None:
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """Weight that training gave log p(y|z) of a generated description against the divergence to p(z).
 
         It is lambda / beta after all annealing: the density that maximises
         E_q[lambda log p(y|z)] - beta KL(q || p(z)) is p(y|z)^(lambda / beta) p(z), normalised.
 
         Args:
-            name: Modality of the description: "attributes" or "text".
+            name: Modality of the description.
+            kind: Its role, "attributes" or "text", where its name is another (see :func:`role`).
 
         Returns:
             The weight, infinite where nothing holds posteriors to p(z); None where no single number says it.
@@ -115,6 +128,12 @@ def expected_log_likelihood(
     """One-sample estimate of E_q[log p(x_m | z)] for each named modality, all from the same z; [B] nats each."""
     z = q.sample()
     return {name: model.log_likelihood(name, z, batch) for name in names}
+
+
+def role(model: MultimodalVAE, name: str) -> str:
+    """What a modality is to weights, whatever the dataset calls it: attributes, text, or its own name."""
+    modality = model.modalities[name]
+    return "attributes" if isinstance(modality, Attributes) else "text" if isinstance(modality, Text) else name
 
 
 def prior_kl(q: DiagonalGaussian) -> Tensor:

@@ -52,7 +52,7 @@ class Bivcca(Objective):
     def generates(self) -> tuple[str, ...]:
         return ("image", self.description)
 
-    def training_weight(self, name: str) -> float | None:
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""lambda / beta in both bounds; their shares \mu and 1 - \mu weigh likelihoods and divergence alike."""
         return per_beta(self.attributes_weight, self.beta)
 

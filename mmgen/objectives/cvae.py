@@ -40,7 +40,7 @@ class Cvae(Objective):
     def conditions_on(self) -> tuple[str, ...]:
         return ("attributes",)
 
-    def training_weight(self, name: str) -> float | None:
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """None: the description is given and not generated, so there is no p(y|z), and p(z|y) is p(z)."""
         return None
 

@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, per_beta, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, per_beta, prior_kl, role, warmup
 
 __all__ = ["Elbo"]
 
@@ -53,13 +53,13 @@ class Elbo(Objective):
     def generates(self) -> tuple[str, ...]:
         return self.modalities
 
-    def training_weight(self, name: str) -> float | None:
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """lambda_m / beta, whatever the posterior is given: the one bound weighs the modality against the divergence.
 
         Maximised over all densities, q(z|g) is p(z) times the product of p(x_m|z)^(lambda_m / beta); of the description
         alone that leaves p(y|z)^(lambda_y / beta) p(z).
         """
-        return per_beta(self._weights.get(name, 1.0), self.beta)
+        return per_beta(self._weights.get(kind or name, 1.0), self.beta)
 
     @property
     def _weights(self) -> dict[str, float]:
@@ -70,8 +70,8 @@ class Elbo(Objective):
         q = model.posterior(batch, self.given)
         likelihoods = expected_log_likelihood(model, batch, q, self.modalities)
         kl = prior_kl(q)
-        weights = self._weights
+        weights = {name: self._weights.get(role(model, name), 1.0) for name in self.modalities}
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        value = sum((weights.get(name, 1.0) * term for name, term in likelihoods.items()), -scale * kl)
-        exact = all(weights.get(name, 1.0) == 1 for name in self.modalities) and scale >= 1
+        value = sum((weights[name] * term for name, term in likelihoods.items()), -scale * kl)
+        exact = all(weight == 1 for weight in weights.values()) and scale >= 1
         return Bound(value, {f"log p({name}|z)": term for name, term in likelihoods.items()} | {"kl": kl}, exact)

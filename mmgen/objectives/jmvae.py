@@ -54,7 +54,7 @@ class Jmvae(Objective):
     def generates(self) -> tuple[str, ...]:
         return ("image", self.description)
 
-    def training_weight(self, name: str) -> float | None:
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""lambda / beta, of the joint bound.
 
         The divergences that alpha weighs compare posteriors with each other, and hold neither p(y|z) nor p(z): where

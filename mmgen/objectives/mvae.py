@@ -17,7 +17,7 @@ from mmgen.batch import Batch
 from mmgen.inference._base import Unit
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, per_beta, prior_kl, warmup
+from mmgen.objectives._base import CONFIG, Bound, Objective, per_beta, prior_kl, role, warmup
 
 __all__ = ["Mvae"]
 
@@ -113,15 +113,17 @@ class Mvae(Objective):
     def splits_attributes(self) -> bool:
         return self.split_attributes
 
-    def training_weight(self, name: str) -> float | None:
-        r"""\lambda_y / beta, in ELBO(y) as in every other bound that holds the description.
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
+        r"""\lambda_y / beta as ELBO(y) has it, the bound through the posterior of the description alone.
 
-        Where sums of log-likelihoods are divided by the number of modalities, it is that part of it; None where single
-        attributes count as modalities there, whose number the objective alone does not know.
+        Where sums of log-likelihoods are divided by the number of modalities that they are of, it is that part of it;
+        None where single attributes count as modalities there, so that no bound is of the description alone.
         """
         if self.mean_of_modalities and self.split_attributes:
             return None
-        return per_beta(self.weight(name), self.beta) / (len(self.modalities) if self.mean_of_modalities else 1)
+        weight = self.weight(name, kind) if self.weigh == "all" or len(self.modalities) == 1 else 1.0
+        explained = 1 + len(self.predicts.get(name, ())) if self.mean_of_modalities else 1
+        return per_beta(weight, self.beta) / explained
 
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
         units = self.units(model)
@@ -137,7 +139,9 @@ class Mvae(Objective):
         for number, unit in enumerate(units):
             asked = [row for row, subset in enumerate(chosen) if self._explains(units, subset, number)]
             term = _log_likelihood(model, unit, z[asked], batch, kept[asked] & present[number])
-            weights = torch.tensor([self._weight_in(row, unit) for row in asked], dtype=term.dtype, device=z.device)
+            weights = torch.tensor(
+                [self._weight_in(row, role(model, unit[0]), unit) for row in asked], dtype=term.dtype, device=z.device
+            )
             likelihood = likelihood.index_add(0, _rows(asked, z), weights.unsqueeze(-1) * term)
             found.append(torch.zeros_like(kl).index_copy(0, _rows(asked, z), term.detach()))
             for row in asked:
@@ -147,13 +151,13 @@ class Mvae(Objective):
         value = ((likelihood - scale * kl) * kept).sum(0)
         return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
 
-    def weight(self, name: str) -> float:
-        """lambda of a modality."""
-        return self.weights.get(name, 50.0 if name == "attributes" else 1.0)
+    def weight(self, name: str, kind: str | None = None) -> float:
+        """lambda of a modality; ``kind`` is its :func:`role` where its name does not tell."""
+        return self.weights.get(name, 50.0 if (kind or name) == "attributes" else 1.0)
 
-    def _weight_in(self, row: int, unit: Unit) -> float:
+    def _weight_in(self, row: int, kind: str, unit: Unit) -> float:
         """lambda of a unit in one of the terms, of which the first is the joint one."""
-        return self.weight(unit[0]) if row == 0 or self.weigh == "all" else 1.0
+        return self.weight(unit[0], kind) if row == 0 or self.weigh == "all" else 1.0
 
     def _explains(self, units: Sequence[Unit], subset: Subset, number: int) -> bool:
         """Whether the posterior given a subset has to explain a unit: those that it is given, and what one predicts."""

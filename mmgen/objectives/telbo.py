@@ -53,7 +53,7 @@ class Telbo(Objective):
     def generates(self) -> tuple[str, ...]:
         return ("image", self.description)
 
-    def training_weight(self, name: str) -> float | None:
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""gamma / beta: the bound elbo_{\gamma,1}(y; \phi_y) alone fits a posterior to the description alone.
 
         Over all densities that bound is greatest at p(y|z)^(gamma / beta) p(z), which is what q(z|y) approaches within

@@ -9,7 +9,7 @@ import torch
 import mmgen.objectives
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.models._settings import DataSettings, ModelSettings
+from mmgen.models._settings import AttributesDescription, DataSettings, ModelSettings
 from mmgen.models.build import build_model
 from mmgen.objectives._base import Objective
 from tests.core.linear_gaussian import (
@@ -81,6 +81,27 @@ def test_contract(name: str) -> None:
     bound.value.mean().backward()
     lost = [key for key, p in model.named_parameters() if p.grad is None]
     assert lost == []
+
+
+@pytest.mark.parametrize("name", ["elbo", "mvae"])
+def test_the_weight_of_attributes_is_theirs_by_any_name(name: str) -> None:
+    """One model, its attributes called so or otherwise: the same value, which a weight of 1 does not give."""
+    member = mmgen.objectives.get(name)
+    values = []
+    for called, weight in (("attributes", 50.0), ("labels", 50.0), ("labels", 1.0)):
+        labels = {**SMALL_DATA.attributes.model_dump(), "name": called}
+        data = SMALL_DATA.model_copy(update={"attributes": AttributesDescription(**labels)})
+        # mvae's 50 is its default; elbo's has to be said.
+        given = {"attributes_weight": weight} if name == "elbo" else {} if weight == 50 else {"weights": {called: 1.0}}
+        objective = member(modalities=("image", called), **given)
+        torch.manual_seed(0)
+        model = build_model(SMALL_MODEL, objective, data)
+        batch = small_batch()
+        batch = Batch(*({"image": part["image"], called: part["attributes"]} for part in (batch.values, batch.present)))
+        torch.manual_seed(1)
+        values.append(objective(model, batch).value)
+    torch.testing.assert_close(values[0], values[1], rtol=0, atol=0)
+    assert not torch.allclose(values[1], values[2])
 
 
 @pytest.mark.parametrize("name", mmgen.objectives.names())

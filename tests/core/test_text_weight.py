@@ -89,7 +89,14 @@ def test_every_objective_weighs_the_description_as_it_says(name: str, monkeypatc
 
 def test_the_mean_of_modalities_divides_the_weight() -> None:
     mvae = mmgen.objectives.get("mvae")
-    assert mvae(mean_of_modalities=True, beta=0.5).training_weight("attributes") == pytest.approx(50 / 2 / 0.5)
+    assert mvae(mean_of_modalities=True, beta=0.5).training_weight("attributes") == pytest.approx(50 / 0.5)
+    both = mvae(mean_of_modalities=True, beta=0.5, predicts={"attributes": ["image"]})
+    assert both.training_weight("attributes") == pytest.approx(50 / 2 / 0.5)
+    assert mvae(weigh="joint").training_weight("attributes") == 1
+    named = mvae(modalities=["image", "labels"])
+    assert named.training_weight("labels", "attributes") == 50 and named.training_weight("labels") == 1
+    elbo = mmgen.objectives.get("elbo")(modalities=["image", "labels"], attributes_weight=30.0, beta=0.1)
+    assert elbo.training_weight("labels", "attributes") == pytest.approx(300)
     assert mvae(mean_of_modalities=True, split_attributes=True).training_weight("attributes") is None
 
 

@@ -1,5 +1,6 @@
 """Models of images and sentences: what they build, learn, save and answer, on a toy file of both."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,30 @@ def test_objectives_that_know_no_text_ask_for_attributes() -> None:
 def test_a_likelihood_of_sentences_is_none_of_images() -> None:
     with pytest.raises(SettingsError, match="no likelihood of images; expected one of bernoulli, beta"):
         build_model(ModelSettings(image_likelihood="autoregressive"), mmgen.objectives.get("elbo")(), DATA)
+
+
+def test_the_published_shared_decoder() -> None:
+    """CK's z_to_enc: five layers, z and the middle passed on beside two of them each, 500 wide inside, 200 out."""
+    settings = preset("cremer/two-objects")
+    shared = SharedNetwork(**settings["model"]["shared"])
+    torch.manual_seed(0)
+    decoder = SharedDecoder(settings["model"]["latent_size"], shared).eval()
+    assert decoder.outputs == 200
+    inside = 3 * (500 * 500 + 500) + (50 * 500 + 500)
+    assert sum(p.numel() for p in decoder.parameters()) == inside + 2 * 2 * 500 + (500 * 200 + 200)
+    z = torch.randn(4, 50)
+    first, second, third, fourth, last = decoder.layers
+    middle = second(first(z)) + torch.cat([z, torch.zeros(4, 450)], 1)
+    torch.testing.assert_close(decoder(z), last(fourth(third(middle)) + middle))
+    with pytest.raises(SettingsError, match=r"model\.shared\.hidden got 8, expected at least the latent size 50"):
+        SharedDecoder(50, SharedNetwork(hidden=8, outputs=4))
+
+
+def test_the_published_schedule_of_two_objects() -> None:
+    settings = preset("cremer/two-objects")
+    training = settings["training"]
+    assert training["learning_rate_decay"] ** training["steps"] == pytest.approx(math.exp(-2), rel=1e-3)
+    assert (training["weight_decay"], settings["model"]["text_network"]["embedding"]) == (1e-7, 100)
 
 
 def test_shared_networks_have_the_layers_of_the_paper() -> None:
