@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mmgen.aggregates._naming import posterior_title
 from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, read_header, reference
 from mmgen.batch import Batch
 
@@ -52,6 +53,12 @@ class FlatLoaded:
     text: Any = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     posteriors: tuple[str, ...] = ("prior", "text", "aggregate")
+
+    def title_of(self, posterior: str) -> str:
+        return posterior_title(posterior)
+
+    def weights_of(self, posterior: str) -> dict[str, float]:
+        return {}
 
     def latent_sampler(self, posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
         def sampler(batch: Batch, n: int, generator: torch.Generator) -> Tensor:
