@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mmgen.cli._console import follow, is_first_process, result
+from mmgen.cli._console import follow, is_first_process, result, say
 from mmgen.cli._options import Device, InputPath, Output, Seed, command_line, read_path
 from mmgen.cli.train import resume_mode
 
@@ -115,7 +115,8 @@ def fit_aggregate_command(
             values["training"][key] = value
 
     from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
-    from mmgen.artifacts import check_output, find_parent
+    from mmgen.aggregates._guided import few_candidates
+    from mmgen.artifacts import check_output, find_parent, read_header
     from mmgen.config import merge, parse_assignments
     from mmgen.errors import UsageError
     from mmgen.training.model_run import load_model
@@ -152,4 +153,7 @@ def fit_aggregate_command(
         follow(encoding)
         follow(fitting)
     if is_first_process():
+        facts = read_header(out).facts
+        if settings.aggregate.candidates and (notice := few_candidates(facts, settings.aggregate.candidates)):
+            say(notice)
         result(out)

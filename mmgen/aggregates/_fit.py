@@ -15,7 +15,7 @@ from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_
 from mmgen.aggregates._guided import GuidedTask
 from mmgen.aggregates._naming import number_of, posterior_name
 from mmgen.aggregates._targets import FitTask, Target
-from mmgen.aggregates._weights import Guidance, TextWeight, check_guidance, resolve_text_weight
+from mmgen.aggregates._weights import Guidance, TextWeight, check_guidance, resolve_text_weight, said
 from mmgen.artifacts import (
     Dataset,
     Header,
@@ -175,7 +175,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     settings = validate(FitSettings, merge(defaults, values))
     if settings.aggregate.target != "true" and settings.aggregate.text_weight is not None:
         raise UsageError(
-            f"--text-weight got {settings.aggregate.text_weight}, expected nothing with --target "
+            f"--text-weight got {said(settings.aggregate.text_weight)}, expected nothing with --target "
             f"{settings.aggregate.target}, which is fitted to encodings; use --target true"
         )
     if given != "nothing" and settings.aggregate.target == "true":

@@ -16,6 +16,10 @@ References:
     Latent Constraints (Engel, Hoffman, Roberts, 2018), arXiv:1711.05772
 """
 
+import math
+from collections.abc import Mapping
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -27,10 +31,32 @@ from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives._base import Bound
 from mmgen.training.task import Task
 
-__all__ = ["GuidedTask", "candidates"]
+__all__ = ["GuidedTask", "candidates", "few_candidates"]
 
 _CHOSEN = 8
 """Draws from the candidates of one description: candidates cost more than the draws that are learned from."""
+
+
+_EFFECTIVE = "log of effective candidates"
+_FEW = 8
+"""Effective candidates below which a fit says that there are few: the bias is of the order of one over them."""
+
+
+def few_candidates(facts: Mapping[str, Any], number: int) -> str:
+    """What to tell of a fit whose draws were chosen from too few candidates; "" where there were enough.
+
+    Args:
+        facts: Of the finished file.
+        number: M.
+    """
+    terms = facts.get("validation_terms")
+    found = terms.get(_EFFECTIVE) if isinstance(terms, Mapping) else None
+    if not isinstance(found, int | float) or math.exp(found) >= _FEW:
+        return ""
+    return (
+        f"of {number} candidates {math.exp(found):.1f} count on held-out descriptions (effective number, its geometric "
+        f"mean), so that this is nearer to q_agg than asked; with more: --set aggregate.candidates={4 * number}"
+    )
 
 
 def candidates(
@@ -85,7 +111,7 @@ class GuidedTask(Task):
             picked = z.gather(0, chosen.unsqueeze(-1).expand(-1, -1, z.shape[-1]))
             effective = -(2 * log_share).logsumexp(0)
         log_q = self.aggregate.log_prob(picked, batch).mean(0)
-        return Bound(log_q, {"log q(z|y)": log_q, "log of effective candidates": effective})
+        return Bound(log_q, {"log q(z|y)": log_q, _EFFECTIVE: effective})
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.aggregate.state_dict())

@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from mmgen.aggregates._base import Given
+from mmgen.aggregates._naming import number_of
 from mmgen.errors import UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.objectives._base import Objective
 
-__all__ = ["Guidance", "TextWeight", "check_guidance", "resolve_text_weight"]
+__all__ = ["Guidance", "TextWeight", "check_guidance", "resolve_text_weight", "said"]
 
 
 def _power(value: Any, words: tuple[str, ...] = ()) -> Any:
@@ -30,6 +31,11 @@ TextWeight = Annotated[float | Literal["training"] | None, BeforeValidator(lambd
 
 Guidance = Annotated[float, BeforeValidator(_power)]
 """A power of p(y|z), 0 for none."""
+
+
+def said(weight: float | str) -> str:
+    """A weight as somebody would type it."""
+    return weight if isinstance(weight, str) else number_of(weight)
 
 
 def resolve_text_weight(
@@ -56,7 +62,7 @@ def resolve_text_weight(
         without = (
             "of no description there is none" if given == "nothing" else f"this model has no p({given} | z): z is p(z)"
         )
-        raise UsageError(f"--text-weight got {asked}, expected nothing: it weighs p(words | z), and {without}")
+        raise UsageError(f"--text-weight got {said(asked)}, expected nothing: it weighs p(words | z), and {without}")
     if isinstance(asked, float):
         return asked
     weight = objective.training_weight(described.name, given)

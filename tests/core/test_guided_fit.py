@@ -1,8 +1,10 @@
 """The guided aggregate, fitted: q_agg(z|y) p(y|z)^w by quadrature, for attributes and for captions."""
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -11,11 +13,13 @@ import mmgen
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, load_aggregate
-from mmgen.aggregates._guided import GuidedTask, candidates
+from mmgen.aggregates._guided import GuidedTask, candidates, few_candidates
 from mmgen.artifacts import Dataset, read_header
 from mmgen.batch import Batch
 from mmgen.cli._main import main
 from mmgen.errors import SettingsError, UsageError
+from mmgen.figures.draws import draw
+from mmgen.figures.sampling import save_samples
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.training.model_run import load_model
@@ -120,6 +124,15 @@ def test_candidates_of_no_guidance_are_all_alike() -> None:
     assert (effective <= 16 + 1e-9).all() and (effective[:3] < 16).all()
 
 
+def test_too_few_candidates_are_told() -> None:
+    few = {"validation_terms": {"log of effective candidates": math.log(2.5)}}
+    assert "of 64 candidates 2.5 count" in few_candidates(few, 64)
+    assert few_candidates({"validation_terms": {"log of effective candidates": math.log(20)}}, 64) == ""
+    assert few_candidates({}, 64) == ""
+    guided = GuidedTask(attribute_base(), attribute_base(), speaking(), 1.0, 3.0, 16)(DESCRIPTIONS, None)
+    assert few["validation_terms"].keys() <= guided.terms.keys()
+
+
 def run(folder: Path, name: str, asked: dict[str, Any], base: Path | None = None, steps: int = 10) -> Path:
     family = {"name": "realnvp", "steps": 1, "hidden": [8]}
     values = {
@@ -158,6 +171,11 @@ def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None
         scores = evaluate(evaluation, ["log-likelihood"]).run()
     told = {(score.posterior, score.source, score.to_json()["guidance"]) for score in scores}
     assert told == {("aggregate", "q_agg guided (w = 3)", 3.0), ("prior", "p(z)", None)}
+    for posterior, weights in (("aggregate", {"guidance": 3.0}), ("prior", {})):
+        drawn = draw(loaded, np.array([[1, 1]], np.uint8), 2, posterior=posterior)
+        assert drawn.name == loaded.title_of(posterior)
+        settings = save_samples(folder / "drawn.h5", drawn, loaded).settings
+        assert {key: settings[key] for key in ("text_weight", "guidance") if key in settings} == weights
 
 
 @pytest.mark.parametrize(

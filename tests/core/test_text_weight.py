@@ -120,7 +120,7 @@ def test_the_training_weight_is_the_default_and_is_written_as_a_number() -> None
 @pytest.mark.parametrize(
     ("objective", "asked", "message"),
     [
-        ({"name": "elbo"}, {"text_weight": 3}, "expected nothing with --target aggregate"),
+        ({"name": "elbo"}, {"text_weight": 3}, "got 3, expected nothing with --target aggregate"),
         ({"name": "elbo"}, {"text_weight": 3, "target": "true", "given": "nothing"}, "of no description"),
         ({"name": "cvae"}, {"text_weight": 3, "target": "true"}, r"no p\(attributes \| z\)"),
         ({"name": "cvae"}, {"text_weight": "training", "target": "true"}, r"no p\(attributes \| z\)"),

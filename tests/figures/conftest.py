@@ -12,6 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from mmgen.aggregates._naming import posterior_title
 from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, read_header, reference
 from mmgen.batch import Batch
 
@@ -66,6 +67,12 @@ class FlatLoaded:
 
     def reads(self, posterior: str) -> tuple[str, ...]:
         return ("attributes",)
+
+    def title_of(self, posterior: str) -> str:
+        return posterior_title(posterior)
+
+    def weights_of(self, posterior: str) -> dict[str, float]:
+        return {}
 
     def latent_sampler(self, posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
         def sampler(batch: Batch, n: int, generator: torch.Generator) -> Tensor:

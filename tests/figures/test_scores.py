@@ -175,8 +175,8 @@ def test_what_was_measured_again_is_told(tmp_path: Path) -> None:
 
 def test_the_prior_belongs_to_the_model(tmp_path: Path) -> None:
     scores = _read(tmp_path, _correctness(50, 4, "prior"))
-    (table,) = score_tables(scores, {"id-model": "vae"}, models={"id-prior": "id-model"}, posteriors={"prior": "p(z)"})
-    assert (table.rows[0].label, table.rows[0].posterior) == ("vae", "p(z)")
+    (table,) = score_tables(scores, {"id-model": "vae"}, models={"id-prior": "id-model"})
+    assert (table.rows[0].label, table.rows[0].posterior) == ("vae", "p(z): prior")
 
 
 def test_a_score_that_is_not_finite_says_so_and_never_wins(tmp_path: Path) -> None:
