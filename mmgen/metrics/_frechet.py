@@ -1,7 +1,8 @@
 r"""Fréchet distance between Gaussians, its bias by sample size, and that of groups of points.
 
 From n points of each of two equal Gaussians the distance is not 0 but about proportional to 1/n, so two numbers compare
-only at equal n, and the line through those at n and n/2 is followed to 1/n = 0.
+only at equal n. What the means contribute is known, Tr(C)/n + Tr(C')/n; what the covariances do is removed by following
+the line through the values of n points and of n/2 to infinitely many.
 
 References:
     The Fréchet distance between multivariate normal distributions (Dowson, Landau, 1982), Journal of Multivariate
@@ -55,10 +56,12 @@ class Distance:
     Attributes:
         of: The squared distance without one group of descriptions; None for that of all.
         groups: How many groups there are.
-        spacing: 1/n, which the bias is proportional to.
+        by_means: What chance adds to the squared distance of the means, without one group or of all.
+        spacing: 1/(n - 1), which the further bias is proportional to.
     """
 
     of: Callable[[int | None], float]
+    by_means: Callable[[int | None], float]
     groups: int
     spacing: float
 
@@ -93,14 +96,25 @@ def within(one: Sequence[Floats], other: Sequence[Floats], weights: Floats) -> D
     means = _totals([np.asarray(part) for part in apart], groups)
     spreads = [_covariances(points, weights, groups) for points in (one, other)]
     mass = _totals([np.asarray(weight) for weight in weights], groups)
+    chance = _totals(
+        [
+            np.asarray(w * sum(part.var(0, ddof=1).sum() / len(part) for part in both))
+            for *both, w in zip(one, other, weights, strict=True)
+        ],
+        groups,
+    )
 
     def of(left_out: int | None) -> float:
         kept = np.arange(len(mass)) != left_out
         total = mass[kept].sum()
         return frechet_distance(means[kept].sum() / total, *(part[kept].sum(0) / total for part in spreads))
 
-    nth = [(1 / len(a) + 1 / len(b)) / 2 for a, b in zip(one, other, strict=True)]
-    return Distance(of, len(mass), float(np.average(nth, weights=weights)))
+    def by_means(left_out: int | None) -> float:
+        kept = np.arange(len(mass)) != left_out
+        return float(chance[kept].sum() / mass[kept].sum())
+
+    nth = [(1 / (len(a) - 1) + 1 / (len(b) - 1)) / 2 for a, b in zip(one, other, strict=True)]
+    return Distance(of, by_means, len(mass), float(np.average(nth, weights=weights)))
 
 
 def _covariances(points: Sequence[Floats], weights: Floats, groups: NDArray[np.int64]) -> Floats:
@@ -127,18 +141,25 @@ def pooled(one: Sequence[Floats], other: Sequence[Floats]) -> Distance:
         sums.append(_totals([part.sum(0) for part in points], groups))
         squares.append(np.stack([_squares(points, groups == group) for group in range(len(counts[0]))]))
 
-    def of(left_out: int | None) -> float:
+    def moments(left_out: int | None) -> list[tuple[float, Floats, Floats]]:
+        """Number, mean and covariance of both sets."""
         kept = np.arange(len(counts[0])) != left_out
-        means, spreads = [], []
+        found = []
         for count, total, square in zip(counts, sums, squares, strict=True):
             n = count[kept].sum()
             mean = total[kept].sum(0) / n
-            means.append(mean)
-            spreads.append((square[kept].sum(0) - n * np.outer(mean, mean)) / (n - 1))
-        return frechet_distance(float(((means[0] - means[1]) ** 2).sum()), *spreads)
+            found.append((n, mean, (square[kept].sum(0) - n * np.outer(mean, mean)) / (n - 1)))
+        return found
+
+    def of(left_out: int | None) -> float:
+        (_, mean, spread), (_, other_mean, other_spread) = moments(left_out)
+        return frechet_distance(float(((mean - other_mean) ** 2).sum()), spread, other_spread)
+
+    def by_means(left_out: int | None) -> float:
+        return float(sum(np.trace(spread) / n for n, _, spread in moments(left_out)))
 
     n, m = (count.sum() for count in counts)
-    return Distance(of, len(counts[0]), float((1 / n + 1 / m) / 2))
+    return Distance(of, by_means, len(counts[0]), float((1 / (n - 1) + 1 / (m - 1)) / 2))
 
 
 def _squares(points: Sequence[Floats], chosen: NDArray[np.bool_]) -> Floats:
@@ -147,7 +168,7 @@ def _squares(points: Sequence[Floats], chosen: NDArray[np.bool_]) -> Floats:
 
 
 def extrapolated(whole: Distance, halves: Sequence[Distance]) -> Callable[[int | None], float]:
-    """The distance that the line through those of all points and of half as many has at 1/n = 0.
+    """The distance for infinitely many points, on the line through those of all points and of half as many.
 
     Args:
         whole: Of all points.
@@ -157,8 +178,8 @@ def extrapolated(whole: Distance, halves: Sequence[Distance]) -> Callable[[int |
     step = whole.spacing / (spacing - whole.spacing)
 
     def of(left_out: int | None) -> float:
-        fewer = float(np.mean([half.of(left_out) for half in halves]))
-        all_of_them = whole.of(left_out)
+        fewer = float(np.mean([half.of(left_out) - half.by_means(left_out) for half in halves]))
+        all_of_them = whole.of(left_out) - whole.by_means(left_out)
         return all_of_them - step * (fewer - all_of_them)
 
     return of

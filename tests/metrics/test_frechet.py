@@ -94,9 +94,21 @@ def test_bias_falls_as_one_over_n_and_the_line_removes_it() -> None:
     parts = [within([a[k::2] for a in one], [b[k::2] for b in other], weights) for k in (0, 1)]
     limit = extrapolated(whole, parts)
     error = jackknife_error(limit, whole.groups)
-    assert whole.spacing == pytest.approx(1 / n)
+    assert whole.spacing == pytest.approx(1 / (n - 1))
     assert error is not None and error < 0.05
     assert abs(limit(None)) < 3 * error
+
+
+def test_line_leaves_nothing_where_few_points_make_most_of_the_distance() -> None:
+    """64 dimensions, 24 points of each of 100 descriptions: a distance of 6 that is chance alone."""
+    one, other = gaussians(100, 24, 64), gaussians(100, 24, 64)
+    weights = np.ones(100)
+    whole = within(one, other, weights)
+    parts = [within([a[k::2] for a in one], [b[k::2] for b in other], weights) for k in (0, 1)]
+    limit = extrapolated(whole, parts)
+    assert whole.by_means(None) == pytest.approx(2 * 64 / 24, rel=0.02)
+    assert whole.of(None) > 6
+    assert abs(limit(None)) < 4 * (jackknife_error(limit, whole.groups) or 0) < 0.8
 
 
 def test_line_of_pooled_points() -> None:

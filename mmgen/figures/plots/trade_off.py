@@ -137,6 +137,8 @@ def _label(axes: Axes, trade: Trade, colours: Sequence[str], published: Publishe
     far, high = trade.corner
     if far is not None and high is not None:
         labels.keep_free([far], [high], 8)
+        labels.keep_free(axes.get_xlim(), [high, high], 1)
+        labels.keep_free([far, far], axes.get_ylim(), 1)
         labels.put(far, high, "real pictures", INK, bold=True)
     for curve, colour in zip(trade.curves, colours, strict=True):
         end = curve.points[-1]
