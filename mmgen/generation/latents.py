@@ -4,6 +4,7 @@ Each description has streams of randomness of its own, so that what is drawn for
 drawn nor on who asks.
 """
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from mmgen.loading import Loaded
 
 __all__ = ["draw_latents", "stream"]
+
+_AT_ONCE = 16_384
+"""Draws of a description that are made together."""
 
 
 def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, device: str = "cpu") -> torch.Generator:
@@ -50,14 +54,16 @@ def draw_latents(
     """
     if loaded.guidance:  # its pool has the seed of the draws, whatever seed it was made with
         loaded = loaded.guided(loaded.guidance, seed)
-    sampler, device = loaded.latent_sampler(posterior), str(loaded.device)
+    device = str(loaded.device)
     drawn = []
     for row in range(len(asked)):
+        sampler = loaded.latent_sampler(posterior)
         generator = stream(seed, "latents", asked.key(row), have, device)
         condition, expression = asked.batch(loaded, row), asked.expression(row)
-        if expression is None:
-            z = sampler(condition, count, generator)
-        else:
-            z = loaded.guide(posterior).sample(condition, count, generator, expression)
-        drawn.append(z[:, 0])
+        if expression is not None:
+            sampler = partial(loaded.guide(posterior).sample, expression=expression)
+        parts = [
+            sampler(condition, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)
+        ]
+        drawn.append(torch.cat(parts))
     return torch.stack(drawn)

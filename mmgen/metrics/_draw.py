@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Draws"]
 
-_QUERIES = 512
-"""Queries whose latents are held at a time."""
+_QUERIES = 64
+"""Queries whose latents are drawn before any of their pictures are."""
 
 
 class Draws:

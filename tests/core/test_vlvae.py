@@ -219,6 +219,14 @@ def test_an_aggregate_of_captions(folder: Path) -> None:
     assert likelihood["aggregate"] > likelihood["prior"] + 0.5
     assert loaded.latent_log_prob("aggregate")(z, caption).shape == (500, 1)
     assert loaded.sample("small blue", n=4).shape == (4, 3, 16, 16)
+    guided = loaded.guided(5.0)
+    said = loaded.model.log_likelihood("text", z, caption)
+    torch.testing.assert_close(guided.guide("aggregate").log_likelihood(z, caption), said, rtol=1e-4, atol=1e-4)
+    more = guided.latent_sampler("aggregate")(caption, 500, torch.Generator().manual_seed(0))
+    assert loaded.model.log_likelihood("text", more, caption).mean().item() > likelihood["aggregate"]
+    for posterior in ("aggregate", "prior"):  # the model says whole captions, and these are none
+        with pytest.raises(UsageError, match="reads text: give a whole caption, size colour"):
+            guided.sample("colour=blue OR size=small", n=2, posterior=posterior)
     with pytest.raises(UsageError, match="reads text: give a whole caption, size colour"):
         loaded.sample("colour=blue", n=4)
     assert loaded.sample("colour=blue size=small", n=4, seed=3).equal(loaded.sample("small blue", n=4, seed=3))

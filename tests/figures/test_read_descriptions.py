@@ -10,14 +10,18 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import DatasetWriter, read_header
+from mmgen.artifacts import AttributesInfo, Dataset, DatasetWriter, read_header
 from mmgen.cli._main import main
 from mmgen.errors import MmgenError, UsageError
 from mmgen.figures.draws import draw
+from mmgen.figures.scores import read_scores, score_tables
 from mmgen.generation.descriptions import check_read, parse, posterior_for
 from mmgen.loading import Loaded, load
 from mmgen.metrics._draw import Draws
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Queries
+from mmgen.metrics.correctness import Correctness
+from mmgen.metrics.coverage import Coverage
 
 WORDS = ("red", "blue", "big", "small")
 GIVEN = {"attributes": ("colour=red", "colour=blue"), "caption": ("big red", "small blue")}
@@ -238,6 +242,44 @@ def test_guidance_reaches_every_output(folder: Path, tmp_path: Path, capsys: pyt
     assert page.read_text().count("q_agg guided (w = 3)") > 1 and "q_agg guided (w = 1)" in page.read_text()
     assert program("plot", "hierarchy", fitted, "--guidance", "3", "-o", tmp_path / "h.png") == 0
     assert "q_agg guided (w = 3)" in capsys.readouterr().err
+
+
+def test_questions_that_no_words_can_guide_are_refused_before_any_work(folder: Path) -> None:
+    """jmvae says whole captions of free text, elbo says attributes: coverage leaves attributes out."""
+    with Dataset.open(folder / "data.h5") as data:
+        for name, refused in (("jmvae", True), ("elbo", False), ("both", False)):
+            loaded = load(folder / f"{name}.safetensors").guided(1.0)
+            evaluation = Evaluation(loaded, data, None, ("prior",), EvaluationSettings(seed=7))
+            assert evaluation.needs_captions == refused and not evaluation.ignores_text("prior")
+            for ask in (lambda e=evaluation: Coverage().check(e), lambda e=evaluation: Correctness().check(e)):
+                assert bool(refusal(ask)) == refused
+            assert evaluation.loaded.guide("prior") is loaded.guided(1.0, 7).guide("prior")  # the pool of the seed
+            unguided = Evaluation(loaded.guided(0.0), data, None, ("prior",), EvaluationSettings())
+            assert not unguided.needs_captions and unguided.ignores_text("prior")
+
+
+def test_scores_say_what_was_guided_and_how_far_candidates_went(
+    folder: Path, tmp_path: Path, stubs: SimpleNamespace
+) -> None:
+    info = AttributesInfo("attributes", ("colour", "size"), (("red", "blue"), ("big", "small")))
+    judge, lines = tmp_path / "judge.safetensors", tmp_path / "scores.jsonl"
+    accuracy = {"colour": 90.0, "size": 90.0, "mean": 90.0}
+    stubs.save_judge(folder / "data.h5", judge, 1, info, accuracy, held_out_images={"colour": 9, "size": 9})
+    asked = ["--dropped", "0,1", "--draws", "3", "--judge", judge, "--guidance", "2", "-o", lines]
+    assert program("eval", folder / "elbo-nothing.safetensors", "-m", "correctness", "-m", "coverage", *asked) == 0
+    scores = read_scores(lines)
+    assert {(score.metric, score.given) for score in scores} == {
+        ("correctness", 2),
+        ("correctness", 1),
+        ("coverage", 1),
+    }
+    for score in scores:
+        assert (score.posterior, score.guidance, score.base) == ("guided", 2.0, "learned prior")
+        told = score.extra["guidance"]
+        assert told["candidates"] == 60_000
+        assert 1 <= told["smallest_effective_sample_size"] <= told["median_effective_sample_size"] <= 60_000
+    (table, *_) = score_tables(scores, {})
+    assert [row.posterior for row in table.rows] == ["q(z) guided (w = 2)"]
 
 
 @pytest.mark.parametrize(
