@@ -194,7 +194,12 @@ def quickstart_command(
     Runs the commands that you would type, printing each, and ends with the main finding: what is drawn from q(z | text)
     is poor, what is drawn from the learned aggregate is good. Everything made stays in a folder ("quickstart").
     """
+    from mmgen.artifacts import check_place
+
     folder = output or Path("quickstart-quick" if quick else "quickstart")
+    for name in (SCORES, PICTURE):
+        if folder.exists():
+            check_place(folder / name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SCORES).unlink(missing_ok=True)
