@@ -274,7 +274,12 @@ def quickstart_command(
     Runs the commands that you would type, printing each, and ends with a table: how right and how varied pictures are
     that are drawn from each posterior of the words. Everything made stays in a folder ("quickstart").
     """
+    from mmgen.artifacts import check_place
+
     folder = output or Path("quickstart-quick" if quick else "quickstart")
+    for name in (SCORES, PICTURE):
+        if folder.exists():
+            check_place(folder / name)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / SCORES).unlink(missing_ok=True)

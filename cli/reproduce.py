@@ -63,6 +63,7 @@ def reproduce_command(
     and fit are used as they are, and an interrupted training is continued; so the command can be given again at any
     time. The table goes into a page of Markdown and opens a report with pictures, whose paths are printed.
     """
+    from mmgen.artifacts import check_place
     from mmgen.reproductions import _plan
 
     listed, dataset = _plan.find_list(name, data)
@@ -81,10 +82,13 @@ def reproduce_command(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise MmgenError(f"cannot use the folder {folder}: {error.strerror}; choose another with --output") from None
+    page = folder / f"{_stem(listed)}-{scale}.md"
+    for path in (page, page.with_suffix(".html")):
+        check_place(path)  # before hours of work, not after
     end_with_children()
     say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
     ran = _run(chosen, folder)
-    _present(plan, everything, folder, f"{_stem(listed)}-{scale}.md", ran)
+    _present(plan, everything, page, ran)
 
 
 def _stem(listed: str) -> str:
@@ -92,7 +96,7 @@ def _stem(listed: str) -> str:
     return Path(listed).stem if listed.endswith(".toml") else listed.replace("/", "-")
 
 
-def _present(plan: "Plan", scale: "Scale", folder: Path, name: str, ran: bool) -> None:
+def _present(plan: "Plan", scale: "Scale", page: Path, ran: bool) -> None:
     """The tables, on the terminal, in a page of Markdown and in a report with pictures."""
     from mmgen.artifacts import write_text_atomic
     from mmgen.figures.report import Summary, make_report
@@ -101,6 +105,7 @@ def _present(plan: "Plan", scale: "Scale", folder: Path, name: str, ran: bool) -
     from mmgen.reproductions._page import judge_sentence, markdown, tables_of
     from mmgen.reproductions._plan import fitting
 
+    folder = page.parent
     there = fitting(scale, folder)
     scores = {file: read_scores(folder / file) for file in there if file.endswith(".jsonl")}
     compared = [compare(part, scores) for part in plan.table]
@@ -110,7 +115,6 @@ def _present(plan: "Plan", scale: "Scale", folder: Path, name: str, ran: bool) -
         table(title, columns, rows)
     if note:
         say(note)
-    page = folder / name
     write_text_atomic(page, markdown(plan, scale, compared, folder))
     result(page)
     drawn = [file for file in there if file.endswith(".png")]

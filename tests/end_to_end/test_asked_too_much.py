@@ -51,6 +51,19 @@ def test_a_pipe_is_not_replaced(folder: Path, model: Path, tmp_path: Path, comma
     assert stat.S_ISFIFO(out.stat().st_mode) and list(tmp_path.iterdir()) == [out]
 
 
+@pytest.mark.parametrize(
+    ("command", "name"), [("quickstart", "scores.jsonl"), ("quickstart", "same-words.png"),
+                          ("reproduce", "cremer-table1-cpu.md"), ("reproduce", "cremer-table1-cpu.html")],
+)  # fmt: skip
+def test_nor_in_a_folder(tmp_path: Path, command: str, name: str) -> None:
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / name)
+    done = within(tmp_path, command, *(["cremer-table1"] if command == "reproduce" else ["--quick"]), "-o", "out")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "it is a pipe" in sentence(done.stderr)
+    assert [path.name for path in (tmp_path / "out").iterdir()] == [name]
+
+
 @pytest.mark.parametrize("beside", [".last.safetensors", ".log.jsonl"])
 @pytest.mark.parametrize("command", ["train", "train-classifier"])
 def test_nor_are_pipes_beside_it(folder: Path, tmp_path: Path, command: str, beside: str) -> None:
