@@ -200,4 +200,4 @@ def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict")
     try:
         return data.decode("utf-8", errors)
     except UnicodeDecodeError:
-        raise Malformed("it is no UTF-8 text") from None
+        raise Malformed("it is no text") from None

@@ -8,7 +8,7 @@ import h5py
 import numpy as np
 import pytest
 
-from mmgen.artifacts import read_latents
+from mmgen.artifacts import Dataset, read_latents
 from mmgen.errors import ArtifactError
 
 CHECKED = {"fletcher32": True, "compression": "gzip"}
@@ -113,7 +113,7 @@ ATTACKS = {
     "rows below": (_split([-1, 3], "i8"), "no increasing row numbers"),
     "rows unsorted": (_split([3, 1], "i8"), "no increasing row numbers"),
     "rows of floats": (_split([1.5], "f8"), "expected int64"),
-    "codes": (_codes, "holds codes of no value"),
+    "codes": (_codes, "do not match its content id"),
     "kind": (_set_text("modalities/image", "kind", "sound"), "of kind 'sound'"),
     "layout": (_set_text("modalities/image", "layout", "../x"), "expected bits or bytes"),
     "image shape": (_set_text("modalities/image", "shape", "[1, 1000000, 1000000]"), "has shape"),
@@ -143,6 +143,19 @@ def test_hostile_hdf5(tmp_path, originals, read_all, attack):
         read_all("dataset", path)
     assert str(path) in str(caught.value)
     assert str(caught.value).isprintable()
+
+
+def test_codes_of_no_value_are_refused_where_they_are_read(tmp_path, originals):
+    path = tmp_path / "x.h5"
+    path.write_bytes(originals["dataset"])
+    with h5py.File(path, "r+") as file:
+        _codes(file, tmp_path)
+    with (
+        Dataset.open(path, verify=False) as dataset,
+        pytest.raises(ArtifactError, match="holds codes of no value") as caught,
+    ):
+        dataset.read_attributes("attributes")
+    assert str(path) in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["mean", "rows", "attributes"])
