@@ -4,22 +4,21 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from mmgen.artifacts import AttributesInfo, Dataset
 from mmgen.batch import Batch
 from mmgen.classifier._find import find_judge as judge_of
-from mmgen.config import Settings
 from mmgen.errors import MissingParentError, UsageError
 from mmgen.memory import check_memory
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._draw import Draws
 from mmgen.metrics._queries import Frequencies, Queries, queries
 from mmgen.metrics._real import Real
+from mmgen.metrics._settings import EvaluationSettings
 from mmgen.progress import Progress, Work
 from mmgen.seeding import numpy_generator
 
@@ -31,42 +30,6 @@ __all__ = ["Evaluation", "EvaluationSettings", "evaluate", "find_judge"]
 
 _UNITS = 1000
 """Units of progress per metric and posterior."""
-
-Count = Annotated[int, Field(ge=1)]
-
-
-class EvaluationSettings(Settings):
-    """How scores are measured."""
-
-    protocol: Literal["exact", "paper"] = "exact"
-    """Of coverage: exact (base 2, training frequencies, bias below the standard error) or paper (as VE)."""
-    dropped: tuple[Annotated[int, Field(ge=0)], ...] | None = None
-    """Numbers of attributes to leave out of queries; None for 0, 1, 2, 3 as far as there are attributes, and for 0
-    where whole captions are asked for."""
-    draws: Count = 24
-    """Pictures of each query, at least."""
-    queries: Count = 1000
-    """Descriptions asked for, at most, for each number of attributes left out: a random choice where there are more.
-    Of captions it is the number of examples whose captions are asked for."""
-    samples: Count = 100
-    """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100); of label-accuracy, draws
-    of z."""
-    proposal: Literal["mixture", "auto", "image", "joint", "description"] = "mixture"
-    """What importance samples are drawn from: an even mixture of q(z | image), that given all modalities, and p(z), as
-    far as there are; or one posterior alone: q(z | image), as WG's Table 2; joint for that given all modalities, as
-    WG's supplement; q(z | description); auto for q(z | image) where there is one."""
-    text_samples: Count = 5000
-    """Importance samples of log p(y), the denominator of log p(x|y), per distinct description (WG: 5000)."""
-    number: Count = 1000
-    """Data points of log-likelihoods and active units."""
-    split: str = ""
-    """Split scheme that queries and points come from; the one that the model was trained on if empty."""
-    part: Literal["train", "val", "test"] = "test"
-    """Part of the split that queries and points come from."""
-    seed: Annotated[int, Field(ge=0)] = 0
-    """Of all draws."""
-    precision: Literal["auto", "32-true", "bf16-mixed"] = "auto"
-    """Arithmetic of networks; densities are always fp32 or better."""
 
 
 class Evaluation:
