@@ -88,7 +88,7 @@ def test_options_that_name_programs_are_known() -> None:
     assert {name.replace("_", "-") for name in paths - read} == set(NAMES_PROGRAMS) - {"scheduler"}
     addresses = {opt for _, opt, p in options() if p.metavar == "ADDRESS"}
     assert addresses == {"--scheduler"}
-    taken = {"--output", "-o", "--config", "--dataset", "--latents", "--judge", "--from"}
+    taken = {"--output", "-o", "--config", "--dataset", "--latents", "--judge", "--from", "--text-proposal"}
     taken |= {f"--{name}" for name in read - {"amat"}}
     assert {option for _, option in NAMED} == taken | {"--blender-python", "--scheduler"}
 

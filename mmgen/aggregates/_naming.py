@@ -72,6 +72,10 @@ def posterior_title(
     if given == "nothing" and posterior in ("aggregate", "true"):
         about = "learned prior" if posterior == "aggregate" else "fitted to p(z)"
     if guidance:
-        base = "the aggregate" if posterior == "aggregate" else posterior_name(posterior, text_weight, given=given)
+        base = (
+            "the aggregate"
+            if posterior == "aggregate" and given != "nothing"
+            else posterior_name(posterior, text_weight, given=given)
+        )
         about = f"{base} times p(y|z)^{number_of(guidance)}"
     return f"{name}: {about}" if about else name

@@ -1,12 +1,13 @@
 """The papers' numbers, and whether they are about the same data as one's own."""
 
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
 from typing import Any
+
+from mmgen.parsing import parse_toml
 
 __all__ = ["Published", "PublishedJudge", "published_judges", "published_papers", "published_tables"]
 
@@ -63,7 +64,7 @@ class PublishedJudge(_OfData):
 
 @cache
 def _file() -> dict[str, Any]:
-    return tomllib.loads((resources.files("mmgen.figures") / "published.toml").read_text(encoding="utf-8"))
+    return parse_toml((resources.files("mmgen.figures") / "published.toml").read_text(encoding="utf-8"))
 
 
 @cache

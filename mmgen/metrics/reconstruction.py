@@ -16,6 +16,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.notation import UNKNOWN
+from mmgen.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -129,12 +130,13 @@ def _score(
 
     of_point, of_real = shares(decoded), shares(real)
     count = len(of_point)
+    spread = float(of_point.std(ddof=1) / np.sqrt(count)) if count > 1 else 0.0
     names = evaluation.info.names
     return Score(
         metric="reconstruction",
         quantity="reconstruction",
         value=float(of_point.mean()),
-        stderr=float(of_point.std(ddof=1) / np.sqrt(count)) if count > 1 else None,
+        stderr=share_error(float(of_point.mean()), spread, int(known.sum())),
         unit="%",
         better="higher",
         n=count,

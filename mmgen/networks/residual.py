@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from mmgen.errors import SettingsError
 from mmgen.networks._base import ImageNetwork, Reshape, mlp
+from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["Residual"]
 
@@ -69,7 +70,7 @@ class Residual(ImageNetwork):
         ]
         for number, (before, after) in enumerate(pairwise([patches, *self.channels])):
             stride = 1 if number == 0 else 2
-            layers += [nn.Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+            layers += [Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
         layers += [nn.Flatten(), mlp([self.channels[-1] * height * width, self.fully_connected], nn.ReLU, last=True)]
         return nn.Sequential(*layers), self.fully_connected
 
@@ -107,15 +108,15 @@ class _Cells(nn.Module):
         self.everywhere = nn.Linear(settings.fully_connected, width)
         rows, columns = (torch.linspace(-1, 1, side) for side in sides)
         self.register_buffer("coordinates", torch.stack(torch.meshgrid(rows, columns, indexing="ij")), persistent=False)
-        self.first = nn.Conv2d(channels + 2, width, 3, 1, 1)
+        self.first = Conv2d(channels + 2, width, 3, 1, 1)
         self.blocks = nn.ModuleList(
-            nn.Sequential(nn.BatchNorm2d(width), nn.ReLU(), nn.Conv2d(width, width, 3, 1, 1, bias=False))
+            nn.Sequential(nn.BatchNorm2d(width), nn.ReLU(), Conv2d(width, width, 3, 1, 1, bias=False))
             for _ in range(settings.blocks)
         )
         self.last = nn.Sequential(
             nn.BatchNorm2d(width),
             nn.ReLU(),
-            nn.Conv2d(width, shape[0] * settings.cell**2, 3, 1, 1),
+            Conv2d(width, shape[0] * settings.cell**2, 3, 1, 1),
             nn.PixelShuffle(settings.cell),
         )
 

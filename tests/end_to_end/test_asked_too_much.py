@@ -139,10 +139,10 @@ def test_scores_are_the_result(folder: Path, model: Path) -> None:
     done = within(folder, *measure)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
     assert rows and all(len(row) == 9 and row[0] == "active-units" and float(row[5]) >= 0 for row in rows)
-    assert "value ± standard error" not in done.stderr
+    assert "± standard error" not in done.stderr
     for options in (["--json"], ["-o", "lines.jsonl", "--overwrite"]):
         done = within(folder, *measure, *options)
-        assert "value ± standard error" in done.stderr and "\t" not in done.stdout
+        assert "± standard error" in done.stderr and "\t" not in done.stdout
     shown = dict(line.split("\t") for line in mmgen(folder, "show", model).splitlines())
     assert (
         shown["kind"] == "model" and shown["parents.dataset.path"].endswith("d.h5") and "settings.data.split" in shown

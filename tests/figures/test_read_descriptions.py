@@ -279,7 +279,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         assert told["candidates"] == 60_000
         assert 1 <= told["smallest_effective_sample_size"] <= told["median_effective_sample_size"] <= 60_000
     (table, *_) = score_tables(scores, {})
-    assert [row.posterior for row in table.rows] == ["q(z) guided (w = 2)"]
+    assert [row.posterior for row in table.rows] == ["q(z) guided (w = 2): q(z) times p(y|z)^2"]
 
 
 @pytest.mark.parametrize(

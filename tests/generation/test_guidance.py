@@ -176,7 +176,7 @@ def test_one_pool_answers_every_description_at_every_weight(monkeypatch: pytest.
     for weight, words in itertools.product((1.0, 2.0), ("colour=red", "size=big")):
         draw(toy.guided(weight), "aggregate", words, 10)
     assert len(made) == 1
-    draw(toy.guided(1.0, seed=5), "aggregate", "colour=red", 10)
+    draw_latents(toy.guided(1.0), "aggregate", parse(toy, ["colour=red"]), 10, 5)
     assert len(made) == 2  # another seed draws anew
     (pool,) = [pool for (_, seed), pool in toy.pools.items() if seed == 0]
     assert len(pool.z) == 60_000

@@ -42,7 +42,8 @@ def all_small(batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
 
 def test_what_an_encoding_keeps_is_read_and_what_it_loses_is_not(dataset: Dataset) -> None:
     (whole,) = measured(dataset, Judge())
-    assert (whole.value, whole.stderr, whole.n, whole.extra["real"]) == (100.0, 0.0, 30, 100.0)
+    assert (whole.value, whole.n, whole.extra["real"]) == (100.0, 30, 100.0)
+    assert 0 < whole.stderr < 3  # no proof that none is ever lost
     (lossy,) = measured(dataset, Judge(), all_small)
     small = lossy.extra["by_attribute"]["size"]  # right where the size was small, as about half of them are
     assert 20 < small < 80
