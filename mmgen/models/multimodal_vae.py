@@ -138,10 +138,14 @@ class MultimodalVAE(nn.Module):
         logits = decoder.one(z.reshape(-1, z.shape[-1]), attribute).reshape(*z.shape[:-1], -1)
         return modality.log_prob_of_one(logits, attribute, batch.values[name], batch.present[name])
 
-    def label_weights(self) -> list[nn.Parameter]:
-        """The weight matrices of p(y | z) of every attribute modality, whatever it is called; no biases, no norms."""
+    def label_parameters(self) -> list[nn.Parameter]:
+        """The parameters of p(y | z) of every attribute modality, whatever it is called."""
         of_labels = [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
-        return [p for name in of_labels for p in self.decoders[name].parameters() if p.dim() > 1]
+        return [p for name in of_labels for p in self.decoders[name].parameters()]
+
+    def label_weights(self) -> list[nn.Parameter]:
+        """The weight matrices among them: no biases, no norms."""
+        return [p for p in self.label_parameters() if p.dim() > 1]
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""

@@ -27,6 +27,10 @@ class Task(nn.Module, ABC):
         """What ``training.l2_attributes_decoder`` is for: the weight matrices of p(y|z); none where there is none."""
         return []
 
+    def ordered_parameters(self) -> list[nn.Parameter]:
+        """All parameters in the order by which a training state numbers its moments."""
+        return list(self.parameters())
+
     def parameter_groups(self, weight_decay: float = 0.0, l2_attributes_decoder: float = 0.0) -> list[dict[str, Any]]:
         """Groups of trainable parameters for the optimiser, each with its weight decay.
 
@@ -37,7 +41,7 @@ class Task(nn.Module, ABC):
         Raises:
             SettingsError: There is a regulariser, and nothing that it is for.
         """
-        trainable = [p for p in self.parameters() if p.requires_grad]
+        trainable = [p for p in self.ordered_parameters() if p.requires_grad]
         labels = {id(p) for p in self.label_weights()} if l2_attributes_decoder else set()
         if l2_attributes_decoder and not labels:
             raise SettingsError(
@@ -73,6 +77,12 @@ class ModelTask(Task):
 
     def label_weights(self) -> list[nn.Parameter]:
         return self.model.label_weights() if isinstance(self.model, MultimodalVAE) else []
+
+    def ordered_parameters(self) -> list[nn.Parameter]:
+        """Decoders of attributes come last, as in all states so far."""
+        last = {id(p) for p in self.model.label_parameters()} if isinstance(self.model, MultimodalVAE) else set()
+        every = list(self.parameters())
+        return [p for p in every if id(p) not in last] + [p for p in every if id(p) in last]
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.model.state_dict())

@@ -155,8 +155,7 @@ def test_only_bounds_are_called_bounds() -> None:
 
 
 def test_progress_of_a_judge_calls_nothing_a_bound(world: Path, tmp_path: Path) -> None:
-    from mmgen.classifier import train_classifier
-    from mmgen.classifier._training import ClassifierSettings
+    from mmgen.classifier._training import ClassifierSettings, train_classifier
 
     training = {"steps": 2, "batch": 8, "log_every": 1, "device": "cpu"}
     settings = ClassifierSettings.model_validate({"network": "small", "training": training})

@@ -96,7 +96,8 @@ def test_samples_keep_everything_that_was_drawn(world: Path, tmp_path: Path) -> 
 def test_every_kind_of_model_draws(world: Path, name: str) -> None:
     loaded = load(world / f"{name}.safetensors")
     for posterior in loaded.posteriors:
-        drawn = draw(loaded, np.array([[1, 255]], np.uint8), 2, posterior=posterior)
+        said = [[1, 255]] if loaded.reads(posterior) else [[255, 255]]  # what is not read is refused
+        drawn = draw(loaded, np.array(said, np.uint8), 2, posterior=posterior)
         assert drawn.means.shape == (1, 2, 1, 16, 16) and np.isfinite(drawn.means).all()
         assert len(sample_grid(drawn, loaded.attributes, sampled=True).boxes) == 2
 

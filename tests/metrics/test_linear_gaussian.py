@@ -78,6 +78,8 @@ def scores(model: Any, points: Batch = POINTS, **settings: Any) -> dict[tuple[st
         split="iid",
         text_proposal=None,
         check_images=lambda names: None,
+        check_samples=lambda points: None,
+        number_of_points=points.size,
         check_text_proposal=lambda: None,
         ignores_text=lambda name: name == "prior",
     )
