@@ -10,6 +10,7 @@ from mmgen.metrics._base import Score
 from mmgen.metrics._neighbours import NEIGHBOURS, inside
 from mmgen.metrics._queries import weighted_mean
 from mmgen.metrics._real import Compared, Points, compare_all
+from mmgen.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -44,7 +45,7 @@ def _score(metric: str, evaluation: "Evaluation", posterior: str, compared: Comp
         metric=metric,
         quantity=metric,
         value=mean.value,
-        stderr=mean.stderr,
+        stderr=None if mean.stderr is None else share_error(mean.value, mean.stderr, compared.n),
         unit="%",
         better="higher",
         n=compared.n,
@@ -57,7 +58,9 @@ def _score(metric: str, evaluation: "Evaluation", posterior: str, compared: Comp
             **compared.about(),
             "neighbours": NEIGHBOURS,
             "ceiling": ceiling.value,
-            "ceiling_stderr": ceiling.stderr,
+            "ceiling_stderr": None
+            if ceiling.stderr is None
+            else share_error(ceiling.value, ceiling.stderr, compared.n),
             "below_ceiling": below.value,
             "below_ceiling_stderr": below.stderr,
             "splits_sd": mean.splits_sd,
