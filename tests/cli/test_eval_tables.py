@@ -50,7 +50,7 @@ def made_up(value: float, stderr: float | None = None, extra: dict[str, Any] | N
 
 
 def shown(scores: list[Score], capsys: pytest.CaptureFixture[str]) -> str:
-    command.show_scores(scores)
+    command.show_scores(scores, as_result=False)
     return capsys.readouterr().err
 
 
@@ -106,7 +106,7 @@ def test_lines_are_written_before_tables(
     def broken(*arguments: Any) -> None:
         raise KeyError("a fault in a table")
 
-    monkeypatch.setattr(command, "table", broken)
+    monkeypatch.setattr(command, "talk_table", broken)
     monkeypatch.setattr("mmgen.loading.load", lambda path, device: evaluation.loaded)
     monkeypatch.setattr("mmgen.metrics._evaluation.find_judge", lambda data, near: tmp_path / "judge.safetensors")
     monkeypatch.setattr("mmgen.classifier.load_classifier", lambda path, device: Judge())

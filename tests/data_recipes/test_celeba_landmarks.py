@@ -151,7 +151,7 @@ def test_what_is_missing_is_said(monkeypatch):
     need_faces_extra()
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "dlib" else real(name))
-    with pytest.raises(UsageError, match=r"of which dlib cannot be found: pip install 'mmgen\[faces\]'"):
+    with pytest.raises(UsageError, match=r"of which dlib cannot be found: pip install 'mmgen-toolkit\[faces\]'"):
         need_faces_extra()
 
 

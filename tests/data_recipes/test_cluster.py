@@ -20,7 +20,7 @@ pytest.importorskip("distributed")
 
 
 def run(*arguments: object, cwd: Path, program: str = "") -> subprocess.CompletedProcess[str]:
-    program = f"{program}\nfrom cli._main import main; main()"
+    program = f"{program}\nfrom mmgen.cli._main import main; main()"
     command = [sys.executable, "-c", program, "make-data", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=120)
 

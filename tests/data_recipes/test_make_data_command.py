@@ -73,7 +73,7 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (["fashion-mnist", "--source", "digits"], 2, "fashion-mnist has no --source, which is for binary-mnist, mni"),
         (["multimnist", "--copies", "2"], 2, "multimnist has no --copies, which is for binary-mnist, fashion-mnist"),
         (["binary-mnist", "--grey"], 2, "is black and white; leave out --grey, or make mnist with it"),
-        (["celeba-transforms", "--set", "sigma=nan"], 2, "setting 'sigma' got nan, expected a finite number"),
+        (["celeba-transforms", "--set", "sigma=nan"], 2, "--set got 'sigma=nan', but nan is not a finite number"),
         (["two-objects", "--colours", "blue,grey"], 2, "did you mean 'gray'"),
         (["two-objects", "--render", "nowhere.json"], 1, "cannot read the scenes in nowhere.json"),
     ],
