@@ -17,12 +17,12 @@ def binomial_error(value: float, n: int) -> float:
     """Standard error, in percent, of a share of ``n`` things that are each right or wrong by themselves.
 
     As if two more had been right and two more wrong. All right out of 100 is no proof that none is ever wrong: a plain
-    error of 0 becomes 1.3, and value +- 1.96 errors holds the truth at 99 % too. Far from 0 and 100 %, and of many,
+    error of 0 becomes 1.35, and value +- 1.96 errors holds the truth at 99 % too. Far from 0 and 100 %, and of many,
     hardly anything changes.
 
     Example:
         >>> round(binomial_error(100.0, 100), 2)
-        1.33
+        1.35
         >>> round(binomial_error(50.0, 100), 2)
         4.9
     """
@@ -41,7 +41,7 @@ def share_error(value: float, stderr: float, n: int) -> float:
 
     Example:
         >>> round(share_error(100.0, 0.0, 100), 2)
-        1.33
+        1.35
         >>> share_error(50.0, 5.0, 100)
         5.0
     """

@@ -78,7 +78,7 @@ def test_every_metric_has_a_table_with_and_without_its_further_numbers(
             assert all(word in whole for word in heading.split()), heading
     bare = shown([replace(score, extra={}, stderr=None, judge_accuracy=None) for score in scores], capsys)
     for score in scores:
-        assert score.posterior in bare
+        assert score.source in bare
 
 
 def test_the_metric_of_the_page_has_a_table(evaluation: Evaluation, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,6 +111,7 @@ def test_lines_are_written_before_tables(
     monkeypatch.setattr("mmgen.metrics._evaluation.find_judge", lambda data, near: tmp_path / "judge.safetensors")
     monkeypatch.setattr("mmgen.classifier.load_classifier", lambda path, device: Judge())
     evaluation.loaded.dataset_path = lambda: evaluation.dataset.path
+    evaluation.loaded.guided = lambda weight, seed=0: evaluation.loaded
     model, out = tmp_path / "m.safetensors", tmp_path / "scores.jsonl"
     model.write_bytes(b"a model")
     with pytest.raises(KeyError):
@@ -138,4 +139,6 @@ DEFAULTS: dict[str, Any] = {
     "as_json": False,
     "precision": "auto",
     "seed": 0,
+    "guidance": None,
+    "overwrite": False,
 }
