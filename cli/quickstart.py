@@ -85,8 +85,8 @@ FITS = (
 
 GUIDED = "aggregate"
 GUIDANCE = 3
-"""The last row: this fit, tilted by p(words | z) to this power; nothing more is fitted for it. The power was chosen on
-validation data, with another judge than the one that reports."""
+"""The last row: this fit, tilted by p(words | z) to this power; nothing more is fitted for it. The power is in the
+middle of those in benchmarks/RESULTS.md, and was not tuned."""
 
 PICTURED = ("true", "aggregate")
 """Fits that the picture compares, and the guided one."""
