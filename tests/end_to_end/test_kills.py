@@ -63,6 +63,7 @@ def test_a_training_ended_by_a_signal_continues_bit_for_bit(folder: Path, whole:
     assert_same_run(folder, whole, name)
 
 
+@pytest.mark.slow
 def test_the_network_for_cpus_continues_bit_for_bit_on_two_threads(folder: Path) -> None:
     threads = torch.get_num_threads()
     ended_in_the_middle(folder, "sheets", signal.SIGKILL, SHEETS, threads=2)
