@@ -218,7 +218,9 @@ def _run(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         say("mmgen: interrupted")
         return 130
-    except Exception as error:
+    except (
+        Exception
+    ) as error:  # memory, disks and workers fail in exceptions of many libraries; a bug keeps its traceback
         sentence = _fault_of_the_machine(error)
         if sentence is None:
             raise

@@ -62,7 +62,8 @@ class _Guarded:
         self._failed(error)
 
     def _failed(self, error: OSError) -> None:
-        raise NotImplementedError
+        """What to do once nothing can be written any more."""
+        raise NotImplementedError  # each stream has its own: talk is dropped, results are lost work
 
 
 class _Talk(_Guarded):

@@ -6,7 +6,7 @@ References:
 """
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Compositionality(Metric):
     better = "higher"
     judged = True
     rank = 3
-    columns = {"sd of 5 splits": "splits_sd", "queries": "queries"}  # noqa: RUF012  # read only
+    columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
 
     def check(self, evaluation: "Evaluation") -> None:
         evaluation.check_queries("compositionality")

@@ -8,7 +8,7 @@ References:
 """
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,7 +45,7 @@ class Correctness(Metric):
     better = "higher"
     judged = True
     rank = 2
-    columns = {"sd of 5 splits": "splits_sd", "queries": "queries"}  # noqa: RUF012  # read only
+    columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
 
     def check(self, evaluation: "Evaluation") -> None:
         evaluation.check_queries("correctness")

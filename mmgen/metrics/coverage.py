@@ -8,7 +8,7 @@ References:
 import math
 from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,7 +60,12 @@ class Coverage(Metric):
     better = "higher"
     judged = True
     rank = 1
-    columns = {"sd of 5 splits": "splits_sd", "queries": "queries", "bias left": "bias", "uncorrected": "uncorrected"}  # noqa: RUF012  # read only
+    columns: ClassVar = {
+        "sd of 5 splits": "splits_sd",
+        "queries": "queries",
+        "bias left": "bias",
+        "uncorrected": "uncorrected",
+    }
 
     def check(self, evaluation: "Evaluation") -> None:
         if evaluation.needs_captions:

@@ -7,7 +7,7 @@ References:
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ class Fid(Metric):
     judged = True
     of_points = True
     rank = 3
-    columns = {  # noqa: RUF012  # read only
+    columns: ClassVar = {
         "real halves": "ceiling",
         "± of them": "ceiling_stderr",
         "for all pictures": "extrapolated",

@@ -11,7 +11,7 @@ References:
 import math
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -73,7 +73,7 @@ class LogLikelihood(Metric):
     better = "higher"
     per_posterior = False
     of_points = True
-    columns = {  # noqa: RUF012  # read only
+    columns: ClassVar = {
         "drawn from": "proposal",
         "samples": "samples",
         "effective": "effective_sample_size",

@@ -6,7 +6,7 @@ References:
 """
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._overlap import overlap_scores
@@ -32,7 +32,7 @@ class Precision(Metric):
     judged = True
     of_points = True
     rank = 3
-    columns = {"real halves": "ceiling", "± of them": "ceiling_stderr", "queries": "queries"}  # noqa: RUF012  # read only
+    columns: ClassVar = {"real halves": "ceiling", "± of them": "ceiling_stderr", "queries": "queries"}
 
     def check(self, evaluation: "Evaluation") -> None:
         check_real(evaluation, "precision")

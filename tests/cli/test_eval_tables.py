@@ -4,7 +4,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -36,7 +36,7 @@ class MadeUp(Metric):
 
     unit = "nats"
     better = "lower"
-    columns = {"depth": "depth", "of": "source"}  # noqa: RUF012
+    columns: ClassVar = {"depth": "depth", "of": "source"}
 
     def __call__(self, evaluation: Any, posterior: str) -> Any:
         yield 1.0
