@@ -173,6 +173,8 @@ def eval_command(
     validate(EvaluationSettings, values)  # before anything slow
     weights = _weights(guidance)
     loaded = load(path, device)
+    for notice in loaded.notices:
+        say(notice)
     guided = [loaded.guided(weight, seed) for weight in weights]
     captioned = loaded.text is not None and loaded.given != "attributes"
     metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])

@@ -121,6 +121,8 @@ def sample_command(
     from mmgen.loading import load
 
     loaded = load(path, device).guided(guidance, seed)
+    for notice in loaded.notices:
+        say(notice)
     out = output or path.with_name(f"{path.stem}-samples.png")
     if starts:
         main = loaded.image.name if loaded.image is not None else ""

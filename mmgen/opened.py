@@ -20,6 +20,7 @@ from mmgen.models._settings import AttributesDescription, ImageDescription, Text
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
+from mmgen.training.state import interrupted
 
 if TYPE_CHECKING:
     from mmgen.generation._candidates import Pool
@@ -236,6 +237,12 @@ class Opened:
                 f"mmgen fit-aggregate {self.model_path} --target {posterior}"
             )
         raise UsageError(unknown_name("posterior", posterior, self.posteriors))
+
+    @property
+    def notices(self) -> list[str]:
+        """What is to be said of the files: those whose training was interrupted."""
+        said = [interrupted(path) for path in dict.fromkeys((self.path, self.model_path))]
+        return [notice for notice in said if notice]
 
     @property
     def default_posterior(self) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import Header, read_checkpoint, write_checkpoint
+from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.parsing import printable
 
-__all__ = ["RunState", "load_state", "save_state", "state_path"]
+__all__ = ["RunState", "interrupted", "load_state", "save_state", "state_path"]
 
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """What Adam keeps of a parameter: running means of the gradient and of its square, and the steps that it has made."""
@@ -40,6 +40,21 @@ class RunState:
 def state_path(out: Path) -> Path:
     """Where the state of the run that makes ``out`` is kept: ``model.safetensors`` has ``model.last.safetensors``."""
     return out.with_name(f"{out.name.removesuffix('.safetensors')}.last.safetensors")
+
+
+def interrupted(out: Path) -> str:
+    """What is to be said of weights whose training was interrupted, by the state beside them; "" where it has ended."""
+    path = state_path(out)
+    try:
+        header = read_header(path)
+        state = _figures(header.facts) if header.kind == "training-state" else RunState(finished=True)
+    except (ArtifactError, OSError, ValueError):
+        return ""  # without a state that can be read nobody knows of an interruption
+    if state.finished:
+        return ""
+    steps = header.settings.get("training", {}).get("steps")
+    of = f" of {steps:,}" if type(steps) is int else ""
+    return f"{out} is what a run had learnt when it was interrupted at step {state.step:,}{of}; go on with its command"
 
 
 def save_state(

@@ -22,7 +22,7 @@ from mmgen.training.batches import DatasetRows, Order, unpack_bits
 from mmgen.training.guard import Guard
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, train_model
-from mmgen.training.state import state_path
+from mmgen.training.state import interrupted, state_path
 
 SIZE = 96
 TINY: dict[str, Any] = {
@@ -114,7 +114,9 @@ def test_an_interrupted_run_resumes_to_identical_weights(dataset_path: Path, tmp
     with pytest.raises(Interrupted) as caught:
         run(dataset_path, broken, stop_at=6, precision=precision)
     assert caught.value.exit_code == 130
+    assert "broken.safetensors is what a run had learnt when it was interrupted at step " in interrupted(broken)
     run(dataset_path, broken, resume="require", precision=precision)
+    assert interrupted(broken) == "" == interrupted(tmp_path / "nothing.safetensors")
     for path_of, kind in ((lambda p: p, "model"), (state_path, "training-state")):
         one, two = tensors_of(path_of(whole), kind), tensors_of(path_of(broken), kind)
         assert one.keys() == two.keys()
