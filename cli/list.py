@@ -13,6 +13,7 @@ __all__ = ["list_command"]
 # What a user types it after, and the package whose files are the members.
 _ROOMS = {
     "recipe": "mmgen.data_recipes",
+    "model": "mmgen.models",
     "network": "mmgen.networks",
     "likelihood": "mmgen.likelihoods",
     "inference": "mmgen.inference",
@@ -51,7 +52,7 @@ def list_command(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
 ) -> None:
-    """List every recipe, network, objective, aggregate family, metric, baseline, figure and preset.
+    """List every recipe, model, network, objective, aggregate family, metric, baseline, figure and preset.
 
     A terminal shows tables. A pipe or a file gets a line for each: kind, name and what it is, with tabs between.
     """

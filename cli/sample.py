@@ -177,7 +177,7 @@ def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, a
     pixels: np.ndarray | dict[str, np.ndarray] = {name: shown.pictures[name] for name in start.sources}
     if start.sources == (loaded.image.name,):
         pixels = shown.pictures[loaded.image.name]
-    if loaded.text is not None and loaded.text.name in loaded.model.decoders:
+    if loaded.text is not None and loaded.text.name in loaded.model.generates:
         _read_texts(loaded, pixels, names, seed, as_json)
         return
     probabilities = attribute_probabilities(loaded, pixels, seed=seed)

@@ -172,7 +172,7 @@ class Loaded(Opened):
         if not self.model.answers(given):
             given = self.encoder_given
         with autocast(self.device):
-            return self.model.posterior(to_batch(pixels, codes, words).to(self.device), given)
+            return self.model.encode(to_batch(pixels, codes, words).to(self.device), given)
 
     def translate(
         self,
@@ -247,7 +247,7 @@ class Loaded(Opened):
         Example:
             >>> import mmgen
             >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
-            >>> model.posterior("digit=3").mean.shape  # doctest: +SKIP
+            >>> model.encode("digit=3").mean.shape  # doctest: +SKIP
             torch.Size([1, 10])
             >>> fitted = mmgen.load("mnist-a-telbo-aggregate-realnvp.safetensors")  # doctest: +SKIP
             >>> draw = fitted.latent_sampler("aggregate")  # doctest: +SKIP
@@ -273,7 +273,7 @@ class Loaded(Opened):
         if name != "prior":
             check_read(self, name, asked)
         description = self._batch(asked)
-        return self.model.posterior(description, () if name == "prior" else self._given(description))
+        return self.model.encode(description, () if name == "prior" else self._given(description))
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> "Score":
         """Importance-weighted estimate of log p(image) in nats, with its standard error.

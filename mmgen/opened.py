@@ -16,8 +16,8 @@ from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.naming import LEARNED_PRIOR
+from mmgen.models._base import Model
 from mmgen.models._settings import AttributesDescription, ImageDescription, TextDescription
-from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
 from mmgen.training.state import interrupted
@@ -70,7 +70,7 @@ class Opened:
             self.fitted_guidance = fit.aggregate.guidance
             self.model_path = find_parent(path, "model")
         self.settings: ExperimentSettings
-        self.model: MultimodalVAE
+        self.model: Model
         self.model_header: Header
         self.model_header, self.settings, self.model = load_model(self.model_path, device)
         self._guides: dict[tuple[str, float, int], Guide] = {}
@@ -182,7 +182,7 @@ class Opened:
 
         check_weight(weight)
         if weight and not self.generated_words:
-            made = ", ".join(self.model.decoders) or "nothing"
+            made = ", ".join(self.model.generates) or "nothing"
             raise UsageError(
                 f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw without"
             )
@@ -208,7 +208,7 @@ class Opened:
         if self.model.conditional_on:
             return ()
         known = (part for part in (self.text, self.attributes) if part is not None)
-        return tuple(part.name for part in known if part.name in self.model.decoders)
+        return tuple(part.name for part in known if part.name in self.model.generates)
 
     def reads(self, posterior: str) -> tuple[str, ...]:
         """Modalities of a description that decide what is drawn from a posterior; empty where none does."""

@@ -33,7 +33,7 @@ _CHUNK = 128
 
 def drawn_images(loaded: "Loaded") -> list[str]:
     """Image modalities that a model draws, the main one first."""
-    return [name for name in loaded.images if name in loaded.model.decoders]
+    return [name for name in loaded.images if name in loaded.model.generates]
 
 
 def source_images(loaded: "Loaded") -> list[str]:
@@ -111,7 +111,7 @@ def infer(loaded: "Loaded", pictures: Mapping[str, Pictures], given: str | Mappi
             if description is not None:
                 every = description.repeat(batch.size)
                 batch = Batch({**batch.values, **every.values}, {**batch.present, **every.present})
-            parts.append(loaded.model.posterior(batch.to(loaded.device), (*tensors, *said)))
+            parts.append(loaded.model.encode(batch.to(loaded.device), (*tensors, *said)))
     return DiagonalGaussian(
         torch.cat([part.mean.float() for part in parts]), torch.cat([part.log_sd.float() for part in parts])
     )

@@ -14,8 +14,8 @@ from mmgen.artifacts import Dataset, Latents, read_header, read_latents, referen
 from mmgen.artifacts.header import canonical_json
 from mmgen.batch import Batch
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.models._base import Model
 from mmgen.models._settings import DataSettings
-from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.progress import Progress, Work
 from mmgen.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows, Rows, to_batch
@@ -36,7 +36,7 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
     Raises:
         UsageError: None of them sees an image.
     """
-    data, queries = settings.data, sorted(settings.build_objective().queries)
+    data, queries = settings.data, sorted(settings.build_objective().demands.posteriors)
     for image in (data.image, *data.further_images):
         seeing = [given for given in queries if image is not None and image.name in given]
         if seeing:
@@ -139,9 +139,7 @@ class Encoding:
         return read_latents(out) if same else None
 
 
-def encode(
-    encoding: Encoding, model: MultimodalVAE, out: Path, device: torch.device, command: str = ""
-) -> Work[Latents]:
+def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, command: str = "") -> Work[Latents]:
     """Posterior mean and log sd of training and validation examples, written to ``out``; an existing file is reused.
 
     Args:
@@ -172,7 +170,7 @@ def encode(
             with torch.inference_mode(), autocast(device, encoding.precision):
                 for indices in torch.arange(len(source)).split(_BATCH):
                     batch = source.batch(indices)
-                    posterior = model.posterior(batch, encoding.through)
+                    posterior = model.encode(batch, encoding.through)
                     means.append(posterior.mean.float().cpu())
                     log_sds.append(posterior.log_sd.float().cpu())
                     codes += [source.attributes[name][indices.to(device)].cpu() for name in source.attributes]

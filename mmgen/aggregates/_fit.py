@@ -29,9 +29,9 @@ from mmgen.artifacts import (
 from mmgen.artifacts.header import Parent
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, DataError, MmgenError, SettingsError, UsageError
+from mmgen.models._base import Model
+from mmgen.models._parts import describe_attributes, describe_text
 from mmgen.models._settings import DataSettings
-from mmgen.models.build import describe_attributes, describe_text
-from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._text import TextNetwork
 from mmgen.progress import Progress, Work
 from mmgen.seeding import stream_key
@@ -166,7 +166,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         UsageError: The model cannot be asked for it.
     """
     objective = model.build_objective()
-    generates_text = model.data.text is not None and model.data.text.name in objective.generates
+    generates_text = model.data.text is not None and model.data.text.name in objective.demands.generates
     posterior_to_aggregate(model)
     given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
     if given != "nothing" and getattr(model.data, given) is None:
@@ -181,7 +181,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     if given != "nothing" and settings.aggregate.target == "true":
         description = getattr(model.data, given).name
         # Decoders that see the description (CVAE) leave z independent of it: p(z | description) is p(z).
-        if description not in (*objective.generates, *objective.conditions_on):
+        if description not in (*objective.demands.generates, *objective.demands.conditions_on):
             raise UsageError(
                 f"--target true needs p({given} | z), but this model generates no {given}; use --target aggregate"
             )
@@ -223,7 +223,7 @@ class _Source:
     model_path: Path
     dataset_path: Path
     latents_path: Path
-    model: MultimodalVAE
+    model: Model
     base_path: Path | None
 
     def parents(self, path: Path) -> Generator[Parent, None, None]:

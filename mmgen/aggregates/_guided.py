@@ -27,7 +27,7 @@ from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._targets import drop_attributes
 from mmgen.batch import Batch
 from mmgen.modalities.attributes import Attributes
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Model
 from mmgen.objectives._base import Bound
 from mmgen.training.task import Task
 
@@ -59,9 +59,7 @@ def few_candidates(facts: Mapping[str, Any], number: int) -> str:
     )
 
 
-def candidates(
-    base: Aggregate, model: MultimodalVAE, batch: Batch, guidance: float, number: int
-) -> tuple[Tensor, Tensor]:
+def candidates(base: Aggregate, model: Model, batch: Batch, guidance: float, number: int) -> tuple[Tensor, Tensor]:
     """Draws of q(z|y) [M, B, D] for each description, and the logarithms of their shares p(y|z)^w / sum [M, B]."""
     assert base.condition is not None
     z = base.sample(batch, number)
@@ -85,7 +83,7 @@ class GuidedTask(Task):
         self,
         aggregate: Aggregate,
         base: Aggregate,
-        model: MultimodalVAE,
+        model: Model,
         keep_all: float,
         guidance: float,
         number: int,

@@ -14,7 +14,7 @@ from mmgen.aggregates._base import Aggregate
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Model
 from mmgen.objectives._base import Bound
 from mmgen.training.task import Task
 
@@ -54,7 +54,7 @@ class FitTask(Task):
         self,
         aggregate: Aggregate,
         target: Target,
-        model: MultimodalVAE,
+        model: Model,
         keep_all: float,
         text_weight: float | None = None,
     ) -> None:

@@ -56,7 +56,7 @@ def resolve_text_weight(
         UsageError: There is no p(y|z) to weigh, or its training weight is no number to fit with.
     """
     described = None if given == "nothing" else getattr(data, given)
-    if described is None or described.name not in objective.generates:
+    if described is None or described.name not in objective.demands.generates:
         if asked is None:
             return 1.0
         without = (
@@ -88,5 +88,5 @@ def check_guidance(guidance: float, target: str, given: Given, data: DataSetting
         raise UsageError(f"{got} with --target true, whose power of p(words | z) is --text-weight")
     if given == "nothing":
         raise UsageError(f"{got} with --given nothing: q(z) reads no description that could guide it")
-    if getattr(data, given).name not in objective.generates:
+    if getattr(data, given).name not in objective.demands.generates:
         raise UsageError(f"{got}: guidance needs p({given} | z), but this model generates no {given}")

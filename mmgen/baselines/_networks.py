@@ -13,8 +13,8 @@ from torch import Tensor, nn
 from mmgen.baselines._base import Material
 from mmgen.batch import Batch
 from mmgen.errors import Interrupted
-from mmgen.models.build import build_model
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Model
+from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
 from mmgen.objectives.elbo import Elbo
 from mmgen.seeding import stream_key
@@ -37,7 +37,7 @@ class WithoutNoise(Task):
         generated: What is to be said of the image, or the image itself.
     """
 
-    def __init__(self, model: MultimodalVAE, image: str, generated: str) -> None:
+    def __init__(self, model: Model, image: str, generated: str) -> None:
         super().__init__()
         self.model = model
         self.image = image
@@ -48,18 +48,18 @@ class WithoutNoise(Task):
 
     def forward(self, batch: Batch, step: int | None) -> Bound:
         """log p(generated | z = mean of q(z|x)) in nats [B]."""
-        z = self.model.posterior(batch, (self.image,)).mean
+        z = self.model.encode(batch, (self.image,)).mean
         value = self.model.log_likelihood(self.generated, z, batch)
         return Bound(value, {f"log p({self.generated}|image)": value})
 
 
-def model_of_images(material: Material, generated: str) -> MultimodalVAE:
+def model_of_images(material: Material, generated: str) -> Model:
     """A model of q(z|x) and p(generated|z), with the joint model's networks and freshly drawn weights."""
     settings = material.settings
     torch.manual_seed(stream_key(material.seed, "initial weights"))
     objective = Elbo(modalities=(generated,), given=(material.image.name,))
-    model = settings.model.model_copy(update={"inference": objective.default_inference})
-    return build_model(model, objective, settings.data).to(material.device)
+    model = settings.model.model_copy(update={"inference": objective.demands.inference})
+    return build_model(model, objective.demands, settings.data).to(material.device)
 
 
 def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, dict[str, Any]]:
@@ -95,11 +95,11 @@ def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, di
     return facts
 
 
-def encode(model: MultimodalVAE, material: Material, part: str) -> NDArray[np.float32]:
+def encode(model: Model, material: Material, part: str) -> NDArray[np.float32]:
     """Means of q(z|x) [N, D] of all images of a part."""
     rows, image = material.rows(part), material.image.name
     found = []
     with torch.inference_mode(), autocast(material.device, material.settings.training.precision):
         for chunk in torch.arange(len(rows)).split(_CHUNK):
-            found.append(model.posterior(rows.batch(chunk).select([image]), (image,)).mean.float().cpu().numpy())
+            found.append(model.encode(rows.batch(chunk).select([image]), (image,)).mean.float().cpu().numpy())
     return np.concatenate(found)

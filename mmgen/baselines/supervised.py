@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mmgen.baselines._base import Baseline
 from mmgen.baselines._networks import WithoutNoise, fit, model_of_images
 from mmgen.batch import Batch
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Model
 from mmgen.objectives._base import Bound
 
 __all__ = ["Supervised"]
@@ -28,7 +28,7 @@ class _Reading(WithoutNoise):
         column: Which attribute is the label; of the others nothing is learnt.
     """
 
-    def __init__(self, model: MultimodalVAE, image: str, attributes: str, column: int) -> None:
+    def __init__(self, model: Model, image: str, attributes: str, column: int) -> None:
         super().__init__(model, image, attributes)
         self.column = column
 
@@ -39,7 +39,7 @@ class _Reading(WithoutNoise):
             alone = torch.zeros_like(known)
             alone[:, self.column] = known[:, self.column]
             return super().forward(Batch(batch.values, {**batch.present, self.generated: alone}), step)
-        z = self.model.posterior(batch, (self.image,)).mean
+        z = self.model.encode(batch, (self.image,)).mean
         said = self.model.mean(self.generated, z).argmax(-1)
         wrong = (said != batch.values[self.generated]) & known
         return Bound((~wrong[:, self.column]).float())
@@ -58,6 +58,6 @@ class Supervised(Baseline):
         said = []
         with torch.inference_mode():
             for chunk in torch.arange(len(rows)).split(_CHUNK):
-                z = model.posterior(rows.batch(chunk).select([image]), (image,)).mean
+                z = model.encode(rows.batch(chunk).select([image]), (image,)).mean
                 said.append(model.mean(attributes, z)[:, material.column].argmax(-1).cpu().numpy())
         return np.concatenate(said), {"step": facts["step"], "validation_accuracy": 100 * facts["validation_bound"]}

@@ -70,7 +70,7 @@ def _true_posterior(session: Session, asked: Descriptions, z: "torch.Tensor", pl
     condition = asked.batch(session.model, 0)
     described = session.model.text if asked.tokens is not None else session.model.attributes
     log_true = model.log_prior(z)[:, 0]
-    if described is not None and described.name in model.decoders:
+    if described is not None and described.name in model.generates:
         parts = [model.log_likelihood(described.name, part, condition)[:, 0] for part in torch.split(z, _POINTS)]
         log_true = log_true + torch.cat(parts)
     return normalise(log_true.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)

@@ -46,7 +46,7 @@ def _by_attribute(session: Session, z: "torch.Tensor") -> list[tuple[str, list[s
 def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], np.ndarray]]:
     """p(y|z) of the texts that the data have, where they are few: (title, texts, [M, V])."""
     text, dataset = session.model.text, session.group.dataset
-    if text is None or text.name not in session.model.model.decoders or dataset is None:
+    if text is None or text.name not in session.model.model.generates or dataset is None:
         return []
     with Dataset.open(dataset) as data:
         rows = data.split(session.model.settings.data.split, "train")[:_MOST_IMAGES]
@@ -98,7 +98,7 @@ def latent_maps(session: Session) -> list[Picture]:
     images = images.reshape(side, side, *images.shape[1:])
     info = session.model.attributes
     coloured, how = _by_text(session, z), "coloured by p(y|z), black where none of these texts is likely"
-    if info is not None and info.name in model.decoders:
+    if info is not None and info.name in model.generates:
         coloured, how = _by_attribute(session, z), "coloured by p(y|z)"
     elif not coloured:
         coloured, searched = _nearest(session, z.cpu().numpy())

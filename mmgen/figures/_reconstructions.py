@@ -25,7 +25,7 @@ def reconstructed(session: Session) -> list[Picture]:
     image, info, text = model.image, model.attributes, model.text
     if dataset is None or image is None or drawn_images(model) != [image.name]:
         return []
-    if text is not None and text.name in model.model.decoders:
+    if text is not None and text.name in model.model.generates:
         return []
     with Dataset.open(dataset) as data:
         rows = rows_to_show(data, model.settings.data.split, _ACROSS, session.seed)

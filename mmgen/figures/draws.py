@@ -214,7 +214,7 @@ def draw(
                 verdicts = judge_images(judge, seen.reshape(-1, *seen.shape[2:]), codes)
                 judged[piece.rows, piece.draws] = verdicts.reshape(*seen.shape[:2], -1)
     text, words = loaded.text, None
-    if text is not None and text.name in loaded.model.decoders:
+    if text is not None and text.name in loaded.model.generates:
         words = draw_words(loaded, text.name, z, asked, seed).cpu().numpy()
     told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
     guidance = loaded.guided(loaded.guidance, seed).guide(posterior).told if loaded.guidance else None

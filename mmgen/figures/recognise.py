@@ -132,7 +132,7 @@ def attribute_probabilities(
     from mmgen.seeding import torch_generator
 
     info = loaded.attributes
-    if info is None or info.name not in loaded.model.decoders:
+    if info is None or info.name not in loaded.model.generates:
         raise UsageError(
             f"{loaded.path} generates no attributes, so it cannot read them off images; "
             "use a joint model (elbo, telbo, jmvae, bivcca) or a judge"
@@ -178,7 +178,7 @@ def texts_of_images(
     from mmgen.seeding import torch_generator
 
     text, image = loaded.text, loaded.image
-    if text is None or image is None or text.name not in loaded.model.decoders:
+    if text is None or image is None or text.name not in loaded.model.generates:
         raise UsageError(f"{loaded.path} generates no text, so it cannot put images into words; use a model of both")
     if not isinstance(images, Mapping) and not loaded.model.answers((image.name,)):
         raise UsageError(

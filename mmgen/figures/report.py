@@ -56,7 +56,7 @@ class Summary:
 def _speaks(session: Session) -> bool:
     """Whether the model generates images and text."""
     text = session.model.text
-    return text is not None and session.model.image is not None and text.name in session.model.model.decoders
+    return text is not None and session.model.image is not None and text.name in session.model.model.generates
 
 
 def _texts(session: Session) -> list[Picture]:

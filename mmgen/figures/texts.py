@@ -101,7 +101,7 @@ def generated_text(loaded: "Loaded") -> "TextDescription":
         UsageError: It generates none, or no images.
     """
     text = loaded.text
-    if text is None or text.name not in loaded.model.decoders or loaded.image is None:
+    if text is None or text.name not in loaded.model.generates or loaded.image is None:
         raise UsageError(
             f"{loaded.path} does not generate images and text, which this figure shows; train a model of both, "
             "for example with mmgen train two-objects.h5 --preset cremer/two-objects-cpu"

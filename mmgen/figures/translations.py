@@ -254,7 +254,7 @@ def drawn_from(
             for name in names:
                 pixels = torch_generator(seed, "pixels", name, int(row), device=device)
                 pictures[name].append(decode(loaded, name, z, condition, pixels))
-            if loaded.text is not None and loaded.text.name in loaded.model.decoders:
+            if loaded.text is not None and loaded.text.name in loaded.model.generates:
                 speech = torch_generator(seed, "words", int(row), device=device)
                 words.append(loaded.model.sample(loaded.text.name, z, speech).cpu().numpy())
     drawn = {

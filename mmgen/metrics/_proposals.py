@@ -94,7 +94,7 @@ def _posterior(loaded: "Loaded", points: Batch, given: tuple[str, ...], precisio
     means, log_sds = [], []
     for start in range(0, points.size, _CHUNK):
         with autocast(loaded.device, precision):
-            q = loaded.model.posterior(points[slice(start, start + _CHUNK)], given)
+            q = loaded.model.encode(points[slice(start, start + _CHUNK)], given)
         means.append(q.mean.float() if q.mean.dtype != torch.float64 else q.mean)
         log_sds.append(q.log_sd.float() if q.log_sd.dtype != torch.float64 else q.log_sd)
     return DiagonalGaussian(torch.cat(means), torch.cat(log_sds))

@@ -58,7 +58,7 @@ class ActiveUnits(Metric):
         parts = []
         with autocast(loaded.device, evaluation.settings.precision):
             for start in range(0, points.size, _CHUNK):
-                parts.append(loaded.model.posterior(points[slice(start, start + _CHUNK)], given).mean.double())
+                parts.append(loaded.model.encode(points[slice(start, start + _CHUNK)], given).mean.double())
                 yield start / points.size
         means = torch.cat(parts).cpu()
         active = activity(means)

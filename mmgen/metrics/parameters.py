@@ -7,8 +7,6 @@ References:
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from torch import nn
-
 from mmgen.metrics._base import Metric, Score
 
 if TYPE_CHECKING:
@@ -27,13 +25,13 @@ class Parameters(Metric):
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         model = evaluation.loaded.model
-        parts: dict[str, nn.Module] = {"inference networks": model.inference, "whole model": model}
+        parts = {"inference networks": model.inference_parameters(), "whole model": list(model.parameters())}
         yield 1.0
         return [
             Score(
                 metric="parameters",
                 quantity=quantity,
-                value=float(sum(parameter.numel() for parameter in part.parameters())),
+                value=float(sum(parameter.numel() for parameter in part)),
                 stderr=None,
                 unit=self.unit,
                 better="lower",

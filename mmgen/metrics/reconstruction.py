@@ -99,7 +99,7 @@ def _decoded(evaluation: "Evaluation", points: Batch, number: int) -> torch.Tens
     assert loaded.image is not None
     condition = points if loaded.model.conditional_on else None
     with autocast(loaded.device, settings.precision):
-        z = loaded.model.posterior(points, _given(evaluation)).mean
+        z = loaded.model.encode(points, _given(evaluation)).mean
         if not evaluation.draws.sampled:
             return loaded.model.mean(loaded.image.name, z, condition)
         generator = torch_generator(settings.seed, "reconstruction", number, device=str(loaded.device))

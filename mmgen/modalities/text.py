@@ -37,6 +37,10 @@ class Text(Modality):
         self.likelihood = Autoregressive(len(vocabulary))
         self._speaker = speaker
 
+    def spoken_by(self, speaker: Speaker) -> "Text":
+        """The same with a network over words, so that sentences can be generated."""
+        return Text(self.name, self.vocabulary, self.length, self.slots, speaker)
+
     @property
     def padding(self) -> int:
         """Code of "no word": V."""

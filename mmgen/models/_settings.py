@@ -9,14 +9,30 @@ from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._shared import SharedNetwork
 from mmgen.networks._text import TextNetwork
 
-__all__ = ["AttributesDescription", "DataSettings", "ImageDescription", "ModelSettings", "TextDescription"]
+__all__ = [
+    "AttributesDescription",
+    "DataSettings",
+    "ImageDescription",
+    "ModelSettings",
+    "MultimodalSettings",
+    "TextDescription",
+]
 
 Count = Annotated[int, Field(ge=1)]
 
 
 class ModelSettings(Settings):
-    """Sizes and members of a model."""
+    """Base of the settings of every kind of model."""
 
+    name: str
+    """The kind of model, a member of the room ``mmgen.models``."""
+
+
+class MultimodalSettings(ModelSettings):
+    """Sizes and members of a multimodal VAE."""
+
+    name: Literal["multimodal-vae"] = "multimodal-vae"
+    """The kind of model."""
     latent_size: Count = 10
     """D, dimensions of z (VE: 10 for MNIST-A)."""
     inference: str | None = None

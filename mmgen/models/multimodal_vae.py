@@ -6,23 +6,34 @@ References:
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+import mmgen.inference
+import mmgen.networks
 from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.config import build_member
+from mmgen.errors import SettingsError, UsageError
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Given, Inference, Unit
+from mmgen.inference._base import Given, Inference, Parts, Unit
+from mmgen.latent.space import LatentSpace
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
+from mmgen.models._base import Demands, GaussianModel
+from mmgen.models._parts import available_modalities, decoders_for
+from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._attributes import AttributeDecoder
+from mmgen.networks._base import ImageNetwork
+from mmgen.networks._shared import SharedDecoder
+from mmgen.networks._text import TextNetwork
 
 __all__ = ["MultimodalVAE"]
 
 
-class MultimodalVAE(nn.Module):
+class MultimodalVAE(GaussianModel):
     """A joint model of any set of modalities.
 
     Args:
@@ -36,6 +47,8 @@ class MultimodalVAE(nn.Module):
         shared: A network that z passes before every decoder; None where decoders see z itself.
     """
 
+    settings = MultimodalSettings
+
     def __init__(
         self,
         latent_size: int,
@@ -46,12 +59,67 @@ class MultimodalVAE(nn.Module):
         shared: nn.Module | None = None,
     ) -> None:
         super().__init__()
-        self.latent_size = latent_size
+        self.latent = LatentSpace.flat(latent_size)
         self.modalities = modalities
         self.decoders = nn.ModuleDict(decoders)
         self.inference = inference
         self.condition = condition
         self.shared = shared
+
+    @classmethod
+    def complete(cls, settings: MultimodalSettings, demands: Demands, data: DataSettings) -> MultimodalSettings:
+        """The inference that the objective is made for, networks of text where there is text, sizes by the images'."""
+        filled: dict[str, Any] = {"inference": settings.inference or demands.inference}
+        if "text" in demands.modalities:
+            filled["text_network"] = settings.text_network or TextNetwork()
+        if settings.image_network.keys() == {"name"}:  # nothing was said of its sizes: they follow the images
+            images = [image for image in (data.image, *data.further_images) if image is not None]
+            sides = [side for image in images for side in image.shape[1:]]
+            network = mmgen.networks.get(settings.image_network["name"]).for_sides(sides)
+            filled["image_network"] = settings.image_network | network
+        return settings.model_copy(update=filled)
+
+    @classmethod
+    def build(cls, settings: MultimodalSettings, demands: Demands, data: DataSettings) -> "MultimodalVAE":
+        # What there is: networks by their settings, modalities by the data.
+        image_network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
+        joint_image_network: ImageNetwork = build_member(
+            mmgen.networks, settings.joint_image_network or settings.image_network, "model.joint_image_network"
+        )
+        text_network = settings.text_network or TextNetwork()
+        needed = demands.modalities
+        available = available_modalities(data, settings.image_likelihood, needed)
+        _check_split(settings, demands, available)
+
+        # Decoders, from z or from what they share.
+        condition = available[demands.conditions_on[0]] if demands.conditions_on else None
+        assert condition is None or isinstance(condition, Attributes)
+        shared = SharedDecoder(settings.latent_size, settings.shared) if settings.shared else None
+        inputs = shared.outputs if shared else settings.latent_size
+        modalities, decoders = decoders_for(
+            inputs + (condition.description_size if condition else 0),
+            {name: available[name] for name in demands.generates},
+            image_network,
+            settings.attribute_network,
+            text_network,
+        )
+
+        # Inference, with a network for each posterior that is asked for.
+        parts = Parts(
+            latent_size=settings.latent_size,
+            modalities={name: modality for name, modality in available.items() if name in needed},
+            image_network=image_network,
+            attribute_network=settings.attribute_network,
+            text_network=text_network,
+            hidden=settings.hidden,
+            activation=settings.activation,
+            head_layers=settings.head_layers,
+            joint_image_network=joint_image_network,
+            shared=settings.shared,
+        )
+        inference: Inference = mmgen.inference.get(settings.inference or demands.inference)(parts, demands.posteriors)
+        _check_inference(settings.inference or demands.inference, inference, demands)
+        return cls(settings.latent_size, modalities, decoders, inference, condition, shared)
 
     @property
     def conditional_on(self) -> tuple[str, ...]:
@@ -91,10 +159,6 @@ class MultimodalVAE(nn.Module):
             chosen: [S][U], which units each subset holds.
         """
         return self.inference.infer_subsets(batch, units, chosen)
-
-    def log_prior(self, z: Tensor) -> Tensor:
-        """log p(z), z [..., D] -> [...], nats; p(z) = N(0, I)."""
-        return DiagonalGaussian.standard(self.latent_size, like=z).log_prob(z)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         """Parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words follow from.
@@ -138,14 +202,13 @@ class MultimodalVAE(nn.Module):
         logits = decoder.one(z.reshape(-1, z.shape[-1]), attribute).reshape(*z.shape[:-1], -1)
         return modality.log_prob_of_one(logits, attribute, batch.values[name], batch.present[name])
 
+    def inference_parameters(self) -> list[nn.Parameter]:
+        return list(self.inference.parameters())
+
     def label_parameters(self) -> list[nn.Parameter]:
         """The parameters of p(y | z) of every attribute modality, whatever it is called."""
         of_labels = [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
         return [p for name in of_labels for p in self.decoders[name].parameters()]
-
-    def label_weights(self) -> list[nn.Parameter]:
-        """The weight matrices among them: no biases, no norms."""
-        return [p for p in self.label_parameters() if p.dim() > 1]
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""
@@ -206,3 +269,43 @@ class MultimodalVAE(nn.Module):
                 parameter.requires_grad_(True)
             for module in training:
                 module.training = True
+
+
+def _check_split(settings: MultimodalSettings, demands: Demands, available: dict[str, Modality]) -> None:
+    """Make sure that single attributes can be modalities where they have to be.
+
+    Raises:
+        SettingsError: There are none, or they share a network.
+    """
+    if not demands.splits_attributes:
+        return
+    if not any(isinstance(available[name], Attributes) for name in demands.generates):
+        raise SettingsError(
+            f"objective.split_attributes got true, but none of the modalities {', '.join(demands.generates)} are "
+            "attributes; leave it out, or name the attributes in objective.modalities"
+        )
+    if settings.attribute_network.experts != "each":
+        raise SettingsError(
+            "objective.split_attributes needs a network for each attribute, but model.attribute_network.experts is "
+            f"'{settings.attribute_network.experts}'; set it to 'each'"
+        )
+
+
+def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
+    """Make sure that an inference has every posterior that is asked for.
+
+    Raises:
+        SettingsError: It lacks one.
+    """
+    if demands.any_subset and not inference.any_subset:
+        able = [name for name in mmgen.inference.names() if mmgen.inference.get(name).any_subset]
+        raise SettingsError(
+            f"inference '{name}' has no posterior for every subset of modalities, which the objective needs; "
+            f"use one of {', '.join(able)}"
+        )
+    missing = [given for given in demands.posteriors if not inference.answers(given)]
+    if missing:
+        raise SettingsError(
+            f"inference '{name}' has no posterior given {', '.join(missing[0])}, which the objective needs; "
+            f"use '{demands.inference}'"
+        )

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import ConfigDict
 from torch import Tensor
@@ -12,7 +12,7 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Demands, GaussianModel, Model
 
 __all__ = [
     "CONFIG",
@@ -50,25 +50,20 @@ class Bound:
 class Objective(ABC):
     """Base of all objectives; members are frozen pydantic dataclasses."""
 
-    default_inference: str = "joint"
-    """The inference that this objective is made for."""
-    any_subset: ClassVar[bool] = False
-    """Whether it asks for posteriors given any subset of its modalities."""
-
     @abstractmethod
-    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
-        """The objective on a batch, with one sample of z per example.
+    def __call__(self, model: Any, batch: Batch, step: int | None = None) -> Bound:
+        """The objective on a batch.
 
         Args:
-            model: The model.
+            model: A model that was built for :attr:`demands`; members say which kind of model they can work with.
             batch: B examples.
             step: Training step, for annealing; None means after all annealing, as in validation.
         """
 
     @property
     @abstractmethod
-    def queries(self) -> frozenset[tuple[str, ...]]:
-        """The posteriors that it asks the model for, so that no other networks are built."""
+    def demands(self) -> Demands:
+        """What it needs of a model, so that no other networks are built."""
 
     @abstractmethod
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
@@ -84,27 +79,6 @@ class Objective(ABC):
         Returns:
             The weight, infinite where nothing holds posteriors to p(z); None where no single number says it.
         """
-
-    @property
-    def generates(self) -> tuple[str, ...]:
-        """The modalities that the model decodes."""
-        return ("image", "attributes")
-
-    @property
-    def splits_attributes(self) -> bool:
-        """Whether single attributes count as modalities."""
-        return False
-
-    @property
-    def conditions_on(self) -> tuple[str, ...]:
-        """Modalities that decoders see besides z (CVAE)."""
-        return ()
-
-    @property
-    def modalities_used(self) -> tuple[str, ...]:
-        """All that it looks at: what is generated first, then what is only inferred from or conditioned on."""
-        inferred_from = (name for given in sorted(self.queries) for name in given)
-        return tuple(dict.fromkeys([*self.generates, *inferred_from, *self.conditions_on]))
 
 
 def warmup(step: int | None, steps: int) -> float:
@@ -123,14 +97,14 @@ def per_beta(weight: float, beta: float) -> float:
 
 
 def expected_log_likelihood(
-    model: MultimodalVAE, batch: Batch, q: DiagonalGaussian, names: tuple[str, ...]
+    model: GaussianModel, batch: Batch, q: DiagonalGaussian, names: tuple[str, ...]
 ) -> dict[str, Tensor]:
     """One-sample estimate of E_q[log p(x_m | z)] for each named modality, all from the same z; [B] nats each."""
     z = q.sample()
     return {name: model.log_likelihood(name, z, batch) for name in names}
 
 
-def role(model: MultimodalVAE, name: str) -> str:
+def role(model: Model, name: str) -> str:
     """What a modality is to weights, whatever the dataset calls it: attributes, text, or its own name."""
     modality = model.modalities[name]
     return "attributes" if isinstance(modality, Attributes) else "text" if isinstance(modality, Text) else name

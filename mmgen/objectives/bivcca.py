@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Demands, GaussianModel
 from mmgen.objectives._base import (
     CONFIG,
     Bound,
@@ -45,18 +45,14 @@ class Bivcca(Objective):
     """Steps over which the divergences are switched on."""
 
     @property
-    def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([("image",), (self.description,)])
-
-    @property
-    def generates(self) -> tuple[str, ...]:
-        return ("image", self.description)
+    def demands(self) -> Demands:
+        return Demands(frozenset([("image",), (self.description,)]), generates=("image", self.description))
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""lambda / beta in both bounds; their shares \mu and 1 - \mu weigh likelihoods and divergence alike."""
         return per_beta(self.attributes_weight, self.beta)
 
-    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+    def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         words = self.description
         terms = {}

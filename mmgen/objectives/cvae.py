@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Demands, GaussianModel
 from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl, warmup
 
 __all__ = ["Cvae"]
@@ -29,22 +29,14 @@ class Cvae(Objective):
     """Steps over which the divergence is switched on."""
 
     @property
-    def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([("image", "attributes")])
-
-    @property
-    def generates(self) -> tuple[str, ...]:
-        return ("image",)
-
-    @property
-    def conditions_on(self) -> tuple[str, ...]:
-        return ("attributes",)
+    def demands(self) -> Demands:
+        return Demands(frozenset([("image", "attributes")]), generates=("image",), conditions_on=("attributes",))
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """None: the description is given and not generated, so there is no p(y|z), and p(z|y) is p(z)."""
         return None
 
-    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+    def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         q = model.posterior(batch, ("image", "attributes"))
         likelihoods = expected_log_likelihood(model, batch, q, ("image",))
         kl = prior_kl(q)

@@ -12,8 +12,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
-from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, per_beta, prior_kl, role, warmup
+from mmgen.models._base import Demands, Model
+from mmgen.objectives._base import CONFIG, Bound, Objective, per_beta, role, warmup
 
 __all__ = ["Elbo"]
 
@@ -42,16 +42,9 @@ class Elbo(Objective):
     """Steps over which the divergence is switched on."""
 
     @property
-    def default_inference(self) -> str:  # type: ignore[override]  # depends on what is given, so no class constant
-        return "image-only" if self.given == ("image",) else "joint"
-
-    @property
-    def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([self.given])
-
-    @property
-    def generates(self) -> tuple[str, ...]:
-        return self.modalities
+    def demands(self) -> Demands:
+        inference = "image-only" if self.given == ("image",) else "joint"
+        return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """lambda_m / beta, whatever the posterior is given: the one bound weighs the modality against the divergence.
@@ -66,12 +59,11 @@ class Elbo(Objective):
         """lambda of the modalities that have a setting; 1 for all others."""
         return {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
 
-    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
-        q = model.posterior(batch, self.given)
-        likelihoods = expected_log_likelihood(model, batch, q, self.modalities)
-        kl = prior_kl(q)
+    def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
+        trace = model.trace(batch, self.given, names=self.modalities)
+        likely = trace.log_likelihood
         weights = {name: self._weights.get(role(model, name), 1.0) for name in self.modalities}
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        value = sum((weights[name] * term for name, term in likelihoods.items()), -scale * kl)
+        value = sum((weights[name] * term for name, term in likely.items()), -scale * trace.cost)
         exact = all(weight == 1 for weight in weights.values()) and scale >= 1
-        return Bound(value, {f"log p({name}|z)": term for name, term in likelihoods.items()} | {"kl": kl}, exact)
+        return Bound(value, {f"log p({name}|z)": term for name, term in likely.items()} | trace.costs, exact)

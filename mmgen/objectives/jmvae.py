@@ -11,7 +11,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Demands, GaussianModel
 from mmgen.objectives._base import (
     CONFIG,
     Bound,
@@ -47,12 +47,9 @@ class Jmvae(Objective):
     """Steps over which the divergence to the prior is switched on."""
 
     @property
-    def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([("image", self.description), ("image",), (self.description,)])
-
-    @property
-    def generates(self) -> tuple[str, ...]:
-        return ("image", self.description)
+    def demands(self) -> Demands:
+        both = ("image", self.description)
+        return Demands(frozenset([both, ("image",), (self.description,)]), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""lambda / beta, of the joint bound.
@@ -62,7 +59,7 @@ class Jmvae(Objective):
         """
         return per_beta(self.attributes_weight, self.beta)
 
-    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+    def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         words = self.description
         joint = model.posterior(batch, ("image", words))

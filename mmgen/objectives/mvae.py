@@ -6,7 +6,7 @@ References:
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field, model_validator
@@ -14,9 +14,8 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor
 
 from mmgen.batch import Batch
-from mmgen.inference._base import Unit
 from mmgen.modalities.attributes import Attributes
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Demands, GaussianModel, Unit
 from mmgen.objectives._base import CONFIG, Bound, Objective, per_beta, prior_kl, role, warmup
 
 __all__ = ["Mvae"]
@@ -37,9 +36,6 @@ class Mvae(Objective):
     for. What is missing in an example is left out of its subsets; a subset of which it has a single modality is the
     term of that modality, and counts once.
     """
-
-    default_inference = "product-of-experts"
-    any_subset: ClassVar[bool] = True
 
     modalities: tuple[str, ...] = ("image", "attributes")
     """The modalities, by their names in the dataset."""
@@ -102,16 +98,14 @@ class Mvae(Objective):
         return self
 
     @property
-    def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([self.modalities, *((name,) for name in self.modalities)])
-
-    @property
-    def generates(self) -> tuple[str, ...]:
-        return self.modalities
-
-    @property
-    def splits_attributes(self) -> bool:
-        return self.split_attributes
+    def demands(self) -> Demands:
+        return Demands(
+            posteriors=frozenset([self.modalities, *((name,) for name in self.modalities)]),
+            generates=self.modalities,
+            inference="product-of-experts",
+            any_subset=True,
+            splits_attributes=self.split_attributes,
+        )
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""\lambda_y / beta as ELBO(y) has it, the bound through the posterior of the description alone.
@@ -125,7 +119,7 @@ class Mvae(Objective):
         explained = 1 + len(self.predicts.get(name, ())) if self.mean_of_modalities else 1
         return per_beta(weight, self.beta) / explained
 
-    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+    def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         units = self.units(model)
         chosen = self._chosen(len(units))
         present = torch.stack([_present(batch, unit) for unit in units])  # [U, B]
@@ -174,7 +168,7 @@ class Mvae(Objective):
         random = [random_subset(count, self.subset_law) for _ in range(self.subsets)] if count > 2 else []
         return [everything, *alone, *random]
 
-    def units(self, model: MultimodalVAE) -> list[Unit]:
+    def units(self, model: GaussianModel) -> list[Unit]:
         """The N modalities of the bound: whole ones, or single attributes."""
         units: list[Unit] = []
         for name in self.modalities:
@@ -228,7 +222,7 @@ def _kept(chosen: Sequence[Subset], present: Tensor) -> Tensor:
     return count >= least
 
 
-def _log_likelihood(model: MultimodalVAE, unit: Unit, z: Tensor, batch: Batch, wanted: Tensor) -> Tensor:
+def _log_likelihood(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch, wanted: Tensor) -> Tensor:
     """log p(unit | z) where it is wanted, else 0: z [S, B, D], mask [S, B] -> [S, B] nats."""
     if bool(wanted.all()):
         return _of_unit(model, unit, z, batch)
@@ -241,7 +235,7 @@ def _log_likelihood(model: MultimodalVAE, unit: Unit, z: Tensor, batch: Batch, w
     return torch.zeros_like(z[..., 0]).index_put((rows, examples), term)
 
 
-def _of_unit(model: MultimodalVAE, unit: Unit, z: Tensor, batch: Batch) -> Tensor:
+def _of_unit(model: GaussianModel, unit: Unit, z: Tensor, batch: Batch) -> Tensor:
     name, attribute = unit
     if attribute is None:
         return model.log_likelihood(name, z, batch)

@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Demands, GaussianModel
 from mmgen.objectives._base import (
     CONFIG,
     Bound,
@@ -46,12 +46,9 @@ class Telbo(Objective):
     """Steps over which the divergences are switched on."""
 
     @property
-    def queries(self) -> frozenset[tuple[str, ...]]:
-        return frozenset([("image", self.description), ("image",), (self.description,)])
-
-    @property
-    def generates(self) -> tuple[str, ...]:
-        return ("image", self.description)
+    def demands(self) -> Demands:
+        both = ("image", self.description)
+        return Demands(frozenset([both, ("image",), (self.description,)]), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""gamma / beta: the bound elbo_{\gamma,1}(y; \phi_y) alone fits a posterior to the description alone.
@@ -61,7 +58,7 @@ class Telbo(Objective):
         """
         return per_beta(self.private_attributes_weight, self.beta)
 
-    def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
+    def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         words = self.description
         joint = model.posterior(batch, ("image", words))

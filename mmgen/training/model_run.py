@@ -2,28 +2,29 @@
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import Field
+from pydantic import Field, SerializeAsAny, create_model
 
-import mmgen.networks
+import mmgen.models
 import mmgen.objectives
 from mmgen.artifacts import Dataset, Header, check_output, read_checkpoint, reference, write_checkpoint
 from mmgen.config import Settings, build_member, merge, plain, validate
-from mmgen.errors import ArtifactError, MmgenError, UsageError
+from mmgen.errors import ArtifactError, MmgenError, SettingsError, UsageError
+from mmgen.models._base import Model
+from mmgen.models._build import build_model
 from mmgen.models._settings import (
     AttributesDescription,
     DataSettings,
     ImageDescription,
     ModelSettings,
+    MultimodalSettings,
     TextDescription,
 )
-from mmgen.models.build import build_model
-from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.networks._text import TextNetwork
 from mmgen.objectives._base import Objective
 from mmgen.progress import Work
 from mmgen.seeding import stream_key
@@ -40,16 +41,21 @@ __all__ = [
     "describe_data",
     "describe_left_out",
     "load_model",
+    "read_experiment",
     "train_model",
 ]
 
 Description = ImageDescription | AttributesDescription | TextDescription
 
+_USUAL_MODEL = "multimodal-vae"
+"""What settings without a name are of: presets say no more, and files from before there were several kinds."""
+
 
 class ExperimentSettings(Settings):
     """Everything that determines a trained model, nested by room."""
 
-    model: ModelSettings = Field(default_factory=ModelSettings)
+    model: SerializeAsAny[ModelSettings] = Field(default_factory=MultimodalSettings)
+    """The kind of model by name, and its own settings; see :func:`read_experiment`."""
     objective: dict[str, Any] = Field(default_factory=lambda: {"name": "elbo"})
     """The objective by name, and its own settings."""
     data: DataSettings = Field(default_factory=DataSettings)
@@ -59,6 +65,32 @@ class ExperimentSettings(Settings):
         """The objective that the settings name."""
         objective: Objective = build_member(mmgen.objectives, self.objective, "objective")
         return objective
+
+
+@cache
+def _schema(name: str) -> type[ExperimentSettings]:
+    """Settings whose model is of one kind, so that wrong ones are named as all others are."""
+    member: type[ModelSettings] = mmgen.models.get(name).settings
+    # Annotated as it is declared: a model of any other kind would be cut down to what all have.
+    return create_model(
+        "ExperimentSettings",
+        __base__=ExperimentSettings,
+        model=(SerializeAsAny[member], Field(default_factory=member)),  # type: ignore[valid-type, misc]
+    )
+
+
+def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
+    """Settings from plain values; the model is of the kind that ``model.name`` says, else a multimodal VAE.
+
+    Raises:
+        UsageError: There is no such kind.
+        SettingsError: Names all wrong keys and values.
+    """
+    model = values.get("model")
+    name = model.get("name", _USUAL_MODEL) if isinstance(model, Mapping) else _USUAL_MODEL
+    if not isinstance(name, str):
+        raise SettingsError(f"setting 'model.name' got {name!r}, expected one of {', '.join(mmgen.models.names())}")
+    return validate(_schema(name), values)
 
 
 def describe_data(dataset: Dataset) -> dict[str, Any]:
@@ -93,19 +125,12 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
         SettingsError: Names all wrong keys and values.
     """
     # Settings of an objective without its name are those of the default one.
-    settings = validate(ExperimentSettings, merge({"objective": {"name": "elbo"}}, values))
+    settings = read_experiment(merge({"objective": {"name": "elbo"}}, values))
     objective = settings.build_objective()
     name = settings.objective["name"]
-    model = settings.model.model_copy(update={"inference": settings.model.inference or objective.default_inference})
-    if "text" in objective.generates or any("text" in given for given in objective.queries):
-        model = model.model_copy(update={"text_network": model.text_network or TextNetwork()})
     described = validate(DataSettings, describe_data(dataset), "data")
     data = settings.data.model_copy(update={key: getattr(described, key) for key in described.model_fields_set})
-    if model.image_network.keys() == {"name"}:  # nothing was said of its sizes: they follow the images
-        images = [image for image in (data.image, *data.further_images) if image is not None]
-        sides = [side for image in images for side in image.shape[1:]]
-        network = mmgen.networks.get(model.image_network["name"]).for_sides(sides)
-        model = model.model_copy(update={"image_network": model.image_network | network})
+    model = mmgen.models.get(settings.model.name).complete(settings.model, objective.demands, data)
     return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
 
 
@@ -117,12 +142,12 @@ def describe_left_out(settings: ExperimentSettings) -> str:
     """
     data, objective, name = settings.data, settings.build_objective(), settings.objective["name"]
     there = [part.name for part in (data.image, *data.further_images, data.attributes, data.text) if part is not None]
-    used = objective.modalities_used
+    used = objective.demands.modalities
     left = [part for part in there if part not in used]
     if not left:
         return ""
     if "modalities" in settings.objective:
-        generated = objective.generates
+        generated = objective.demands.generates
         wanted = json.dumps([*generated, *(part for part in left if part not in generated)])
         way = f"--set {shlex.quote(f'objective.modalities={wanted}')} takes {'it' if len(left) == 1 else 'them'} in"
     else:
@@ -159,10 +184,9 @@ def train_model(
     with Dataset.open(dataset_path) as dataset:
         # Initial weights from their own stream, whatever was drawn before.
         torch.manual_seed(stream_key(settings.training.seed, "initial weights"))
-        task = ModelTask(
-            build_model(settings.model, settings.build_objective(), settings.data), settings.build_objective()
-        )
-        split, used = settings.data.split, task.objective.modalities_used
+        objective = settings.build_objective()
+        task = ModelTask(build_model(settings.model, objective.demands, settings.data), objective)
+        split, used = settings.data.split, objective.demands.modalities
         rows, validation = (
             DatasetRows.of_split(dataset, split, part, fabric.device, used) for part in ("train", "val")
         )
@@ -204,7 +228,7 @@ def check_data(dataset: Dataset, path: Path, *described: Description | None) -> 
             )
 
 
-def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, ExperimentSettings, MultimodalVAE]:
+def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, ExperimentSettings, Model]:
     """A trained model in evaluation mode, with its header and settings.
 
     Raises:
@@ -212,8 +236,8 @@ def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, 
     """
     header, tensors = read_checkpoint(path, "model")
     try:
-        settings = validate(ExperimentSettings, header.settings)
-        model = build_model(settings.model, settings.build_objective(), settings.data)
+        settings = read_experiment(header.settings)
+        model = build_model(settings.model, settings.build_objective().demands, settings.data)
         model.load_state_dict(tensors)
     except (MmgenError, RuntimeError) as error:
         reason = str(error).splitlines()[0]

@@ -131,10 +131,10 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
         data: ``paired`` and ``paired_drawn`` are read.
         seed: Seed of the training.
     """
-    names = objective.modalities_used
+    names = objective.demands.modalities
     if data.paired == 1 or len(names) < 2:
         return rows
-    apart = names if objective.any_subset else ()
+    apart = names if objective.demands.any_subset else ()
     return PairedRows(rows, apart, data.paired, seed, data.paired_drawn)
 
 
@@ -144,8 +144,8 @@ def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> floa
     It changes nothing where all examples are paired or none is, for an objective that needs whole examples or looks at
     a single modality, and where the paired rows are already that part.
     """
-    names = objective.modalities_used
-    if data.paired == 1 or len(names) < 2 or not objective.any_subset:
+    names = objective.demands.modalities
+    if data.paired == 1 or len(names) < 2 or not objective.demands.any_subset:
         return None
     count = paired_count(size, data.paired)
     repeated = _whole_rows(count, len(names) * (size - count), data.paired_drawn)
@@ -158,7 +158,7 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
     Raises:
         DataError: No example is left to train on.
     """
-    names, wished = objective.modalities_used, data.paired_drawn is not None
+    names, wished = objective.demands.modalities, data.paired_drawn is not None
     if data.paired == 1:
         return "All training examples are paired, so data.paired_drawn changes nothing." if wished else ""
     if len(names) < 2:
@@ -166,7 +166,7 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
         return f"This objective looks at {names[0]} alone, so {changes} nothing."
     count = paired_count(size, data.paired)
     left = size - count
-    if not objective.any_subset:
+    if not objective.demands.any_subset:
         if data.paired == 0:
             raise DataError("data.paired got 0, but this objective needs paired examples; choose a share above 0")
         return (

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from mmgen.batch import Batch
 from mmgen.errors import SettingsError
-from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.models._base import Model
 from mmgen.objectives._base import Bound, Objective
 
 __all__ = ["ModelTask", "Task"]
@@ -67,20 +67,20 @@ class ModelTask(Task):
         objective: What is maximised.
     """
 
-    def __init__(self, model: nn.Module, objective: Objective) -> None:
+    def __init__(self, model: Model, objective: Objective) -> None:
         super().__init__()
         self.model = model
         self.objective = objective
 
     def forward(self, batch: Batch, step: int | None) -> Bound:
-        return self.objective(self.model, batch, step)  # type: ignore[arg-type]  # nn.Module attribute
+        return self.objective(self.model, batch, step)
 
     def label_weights(self) -> list[nn.Parameter]:
-        return self.model.label_weights() if isinstance(self.model, MultimodalVAE) else []
+        return self.model.label_weights()
 
     def ordered_parameters(self) -> list[nn.Parameter]:
         """Decoders of attributes come last, as in all states so far."""
-        last = {id(p) for p in self.model.label_parameters()} if isinstance(self.model, MultimodalVAE) else set()
+        last = {id(p) for p in self.model.label_parameters()}
         every = list(self.parameters())
         return [p for p in every if id(p) not in last] + [p for p in every if id(p) in last]
 

@@ -31,9 +31,8 @@ from mmgen.artifacts import (
 )
 from mmgen.artifacts.header import KINDS
 from mmgen.batch import Batch
-from mmgen.config import validate
-from mmgen.models.build import build_model
-from mmgen.training.model_run import ExperimentSettings
+from mmgen.models._build import build_model
+from mmgen.training.model_run import read_experiment
 from mmgen.training.state import load_state
 from mmgen.training.task import ModelTask
 
@@ -114,9 +113,9 @@ def test_the_golden_aggregate_is_still_a_density(version):
 def test_the_golden_training_state_still_continues(version):
     path = GOLDEN / f"training-state-v{version}.safetensors"
     header = read_header(path)
-    settings = validate(ExperimentSettings, {name: v for name, v in header.settings.items() if name != "dataset"})
+    settings = read_experiment({name: v for name, v in header.settings.items() if name != "dataset"})
     objective = settings.build_objective()
-    task = ModelTask(build_model(settings.model, objective, settings.data), objective)
+    task = ModelTask(build_model(settings.model, objective.demands, settings.data), objective)
     optimizer = torch.optim.Adam(task.parameter_groups())
     state = load_state(path, task, optimizer, header.settings, header.facts["precision"])
     assert (state.step, state.finished) == (3, True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import mmgen.objectives
-from mmgen.models.build import build_model
+from mmgen.models._build import build_model
 from mmgen.training.precision import autocast, resolve_precision
 from tests.core.test_objectives import SMALL_DATA, SMALL_MODEL, small_batch
 
@@ -18,7 +18,7 @@ def test_objectives_on_the_gpu_equal_those_on_the_cpu(name: str) -> None:
     """Terms without noise (divergences) agree between devices in fp32."""
     objective = mmgen.objectives.get(name)()
     torch.manual_seed(0)
-    model = build_model(SMALL_MODEL, objective, SMALL_DATA)
+    model = build_model(SMALL_MODEL, objective.demands, SMALL_DATA)
     here = objective(model, small_batch())
     there = objective(model.cuda(), small_batch().to("cuda"))
     for term in here.terms:
@@ -29,7 +29,7 @@ def test_objectives_on_the_gpu_equal_those_on_the_cpu(name: str) -> None:
 def test_training_on_the_gpu_learns(tmp_path: Path) -> None:
     objective = mmgen.objectives.get("telbo")()
     torch.manual_seed(0)
-    model = build_model(SMALL_MODEL, objective, SMALL_DATA).cuda()
+    model = build_model(SMALL_MODEL, objective.demands, SMALL_DATA).cuda()
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, fused=True)
     batch = small_batch(64).to("cuda")
     values = []

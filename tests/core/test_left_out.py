@@ -11,7 +11,7 @@ import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
 from mmgen.config import merge, parse_assignments
-from mmgen.models.build import build_model
+from mmgen.models._build import build_model
 from mmgen.training.model_run import complete_settings, describe_left_out
 
 MODALITIES = ("image", "edges", "attributes", "text")
@@ -41,13 +41,13 @@ def said(path: Path, assignments: list[str], objective: str) -> str:
     values = merge({"objective": {"name": objective}}, parse_assignments([*SMALL, *assignments]))
     with Dataset.open(path) as dataset:
         settings = complete_settings(values, dataset)
-    build_model(settings.model, settings.build_objective(), settings.data)
+    build_model(settings.model, settings.build_objective().demands, settings.data)
     return describe_left_out(settings)
 
 
 @pytest.mark.parametrize("name", mmgen.objectives.names())
 def test_what_an_objective_leaves_out_is_named(name: str, path: Path) -> None:
-    used = mmgen.objectives.get(name)().modalities_used
+    used = mmgen.objectives.get(name)().demands.modalities
     sentence = said(path, [], name)
     assert sentence.startswith(f"{name} looks at ")
     seen, left = sentence.split(";")[0].split(", and leaves out ")

@@ -17,8 +17,8 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Parts
 from mmgen.inference._experts import ExpertInference
 from mmgen.modalities._base import Modality
-from mmgen.models._settings import DataSettings, ModelSettings
-from mmgen.models.build import build_model
+from mmgen.models._build import build_model
+from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._attributes import AttributeNetwork, AttributeVectorEncoder
 from mmgen.networks._text import TextNetwork
@@ -150,7 +150,7 @@ def test_every_quotient_is_a_gaussian(log_sd: float) -> None:
 
 def test_compositions_stay_in_full_precision_under_autocast() -> None:
     torch.manual_seed(0)
-    model = build_model(SMALL_MODEL, Mvae(), SMALL_DATA)
+    model = build_model(SMALL_MODEL, Mvae().demands, SMALL_DATA)
     exact = model.posterior(small_batch(), ("image", "attributes"))
     with torch.autocast("cpu", torch.bfloat16):
         q = model.posterior(small_batch(), ("image", "attributes"))
@@ -198,7 +198,7 @@ def test_missing_modalities_are_left_out_of_every_term(member: str, sigma_points
 
 def test_no_gradient_comes_from_what_is_missing() -> None:
     torch.manual_seed(0)
-    model = build_model(SMALL_MODEL, Mvae(), SMALL_DATA)
+    model = build_model(SMALL_MODEL, Mvae().demands, SMALL_DATA)
     batch = small_batch()
     images_only = Batch(batch.values, {**batch.present, "attributes": torch.zeros(5, 2, dtype=torch.bool)})
     Mvae()(model, images_only).value.mean().backward()
@@ -255,7 +255,7 @@ def test_every_network_runs_once_per_step(missing: bool) -> None:
         attributes=SMALL_DATA.attributes,
     )
     objective = Mvae(modalities=("image", "edges", "mask", "attributes"), subsets=3)
-    model = build_model(SMALL_MODEL, objective, data)
+    model = build_model(SMALL_MODEL, objective.demands, data)
     batch = small_batch()
     values = {**batch.values, "edges": batch.values["image"], "mask": 1 - batch.values["image"]}
     there = torch.ones(5, dtype=torch.bool)
@@ -274,7 +274,7 @@ def test_attributes_may_each_be_a_modality() -> None:
     """Their terms are those of the attributes alone, computed here with everything else masked."""
     torch.manual_seed(0)
     objective = Mvae(weights={}, split_attributes=True)
-    model = build_model(SMALL_MODEL, objective, SMALL_DATA).double()
+    model = build_model(SMALL_MODEL, objective.demands, SMALL_DATA).double()
     batch = small_batch()
     batch = Batch({**batch.values, "image": batch.values["image"].double()}, batch.present)
     assert objective.units(model) == [("image", None), ("attributes", 0), ("attributes", 1)]
@@ -347,8 +347,8 @@ def test_a_single_row_passes_batch_norm(missing: str) -> None:
     torch.manual_seed(0)
     shared = {"experts": "together", "batch_norm": True, "hidden": 8, "decoder_hidden": 8}
     strided = {"name": "strided", "channels": (4, 8), "fully_connected": (8,)}
-    settings = ModelSettings(**{**SMALL_MODEL.model_dump(), "attribute_network": shared, "image_network": strided})
-    model = build_model(settings, Mvae(), SMALL_DATA)
+    settings = MultimodalSettings(**{**SMALL_MODEL.model_dump(), "attribute_network": shared, "image_network": strided})
+    model = build_model(settings, Mvae().demands, SMALL_DATA)
     batch = small_batch()
     present = dict(batch.present)
     present[missing] = torch.zeros_like(present[missing])
@@ -369,9 +369,9 @@ def test_a_single_row_passes_batch_norm(missing: str) -> None:
     ],
 )
 def test_settings_that_do_not_fit_are_refused(model: dict, objective: dict, words: str) -> None:
-    settings = ModelSettings(**{**SMALL_MODEL.model_dump(), **model})
+    settings = MultimodalSettings(**{**SMALL_MODEL.model_dump(), **model})
     with pytest.raises(SettingsError, match=words):
-        build_model(settings, Mvae(**objective), SMALL_DATA)
+        build_model(settings, Mvae(**objective).demands, SMALL_DATA)
 
 
 def test_an_unknown_attribute_adds_nothing_to_a_shared_encoder() -> None:

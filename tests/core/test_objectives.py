@@ -9,8 +9,8 @@ import torch
 import mmgen.objectives
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.models._settings import AttributesDescription, DataSettings, ModelSettings
-from mmgen.models.build import build_model
+from mmgen.models._build import build_model
+from mmgen.models._settings import AttributesDescription, DataSettings, MultimodalSettings
 from mmgen.objectives._base import Objective
 from tests.core.linear_gaussian import (
     NOISE,
@@ -30,7 +30,7 @@ SMALL_DATA = DataSettings(
     image={"shape": (1, 16, 16), "layout": "bits"},
     attributes={"names": ("digit", "size"), "values": (("0", "1", "2"), ("big", "small"))},
 )
-SMALL_MODEL = ModelSettings(
+SMALL_MODEL = MultimodalSettings(
     latent_size=3,
     hidden=16,
     image_network={"name": "mlp", "hidden": (16,)},
@@ -72,7 +72,7 @@ def test_contract(name: str) -> None:
     """Shape, finiteness, named terms, gradients to every parameter of the model that was built for it."""
     objective = mmgen.objectives.get(name)()
     torch.manual_seed(0)
-    model = build_model(SMALL_MODEL, objective, SMALL_DATA)
+    model = build_model(SMALL_MODEL, objective.demands, SMALL_DATA)
     batch = small_batch()
     bound = objective(model, batch)
     assert bound.value.shape == (5,)
@@ -95,7 +95,7 @@ def test_the_weight_of_attributes_is_theirs_by_any_name(name: str) -> None:
         given = {"attributes_weight": weight} if name == "elbo" else {} if weight == 50 else {"weights": {called: 1.0}}
         objective = member(modalities=("image", called), **given)
         torch.manual_seed(0)
-        model = build_model(SMALL_MODEL, objective, data)
+        model = build_model(SMALL_MODEL, objective.demands, data)
         batch = small_batch()
         batch = Batch(*({"image": part["image"], called: part["attributes"]} for part in (batch.values, batch.present)))
         torch.manual_seed(1)
@@ -108,7 +108,7 @@ def test_the_weight_of_attributes_is_theirs_by_any_name(name: str) -> None:
 def test_bounds_lie_below_the_exact_log_likelihood(name: str, sigma_points: int) -> None:
     """An objective that says it is a bound is one: of log p(x, y), or of log p(x | y) if it conditions on y."""
     objective = unweighted(name)
-    if objective.conditions_on:
+    if objective.demands.conditions_on:
         model, batch = conditional_linear_gaussian(0.3, -0.2), conditional_observations(20)
         exact = exact_log_conditional(model, batch)
     else:
@@ -270,7 +270,7 @@ def test_an_unknown_attribute_contributes_nothing() -> None:
     """The bound with an attribute hidden equals the bound of a description that never had it."""
     objective = mmgen.objectives.get("elbo")()
     torch.manual_seed(0)
-    model = build_model(SMALL_MODEL, objective, SMALL_DATA)
+    model = build_model(SMALL_MODEL, objective.demands, SMALL_DATA)
     batch = small_batch()
     hidden = batch.present["attributes"].clone()
     hidden[:, 1] = False

@@ -238,10 +238,10 @@ def test_a_share_of_draws_that_changes_nothing_is_said(
 
 
 def _gradients(objective: Objective, settings: ExperimentSettings, batch: Batch) -> dict[str, float]:
-    from mmgen.models.build import build_model
+    from mmgen.models._build import build_model
 
     torch.manual_seed(0)
-    model = build_model(settings.model, objective, settings.data)
+    model = build_model(settings.model, objective.demands, settings.data)
     objective(model, batch, None).value.sum().backward()
     sizes: dict[str, float] = {}
     for name, parameter in model.named_parameters():
@@ -269,12 +269,12 @@ def test_an_absent_modality_gets_no_gradient(dataset_path: Path, alone: str) -> 
 
 def test_a_prediction_is_one_more_likelihood_of_whole_examples(dataset_path: Path) -> None:
     """With predicts, E log p(label | z), z ~ q(z|image), joins the bound of a pair, of nothing else."""
-    from mmgen.models.build import build_model
+    from mmgen.models._build import build_model
 
     plain = settings_of(dataset_path)
     more = settings_of(dataset_path, objective={"name": "mvae", "predicts": {"image": ["attributes"]}})
     torch.manual_seed(0)
-    model = build_model(plain.model, plain.build_objective(), plain.data).eval()
+    model = build_model(plain.model, plain.build_objective().demands, plain.data).eval()
     with Dataset.open(dataset_path) as dataset:
         source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
         batch = training_rows(source, plain.build_objective(), plain.data, 0).batch(torch.tensor([0, 1, 10, 100]))

@@ -13,8 +13,8 @@ import mmgen.objectives
 from mmgen.batch import Batch
 from mmgen.likelihoods.laplace import Laplace
 from mmgen.likelihoods.quantised_normal import QuantisedNormal
-from mmgen.models._settings import DataSettings, ModelSettings
-from mmgen.models.build import build_model
+from mmgen.models._build import build_model
+from mmgen.models._settings import DataSettings, MultimodalSettings
 
 LEVELS = torch.arange(256).reshape(256, 1, 1, 1) / 255
 
@@ -166,13 +166,13 @@ def test_every_dense_likelihood_is_made_without_settings() -> None:
 @pytest.mark.parametrize("name", ["laplace", "quantised-normal"])
 def test_a_model_learns_under_it(name: str) -> None:
     """Decoders have as many channels as it needs, in bf16 as in fp32; a few steps raise the bound."""
-    settings = ModelSettings(
+    settings = MultimodalSettings(
         latent_size=4, hidden=16, image_likelihood=name, image_network={"channels": (8, 8), "fully_connected": (16,)}
     )
     data = DataSettings(image={"shape": (3, 16, 16), "layout": "bytes"})
     objective = mmgen.objectives.get("elbo")(modalities=("image",))
     torch.manual_seed(0)
-    model = build_model(settings, objective, data)
+    model = build_model(settings, objective.demands, data)
     pixels = (torch.arange(256).reshape(1, 1, 16, 16) * torch.tensor([1.0, 0.5, 0.0]).reshape(1, 3, 1, 1)).round() / 255
     batch = Batch({"image": pixels.expand(8, -1, -1, -1)}, {"image": torch.ones(8, dtype=torch.bool)})
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)

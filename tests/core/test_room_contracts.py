@@ -19,7 +19,7 @@ from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
-from mmgen.models.build import describe_attributes
+from mmgen.models._parts import describe_attributes
 from mmgen.networks._text import TextDecoder, TextNetwork
 from tests.core.test_objectives import SMALL_DATA, SMALL_MODEL, small_batch
 

@@ -53,7 +53,7 @@ def test_every_objective_weighs_the_description_as_it_says(name: str, monkeypatc
     """
     objective = mmgen.objectives.get(name)(**OBJECTIVES[name], beta=BETA)
     found = objective.training_weight("attributes")
-    if "attributes" not in objective.generates:
+    if "attributes" not in objective.demands.generates:
         assert found is None
         return
     model, batch = linear_gaussian(), observations(20)

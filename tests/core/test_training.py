@@ -16,12 +16,12 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_check
 from mmgen.batch import Batch
 from mmgen.config import merge, preset, preset_names
 from mmgen.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
-from mmgen.models.build import build_model
+from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
 from mmgen.training.batches import DatasetRows, Order, unpack_bits
 from mmgen.training.guard import Guard
 from mmgen.training.log import log_path
-from mmgen.training.model_run import complete_settings, load_model, train_model
+from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
 from mmgen.training.state import interrupted, state_path
 
 SIZE = 96
@@ -241,12 +241,10 @@ def test_every_preset_validates_and_builds(name: str) -> None:
             "text": {"vocabulary": ("red", "cube"), "length": 2},
         },
     }
-    from mmgen.config import validate
-    from mmgen.training.model_run import ExperimentSettings
 
-    settings = validate(ExperimentSettings, with_data)
+    settings = read_experiment(with_data)
     with torch.device("meta"):
-        model = build_model(settings.model, settings.build_objective(), settings.data)
+        model = build_model(settings.model, settings.build_objective().demands, settings.data)
     assert sum(p.numel() for p in model.parameters()) > 100_000
 
 
@@ -262,7 +260,7 @@ def test_the_regulariser_reaches_the_attribute_decoder_alone(dataset_path: Path)
 
     with Dataset.open(dataset_path) as dataset:
         settings = complete_settings(TINY, dataset)
-    model = build_model(settings.model, settings.build_objective(), settings.data)
+    model = build_model(settings.model, settings.build_objective().demands, settings.data)
     task = ModelTask(model, settings.build_objective())
     rest, decoder = task.parameter_groups(0.25, 0.5)
     assert rest["weight_decay"] == 0.25 and decoder["weight_decay"] == 0.75
@@ -272,7 +270,7 @@ def test_the_regulariser_reaches_the_attribute_decoder_alone(dataset_path: Path)
 
 
 def test_the_regulariser_finds_a_decoder_of_attributes_by_any_name() -> None:
-    from mmgen.models._settings import DataSettings, ModelSettings
+    from mmgen.models._settings import DataSettings, MultimodalSettings
     from mmgen.objectives.mvae import Mvae
     from mmgen.training.task import ModelTask
 
@@ -281,7 +279,7 @@ def test_the_regulariser_finds_a_decoder_of_attributes_by_any_name() -> None:
         attributes={"name": "labels", "names": ("digit",), "values": (("0", "1", "2"),)},
     )
     objective = Mvae(modalities=("attributes", "labels"))
-    model = build_model(ModelSettings(**TINY["model"]), objective, data)
+    model = build_model(MultimodalSettings(**TINY["model"]), objective.demands, data)
     _, decoder = ModelTask(model, objective).parameter_groups(0.0, 0.5)
     assert {id(p) for p in decoder["params"]} == {id(p) for p in model.decoders["labels"].parameters() if p.dim() > 1}
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.config import merge, preset, preset_names, validate
-from mmgen.models.build import build_model
+from mmgen.config import merge, preset, preset_names
+from mmgen.models._build import build_model
 from mmgen.training.batches import to_batch
-from mmgen.training.model_run import ExperimentSettings
+from mmgen.training.model_run import ExperimentSettings, read_experiment
 
 VEDANTAM = [name for name in preset_names() if name.startswith("vedantam/")]
 DIGITS = {"names": ["digit", "scale"], "values": [list("0123456789"), ["big", "small"]]}
@@ -21,7 +21,7 @@ def settings_of(name: str) -> ExperimentSettings:
     faces = "celeba" in name
     image = {"name": "image", "shape": [3 if faces else 1, 64, 64], "layout": "bytes" if faces else "bits"}
     data: dict[str, Any] = {"image": image, "attributes": FACES if faces else DIGITS}
-    return validate(ExperimentSettings, merge(preset(name), {"data": data}))
+    return read_experiment(merge(preset(name), {"data": data}))
 
 
 @pytest.mark.parametrize("name", VEDANTAM)
@@ -29,7 +29,7 @@ def test_a_step_of_every_preset(name: str) -> None:
     settings = settings_of(name)
     objective = settings.build_objective()
     torch.manual_seed(0)
-    model = build_model(settings.model, objective, settings.data)
+    model = build_model(settings.model, objective.demands, settings.data)
     assert settings.data.image is not None and settings.data.attributes is not None
     generator = np.random.default_rng(0)
     images = torch.rand(2, *settings.data.image.shape).round()

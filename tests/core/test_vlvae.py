@@ -16,8 +16,8 @@ from mmgen.batch import Batch
 from mmgen.config import find_preset, preset
 from mmgen.errors import SettingsError, UsageError
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
-from mmgen.models._settings import DataSettings, ModelSettings
-from mmgen.models.build import build_model
+from mmgen.models._build import build_model
+from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork
 from mmgen.training.model_run import complete_settings, load_model, train_model
 
@@ -62,7 +62,7 @@ def test_contract(objective: dict[str, Any], inference: str | None, shared: dict
     """Shape, finite terms, and gradients to every weight that the objective uses."""
     member = mmgen.objectives.get("elbo")(**objective, text_weight=200.0)
     torch.manual_seed(0)
-    model = build_model(ModelSettings(**SMALL, inference=inference, shared=shared), member, DATA)
+    model = build_model(MultimodalSettings(**SMALL, inference=inference, shared=shared), member.demands, DATA)
     bound = member(model, batch())
     assert bound.value.shape == (5,) and not bound.is_bound
     assert set(bound.terms) == {f"log p({name}|z)" for name in objective["modalities"]} | {"kl"}
@@ -80,12 +80,12 @@ def test_objectives_that_know_no_text_ask_for_attributes() -> None:
     only_text = DATA.model_copy(update={"attributes": None})
     for name in sorted(set(mmgen.objectives.names()) - {"elbo"}):
         with pytest.raises(SettingsError, match="needs the modality attributes, but the dataset holds image, text"):
-            build_model(ModelSettings(**SMALL), mmgen.objectives.get(name)(), only_text)
+            build_model(MultimodalSettings(**SMALL), mmgen.objectives.get(name)().demands, only_text)
 
 
 def test_a_likelihood_of_sentences_is_none_of_images() -> None:
     with pytest.raises(SettingsError, match="no likelihood of images; expected one of bernoulli, beta"):
-        build_model(ModelSettings(image_likelihood="autoregressive"), mmgen.objectives.get("elbo")(), DATA)
+        build_model(MultimodalSettings(image_likelihood="autoregressive"), mmgen.objectives.get("elbo")().demands, DATA)
 
 
 def test_the_published_shared_decoder() -> None:
@@ -131,7 +131,7 @@ def test_shared_networks_have_the_layers_of_the_paper() -> None:
 
 def test_frozen_decoders_freeze_what_they_share() -> None:
     objective = mmgen.objectives.get("elbo")(modalities=("image", "text"))
-    model = build_model(ModelSettings(**SMALL, shared={"hidden": 12}), objective, DATA)
+    model = build_model(MultimodalSettings(**SMALL, shared={"hidden": 12}), objective.demands, DATA)
     with model.frozen_decoders():
         objective(model, batch()).value.mean().backward()
         assert not model.shared.training

@@ -12,7 +12,7 @@ import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.config import preset, preset_names
-from mmgen.models.build import build_model
+from mmgen.models._build import build_model
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import ExperimentSettings, complete_settings
 
@@ -83,7 +83,7 @@ def test_a_step_of_every_preset(name: str, paths: dict[str, Path], complete: Nam
     settings = complete(name)
     objective = settings.build_objective()
     torch.manual_seed(0)
-    model = build_model(settings.model, objective, settings.data)
+    model = build_model(settings.model, objective.demands, settings.data)
     with Dataset.open(paths[data_of(name)]) as dataset:
         rows = DatasetRows.of_split(dataset, "iid", "train", torch.device("cpu"))
     bound = objective(model, rows.batch(torch.arange(4)), step=1)
@@ -95,7 +95,7 @@ def test_a_step_of_every_preset(name: str, paths: dict[str, Path], complete: Nam
 
 def inference_parameters(settings: ExperimentSettings) -> int:
     with torch.device("meta"):
-        model = build_model(settings.model, settings.build_objective(), settings.data)
+        model = build_model(settings.model, settings.build_objective().demands, settings.data)
     return sum(p.numel() for p in model.inference.parameters())
 
 
@@ -152,7 +152,7 @@ def test_mvae19_has_the_networks_of_the_published_code(complete: Named) -> None:
 
 def decoder_parameters(settings: ExperimentSettings) -> dict[str, int]:
     with torch.device("meta"):
-        model = build_model(settings.model, settings.build_objective(), settings.data)
+        model = build_model(settings.model, settings.build_objective().demands, settings.data)
     return {name: sum(p.numel() for p in decoder.parameters()) for name, decoder in model.decoders.items()}
 
 

@@ -1,0 +1,59 @@
+"""One trip x -> z -> x: what objectives, importance weights and encodings read, whatever the model is.
+
+References:
+    Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114, Eq. 3
+    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Eq. 8
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+__all__ = ["Trace"]
+
+
+@dataclass(frozen=True)
+class Trace:
+    r"""K draws of z for each of B examples; without an axis K where a single draw was asked for.
+
+    Attributes:
+        z: The draws [K, B, D].
+        log_likelihood: log p(x_m | z) by modality, nats [K, B].
+        divergence: What z costs, by layer, nats: KL(q || p) in closed form where there is one ([B], or [K, B] where it
+            depends on the layers below), else log q - log p at the draws [K, B].
+        log_ratio: log p(z_l | ...) - log q(z_l | ...) at the draws, by layer, nats [K, B].
+    """
+
+    z: Tensor
+    log_likelihood: dict[str, Tensor]
+    divergence: dict[str, Tensor]
+    log_ratio: dict[str, Tensor]
+
+    def log_weight(self, weights: Mapping[str, float] | None = None, scale: float = 1.0) -> Tensor:
+        r"""Log importance weights of the draws, nats [K, B].
+
+        .. math:: \sum_m \lambda_m \log p(x_m|z) + \beta \sum_l \log \frac{p(z_l|\cdot)}{q(z_l|\cdot)}
+
+        Args:
+            weights: lambda by modality; 1 where it is not named.
+            scale: beta, the weight of what z costs.
+        """
+        of_data = [(weights or {}).get(name, 1.0) * term for name, term in self.log_likelihood.items()]
+        return torch.stack(of_data).sum(0) + scale * torch.stack(list(self.log_ratio.values())).sum(0)
+
+    @property
+    def cost(self) -> Tensor:
+        """All divergences together, nats [B] or [K, B]."""
+        every = list(self.divergence.values())
+        return every[0] if len(every) == 1 else torch.stack(torch.broadcast_tensors(*every)).sum(0)
+
+    @property
+    def costs(self) -> dict[str, Tensor]:
+        """Divergences as terms of a log: "kl" of a flat z, "kl of z2" of layers; a mean over draws, nats [B]."""
+        named = {"kl": next(iter(self.divergence.values()))}
+        if len(self.divergence) > 1:
+            named = {f"kl of {layer}": term for layer, term in self.divergence.items()}
+        examples = self.z.shape[-2]
+        return {name: term if term.shape == (examples,) else term.mean(0) for name, term in named.items()}

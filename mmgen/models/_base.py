@@ -1,0 +1,246 @@
+"""What training, sampling and measuring ask of any model."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor, nn
+
+from mmgen.batch import Batch
+from mmgen.errors import UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import Given, Unit
+from mmgen.latent.posterior import Posterior
+from mmgen.latent.space import LatentSpace
+from mmgen.latent.trace import Trace
+from mmgen.modalities._base import Modality
+from mmgen.models._settings import DataSettings, ModelSettings
+
+__all__ = ["Demands", "GaussianModel", "Given", "Model", "Unit"]
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What an objective needs of a model, so that the model builds just that.
+
+    Attributes:
+        posteriors: The posteriors that it asks for, each by the modalities that it is given.
+        generates: The modalities that are decoded.
+        conditions_on: Modalities that decoders see besides z (CVAE).
+        inference: How posteriors are composed where the settings of the model do not say.
+        any_subset: Whether it asks for posteriors given any subset of its modalities.
+        splits_attributes: Whether single attributes count as modalities.
+    """
+
+    posteriors: frozenset[Given]
+    generates: tuple[str, ...] = ("image", "attributes")
+    conditions_on: tuple[str, ...] = ()
+    inference: str = "joint"
+    any_subset: bool = False
+    splits_attributes: bool = False
+
+    @property
+    def modalities(self) -> tuple[str, ...]:
+        """All that is looked at: what is generated first, then what is only inferred from or conditioned on."""
+        inferred_from = (name for given in sorted(self.posteriors) for name in given)
+        return tuple(dict.fromkeys([*self.generates, *inferred_from, *self.conditions_on]))
+
+
+class Model(nn.Module, ABC):
+    """Base of all models: p(z) and p(x_m | z) for each modality m, with posteriors q(z | given modalities).
+
+    Attributes:
+        latent: The layers of z.
+        modalities: What is decoded, by name.
+    """
+
+    settings: ClassVar[type[ModelSettings]]
+    """What can be set of a model of this kind."""
+
+    latent: LatentSpace
+    modalities: dict[str, Modality]
+
+    @classmethod
+    @abstractmethod
+    def build(cls, settings: Any, demands: Demands, data: DataSettings) -> Self:
+        """A freshly initialised model (from torch's global generator: seed it first).
+
+        Args:
+            settings: Of :attr:`settings`.
+            demands: What the objective needs.
+            data: The modalities that there are.
+
+        Raises:
+            SettingsError: The settings do not fit each other, the demands or the data.
+        """
+
+    @classmethod
+    def complete(cls, settings: Any, demands: Demands, data: DataSettings) -> Any:
+        """The settings with what data and demands determine filled in; by default as they are."""
+        return settings
+
+    @property
+    def latent_size(self) -> int:
+        """D, dimensions of z."""
+        return self.latent.size
+
+    @property
+    def generates(self) -> tuple[str, ...]:
+        """Names of the modalities that can be drawn given z."""
+        return tuple(self.modalities)
+
+    @property
+    def conditional_on(self) -> tuple[str, ...]:
+        """Names of the modalities that decoders see besides z: empty but for conditional models."""
+        return ()
+
+    @abstractmethod
+    def answers(self, given: Given) -> bool:
+        """Whether :meth:`posterior` can be asked for q(z | given)."""
+
+    @abstractmethod
+    def posterior(self, batch: Batch, given: Given) -> Posterior:
+        """q(z | given) [B, D]; nothing given is p(z).
+
+        Raises:
+            UsageError: The model has no such posterior.
+        """
+
+    @abstractmethod
+    def encode(self, batch: Batch, given: Given) -> DiagonalGaussian:
+        """What is kept of q(z | given), a diagonal Gaussian [B, D]; of layers, all but the top are drawn (sd 0 nearly).
+
+        Raises:
+            UsageError: The model has no such posterior.
+        """
+
+    @abstractmethod
+    def log_prior(self, z: Tensor) -> Tensor:
+        """log p(z), z [..., D] -> [...], nats."""
+
+    @abstractmethod
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        """Parameters of p(x_name | z): z [..., D] -> [..., *event]; for text a context [..., F] that words follow from.
+
+        Args:
+            name: The modality.
+            z: Latents; leading axes are free, the last of them being B where ``condition`` is used.
+            condition: For a conditional model, the descriptions [B] that it is conditioned on.
+        """
+
+    @abstractmethod
+    def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
+        """log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; what is unknown is left out."""
+
+    @abstractmethod
+    def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""
+
+    @abstractmethod
+    def sample(
+        self,
+        name: str,
+        z: Tensor,
+        generator: torch.Generator | None = None,
+        condition: Batch | None = None,
+        greedy: bool = False,
+    ) -> Tensor:
+        """A draw of x_name given z: an image [..., C, H, W] float, attribute codes or word codes int64 [..., A or T].
+
+        Args:
+            name: The modality.
+            z: Latents [..., D].
+            generator: Of the draw.
+            condition: Descriptions [B] that a conditional model is conditioned on.
+            greedy: The likeliest word at every step of a text, instead of a draw.
+        """
+
+    @abstractmethod
+    def trace(
+        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+    ) -> Trace:
+        """A trip x -> z -> x: draws of z, how likely the batch is given them, and what they cost.
+
+        Args:
+            batch: B examples.
+            given: Modalities that the posterior is given.
+            samples: K; None for one draw without an axis of draws.
+            names: Modalities whose likelihood is wanted; all that are generated by default.
+        """
+
+    @abstractmethod
+    def inference_parameters(self) -> list[nn.Parameter]:
+        """The parameters of all inference networks together (WG Table 1)."""
+
+    def label_parameters(self) -> list[nn.Parameter]:
+        """The parameters of p(y | z) of every attribute modality; none where there is no network of its own for it."""
+        return []
+
+    def label_weights(self) -> list[nn.Parameter]:
+        """The weight matrices among them: no biases, no norms."""
+        return [p for p in self.label_parameters() if p.dim() > 1]
+
+    def word_probabilities(self, name: str, z: Tensor, tokens: Tensor) -> Tensor:
+        """p(word_t | z, words before t): z [..., D], tokens int64 [..., T] -> [..., T, V+1].
+
+        Raises:
+            UsageError: The model generates no text of that name.
+        """
+        raise UsageError(f"words were asked of {name}, but this model generates no text of that name")
+
+
+class GaussianModel(Model):
+    """A model whose prior is N(0, I) and whose posteriors are diagonal Gaussians over a flat z."""
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        return DiagonalGaussian.standard(self.latent_size, like=z).log_prob(z)
+
+    @abstractmethod
+    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian: ...
+
+    def encode(self, batch: Batch, given: Given) -> DiagonalGaussian:
+        return self.posterior(batch, given)
+
+    @abstractmethod
+    def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
+        """Several posteriors of the same batch; networks that they share run once.
+
+        Raises:
+            UsageError: The model lacks an inference network.
+        """
+
+    @abstractmethod
+    def subset_posteriors(
+        self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]
+    ) -> DiagonalGaussian:
+        """q(z | subset) [S, B, D] for S subsets of U units (modalities, or single attributes).
+
+        Args:
+            batch: B examples; what is missing in one is left out of its subsets.
+            units: The U units.
+            chosen: [S][U], which units each subset holds.
+        """
+
+    @abstractmethod
+    def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
+        """log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if unknown."""
+
+    @abstractmethod
+    def frozen_decoders(self) -> AbstractContextManager[None]:
+        """Inside, decoders pass gradients to z but receive none, and batch norm uses its running statistics."""
+
+    def trace(
+        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+    ) -> Trace:
+        q = self.posterior(batch, given)
+        z = q.sample(None, () if samples is None else (samples,))
+        prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
+        return Trace(
+            z,
+            {name: self.log_likelihood(name, z, batch) for name in (self.generates if names is None else names)},
+            divergence={"z": q.kl(prior)},
+            log_ratio={"z": prior.log_prob(z) - q.log_prob(z)},
+        )
