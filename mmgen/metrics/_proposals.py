@@ -11,7 +11,9 @@ import torch
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.latent.posterior import Posterior
 from mmgen.metrics._importance import Component
+from mmgen.models._base import GaussianModel
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
@@ -128,8 +130,25 @@ def proposals(
     log p(x | y), as in WG Section 5.
     """
     given = _mixed(loaded, points) if wanted == MIXTURE else [proposal_given(loaded, wanted)]
-    known = [Component.gaussian(_name(one), _posterior(loaded, points, one, precision)) for one in given]
+    known = [_component(loaded, points, one, precision) for one in given]
     return known + ([_density(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
+
+
+def _component(loaded: "Loaded", points: Batch, given: tuple[str, ...], precision: str) -> Component:
+    """A posterior of the model to draw from; Gaussians of all points are inferred once."""
+    model = loaded.model
+    if isinstance(model, GaussianModel):
+        return Component.gaussian(_name(given), _posterior(loaded, points, given, precision))
+
+    def posterior(part: Batch) -> Posterior:
+        with autocast(loaded.device, precision):
+            return model.posterior(part, given)
+
+    return Component.density(
+        _name(given),
+        lambda part, n, generator: posterior(part).sample(generator, (n,)),
+        lambda z, part: posterior(part).log_prob(z),
+    )
 
 
 def _density(loaded: "Loaded", prior: str) -> Component:

@@ -17,6 +17,8 @@ from mmgen.latent.posterior import Posterior
 from mmgen.latent.space import LatentSpace
 from mmgen.latent.trace import Trace
 from mmgen.modalities._base import Modality
+from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.text import Text
 from mmgen.models._settings import DataSettings, ModelSettings
 
 __all__ = ["Demands", "GaussianModel", "Given", "Model", "Unit"]
@@ -110,8 +112,13 @@ class Model(nn.Module, ABC):
         """
 
     @abstractmethod
-    def encode(self, batch: Batch, given: Given) -> DiagonalGaussian:
-        """What is kept of q(z | given), a diagonal Gaussian [B, D]; of layers, all but the top are drawn (sd 0 nearly).
+    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
+        """What is kept of q(z | given), a diagonal Gaussian [B, D]; of layers, all but the top are drawn.
+
+        Args:
+            batch: B examples.
+            given: Modalities that the posterior is given.
+            generator: Of draws; what a single Gaussian is needs none.
 
         Raises:
             UsageError: The model has no such posterior.
@@ -131,15 +138,15 @@ class Model(nn.Module, ABC):
             condition: For a conditional model, the descriptions [B] that it is conditioned on.
         """
 
-    @abstractmethod
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
         """log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; what is unknown is left out."""
+        parameters = self.decode(name, z, batch if self.conditional_on else None)
+        return self.modalities[name].log_prob(parameters, batch.values[name], batch.present[name])
 
-    @abstractmethod
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""
+        return self.modalities[name].mean(self.decode(name, z, condition))
 
-    @abstractmethod
     def sample(
         self,
         name: str,
@@ -154,9 +161,13 @@ class Model(nn.Module, ABC):
             name: The modality.
             z: Latents [..., D].
             generator: Of the draw.
-            condition: Descriptions [B] that a conditional model is conditioned on.
-            greedy: The likeliest word at every step of a text, instead of a draw.
+            condition: See :meth:`decode`.
+            greedy: Of text, the likeliest word at every step instead of a draw.
         """
+        parameters = self.decode(name, z, condition)
+        if greedy:
+            return self._text(name).sample(parameters, greedy=True)
+        return self.modalities[name].sample(parameters, generator)
 
     @abstractmethod
     def trace(
@@ -175,9 +186,13 @@ class Model(nn.Module, ABC):
     def inference_parameters(self) -> list[nn.Parameter]:
         """The parameters of all inference networks together (WG Table 1)."""
 
+    def labelled(self) -> list[str]:
+        """Names of the attribute modalities that are decoded."""
+        return [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
+
+    @abstractmethod
     def label_parameters(self) -> list[nn.Parameter]:
-        """The parameters of p(y | z) of every attribute modality; none where there is no network of its own for it."""
-        return []
+        """The parameters of p(y | z) of every attribute modality, whatever it is called."""
 
     def label_weights(self) -> list[nn.Parameter]:
         """The weight matrices among them: no biases, no norms."""
@@ -186,10 +201,15 @@ class Model(nn.Module, ABC):
     def word_probabilities(self, name: str, z: Tensor, tokens: Tensor) -> Tensor:
         """p(word_t | z, words before t): z [..., D], tokens int64 [..., T] -> [..., T, V+1].
 
-        Raises:
-            UsageError: The model generates no text of that name.
+        The last column is padding, "no word", which is certain once a sentence has ended.
         """
-        raise UsageError(f"words were asked of {name}, but this model generates no text of that name")
+        return self._text(name).probabilities(self.decode(name, z), tokens)
+
+    def _text(self, name: str) -> Text:
+        modality = self.modalities.get(name)
+        if not isinstance(modality, Text):
+            raise UsageError(f"words were asked of {name}, but this model generates no text of that name")
+        return modality
 
 
 class GaussianModel(Model):
@@ -201,7 +221,7 @@ class GaussianModel(Model):
     @abstractmethod
     def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian: ...
 
-    def encode(self, batch: Batch, given: Given) -> DiagonalGaussian:
+    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
 
     @abstractmethod

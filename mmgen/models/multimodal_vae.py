@@ -21,7 +21,6 @@ from mmgen.inference._base import Given, Inference, Parts, Unit
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
-from mmgen.modalities.text import Text
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.models._parts import available_modalities, decoders_for
 from mmgen.models._settings import DataSettings, MultimodalSettings
@@ -186,11 +185,6 @@ class MultimodalVAE(GaussianModel):
         parameters: Tensor = self.decoders[name](flat)
         return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
 
-    def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
-        """log p(x_name | z) in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; what is unknown is left out."""
-        parameters = self.decode(name, z, batch if self.condition else None)
-        return self.modalities[name].log_prob(parameters, batch.values[name], batch.present[name])
-
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
         """log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if unknown.
 
@@ -206,48 +200,7 @@ class MultimodalVAE(GaussianModel):
         return list(self.inference.parameters())
 
     def label_parameters(self) -> list[nn.Parameter]:
-        """The parameters of p(y | z) of every attribute modality, whatever it is called."""
-        of_labels = [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
-        return [p for name in of_labels for p in self.decoders[name].parameters()]
-
-    def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """E[x_name | z]: an image [..., C, H, W], attribute probabilities [..., A, V], or of words [..., T, V+1]."""
-        return self.modalities[name].mean(self.decode(name, z, condition))
-
-    def sample(
-        self,
-        name: str,
-        z: Tensor,
-        generator: torch.Generator | None = None,
-        condition: Batch | None = None,
-        greedy: bool = False,
-    ) -> Tensor:
-        """A draw of x_name given z: an image [..., C, H, W] float, attribute codes or word codes int64 [..., A or T].
-
-        Args:
-            name: The modality.
-            z: Latents [..., D].
-            generator: Of the draw.
-            condition: See :meth:`decode`.
-            greedy: Of text, the likeliest word at every step instead of a draw.
-        """
-        parameters = self.decode(name, z, condition)
-        if greedy:
-            return self._text(name).sample(parameters, greedy=True)
-        return self.modalities[name].sample(parameters, generator)
-
-    def word_probabilities(self, name: str, z: Tensor, tokens: Tensor) -> Tensor:
-        """p(word_t | z, words before t): z [..., D], tokens int64 [..., T] -> [..., T, V+1].
-
-        The last column is padding, "no word", which is certain once a sentence has ended.
-        """
-        return self._text(name).probabilities(self.decode(name, z), tokens)
-
-    def _text(self, name: str) -> Text:
-        modality = self.modalities.get(name)
-        if not isinstance(modality, Text):
-            raise UsageError(f"words were asked of {name}, but this model generates no text of that name")
-        return modality
+        return [p for name in self.labelled() for p in self.decoders[name].parameters()]
 
     @contextmanager
     def frozen_decoders(self) -> Iterator[None]:

@@ -1,0 +1,273 @@
+r"""A ladder of stochastic layers: :math:`p(z_L) \, p(z_{L-1}|z_L) \cdots p(x|z_1)`, inferred from the image upwards.
+
+References:
+    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Section 2 and Appendix C
+    Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+import mmgen.networks
+from mmgen.batch import Batch
+from mmgen.config import build_member
+from mmgen.errors import SettingsError, UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import GaussianHead, Given
+from mmgen.latent.posterior import Posterior
+from mmgen.latent.space import LatentSpace
+from mmgen.latent.trace import Trace
+from mmgen.modalities._base import Modality
+from mmgen.modalities.image import Image
+from mmgen.models._base import Demands, Model
+from mmgen.models._parts import available_modalities, decoders_for
+from mmgen.models._settings import DataSettings, ModelSettings
+from mmgen.networks._attributes import AttributeNetwork
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork
+from mmgen.networks._text import TextNetwork
+
+__all__ = ["HierarchicalVAE"]
+
+Count = Annotated[int, Field(ge=1)]
+_DRAWN = -7.0
+"""log sd of layers that are drawn already: 0.001, the least that any network gives."""
+
+
+class HierarchicalSettings(ModelSettings):
+    """Sizes of a ladder."""
+
+    name: Literal["hierarchical-vae"] = "hierarchical-vae"
+    """The kind of model."""
+    latent_sizes: Annotated[tuple[Count, ...], Field(min_length=1)] = (100, 50)
+    """Dimensions of each layer of z, the one next to the data first (Burda et al., 2016: 100 and 50)."""
+    hidden: tuple[Count, ...] = (100, 100)
+    """Hidden layers between two layers of z, in each direction."""
+    activation: Literal["elu", "relu", "silu", "tanh"] = "tanh"
+    """Non-linearity between layers of z."""
+    image_network: dict[str, Any] = Field(default_factory=lambda: {"name": "mlp"})
+    """Family of image networks by name, and its own settings, between the image and the first layer of z."""
+    attribute_network: AttributeNetwork = Field(default_factory=AttributeNetwork)
+    """Widths of the networks from the first layer of z to attributes."""
+    text_network: TextNetwork | None = None
+    """Widths of the networks from the first layer of z to sentences; left out, those of the paper."""
+    image_likelihood: str = "bernoulli"
+    """p(image | z)."""
+
+
+class HierarchicalVAE(Model):
+    r"""L layers of z; q and p are diagonal Gaussians layer by layer.
+
+    .. math:: q(z|x) = q(z_1|x) \prod_l q(z_{l+1}|z_l), \quad p(z) = p(z_L) \prod_l p(z_l|z_{l+1}), \quad
+              p(z_L) = N(0, I)
+
+    Everything that is generated is decoded from :math:`z_1`. For everybody else z is one vector, its layers side by
+    side; an aggregate fitted to it is a density over all layers.
+
+    Args:
+        latent: The layers.
+        modalities: What is decoded, by name.
+        decoders: A network [B, D_1] -> parameters of p(x_m | z_1) for each modality.
+        image: Name of the image that z is inferred from.
+        encoder: A network [B, C, H, W] -> [B, F].
+        first: From those features to q(z_1|x).
+        upwards: From z_l to q(z_{l+1}|z_l), L - 1 of them.
+        downwards: From z_{l+1} to p(z_l|z_{l+1}), L - 1 of them.
+    """
+
+    settings = HierarchicalSettings
+
+    def __init__(
+        self,
+        latent: LatentSpace,
+        modalities: dict[str, Modality],
+        decoders: dict[str, nn.Module],
+        image: str,
+        encoder: nn.Module,
+        first: nn.Module,
+        upwards: Sequence[nn.Module],
+        downwards: Sequence[nn.Module],
+    ) -> None:
+        super().__init__()
+        self.latent = latent
+        self.modalities = modalities
+        self.decoders = nn.ModuleDict(decoders)
+        self.image = image
+        self.encoder = encoder
+        self.first = first
+        self.upwards = nn.ModuleList(upwards)
+        self.downwards = nn.ModuleList(downwards)
+
+    @classmethod
+    def complete(cls, settings: HierarchicalSettings, demands: Demands, data: DataSettings) -> HierarchicalSettings:
+        """Networks of text where there is text, sizes of image networks by the images'."""
+        filled: dict[str, Any] = {}
+        if "text" in demands.generates:
+            filled["text_network"] = settings.text_network or TextNetwork()
+        if settings.image_network.keys() == {"name"} and data.image is not None:
+            network = mmgen.networks.get(settings.image_network["name"]).for_sides(data.image.shape[1:])
+            filled["image_network"] = settings.image_network | network
+        return settings.model_copy(update=filled)
+
+    @classmethod
+    def build(cls, settings: HierarchicalSettings, demands: Demands, data: DataSettings) -> "HierarchicalVAE":
+        available = available_modalities(data, settings.image_likelihood, demands.modalities)
+        given = sorted(demands.posteriors)
+        image = available[given[0][0]] if len(given) == 1 and len(given[0]) == 1 else None
+        if not isinstance(image, Image) or demands.conditions_on or demands.any_subset:
+            asked = " and ".join(f"q(z | {', '.join(one)})" for one in given)
+            raise SettingsError(
+                f"model hierarchical-vae infers z from one image alone, but the objective asks for {asked}"
+                f"{' and conditions on ' + demands.conditions_on[0] if demands.conditions_on else ''}; "
+                "use elbo or iwae given the image, or model multimodal-vae"
+            )
+        network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
+        sizes, activation = settings.latent_sizes, ACTIVATIONS[settings.activation]
+
+        def between(before: int, after: int) -> nn.Module:
+            return GaussianHead(before, settings.hidden, after, activation=activation)
+
+        modalities, decoders = decoders_for(
+            sizes[0],
+            {name: available[name] for name in demands.generates},
+            network,
+            settings.attribute_network,
+            settings.text_network or TextNetwork(),
+        )
+        encoder, features = network.encoder(image.shape)
+        named = {"z": sizes[0]} if len(sizes) == 1 else {f"z{number}": size for number, size in enumerate(sizes, 1)}
+        return cls(
+            LatentSpace(named),
+            modalities,
+            decoders,
+            image.name,
+            encoder,
+            GaussianHead(features, (), sizes[0]),
+            [between(lower, upper) for lower, upper in pairwise(sizes)],
+            [between(upper, lower) for lower, upper in pairwise(sizes)],
+        )
+
+    def answers(self, given: Given) -> bool:
+        return given in ((), (self.image,))
+
+    def posterior(self, batch: Batch, given: Given) -> Posterior:
+        if not given:
+            like = next(self.parameters())
+            top = DiagonalGaussian.standard(batch.size, self.latent.layers[self.latent.top], like=like)
+            return _Chain(self.latent, top, list(self.downwards)[::-1], downwards=True)
+        if not self.answers(given):
+            raise UsageError(
+                f"this model has no inference network for q(z | {', '.join(given)}); "
+                "fit one afterwards with mmgen fit-aggregate"
+            )
+        if self.image not in batch.values:
+            raise UsageError(f"the posterior given {self.image} needs {self.image}, which the batch does not hold")
+        return _Chain(self.latent, self._lowest(batch), list(self.upwards))
+
+    def _lowest(self, batch: Batch) -> DiagonalGaussian:
+        """q(z_1 | x) [B, D_1]."""
+        q: DiagonalGaussian = self.first(self.encoder(batch.values[self.image]))
+        return q
+
+    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
+        """Layers below the top drawn once, and q of the top given those."""
+        if not self.answers(given) or not given:
+            q = self.posterior(batch, given)
+            assert isinstance(q, _Chain)
+            drawn = q.sample(generator)
+            return DiagonalGaussian(drawn, torch.full_like(drawn, _DRAWN))
+        q_layer = self._lowest(batch)
+        means, log_sds = [], []
+        for network in self.upwards:
+            z = q_layer.sample(generator)
+            means.append(z)
+            log_sds.append(torch.full_like(z, _DRAWN))
+            q_layer = network(z)
+        return DiagonalGaussian(torch.cat([*means, q_layer.mean], -1), torch.cat([*log_sds, q_layer.log_sd], -1))
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        layers = self.latent.split(z)
+        top = layers[self.latent.top]
+        chain = _Chain(
+            self.latent, DiagonalGaussian.standard(*top.shape, like=top), list(self.downwards)[::-1], downwards=True
+        )
+        return chain.log_prob(z)
+
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        if name not in self.decoders:
+            raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.decoders)}")
+        lowest = next(iter(self.latent.split(z).values()))
+        parameters: Tensor = self.decoders[name](lowest.reshape(-1, lowest.shape[-1]))
+        return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
+
+    def inference_parameters(self) -> list[nn.Parameter]:
+        return [p for part in (self.encoder, self.first, self.upwards) for p in part.parameters()]
+
+    def label_parameters(self) -> list[nn.Parameter]:
+        return [p for name in self.labelled() for p in self.decoders[name].parameters()]
+
+    def trace(
+        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+    ) -> Trace:
+        up, down = self.posterior(batch, given), self.posterior(batch, ())
+        assert isinstance(up, _Chain) and isinstance(down, _Chain)
+        z = up.sample(None, () if samples is None else (samples,))
+        inferred, generated = up.conditionals(z), down.conditionals(z)
+        layers = self.latent.split(z)
+        ratio = {name: generated[name].log_prob(z_l) - inferred[name].log_prob(z_l) for name, z_l in layers.items()}
+        # Only the top's divergence has a closed form given what is below: lower priors depend on draws above them.
+        cost = {name: -term for name, term in ratio.items()}
+        cost[self.latent.top] = inferred[self.latent.top].kl(generated[self.latent.top])
+        likelihood = {name: self.log_likelihood(name, z, batch) for name in (names or self.generates)}
+        return Trace(z, likelihood, divergence=cost, log_ratio=ratio)
+
+
+@dataclass(frozen=True)
+class _Chain:
+    """Gaussians layer by layer, each given the one before: q(z|x) upwards from the data, p(z) downwards from the top.
+
+    Attributes:
+        latent: The layers.
+        start: The first of the chain [..., D_l].
+        steps: Networks from each layer of the chain to the Gaussian of the next.
+        downwards: Whether the chain starts at the top.
+    """
+
+    latent: LatentSpace
+    start: DiagonalGaussian
+    steps: Sequence[nn.Module]
+    downwards: bool = False
+
+    @property
+    def _order(self) -> list[str]:
+        return list(self.latent.layers)[:: -1 if self.downwards else 1]
+
+    def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
+        """Reparameterised draws [*shape, B, D]."""
+        first, *rest = self._order
+        layers = {first: self.start.sample(generator, shape)}
+        before = first
+        for name, network in zip(rest, self.steps, strict=True):
+            q: DiagonalGaussian = network(layers[before])
+            layers[name], before = q.sample(generator), name
+        return self.latent.join(layers)
+
+    def conditionals(self, z: Tensor) -> dict[str, DiagonalGaussian]:
+        """The Gaussian of each layer given the one before it at z [..., B, D]."""
+        layers = self.latent.split(z)
+        first, *rest = self._order
+        found, before = {first: self.start}, first
+        for name, network in zip(rest, self.steps, strict=True):
+            found[name], before = network(layers[before]), name
+        return found
+
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log density at z [..., B, D], in nats [..., B]."""
+        layers = self.latent.split(z)
+        terms = [q.log_prob(layers[name]) for name, q in self.conditionals(z).items()]
+        return torch.stack(terms).sum(0)
