@@ -57,7 +57,7 @@ class Objective(ABC):
 
     @abstractmethod
     def __call__(self, model: MultimodalVAE, batch: Batch, step: int | None = None) -> Bound:
-        """The objective on a batch, with one sample of z per example.
+        """The objective on a batch, with one sample of z per example unless its settings say more.
 
         Args:
             model: The model.
@@ -123,11 +123,12 @@ def per_beta(weight: float, beta: float) -> float:
 
 
 def expected_log_likelihood(
-    model: MultimodalVAE, batch: Batch, q: DiagonalGaussian, names: tuple[str, ...]
+    model: MultimodalVAE, batch: Batch, q: DiagonalGaussian, names: tuple[str, ...], samples: int = 1
 ) -> dict[str, Tensor]:
-    """One-sample estimate of E_q[log p(x_m | z)] for each named modality, all from the same z; [B] nats each."""
-    z = q.sample()
-    return {name: model.log_likelihood(name, z, batch) for name in names}
+    """Estimate of E_q[log p(x_m | z)] for each named modality, all from the same draws of z; [B] nats each."""
+    z = q.sample() if samples == 1 else q.sample(shape=(samples,))
+    terms = {name: model.log_likelihood(name, z, batch) for name in names}
+    return terms if samples == 1 else {name: term.mean(0) for name, term in terms.items()}
 
 
 def role(model: MultimodalVAE, name: str) -> str:
