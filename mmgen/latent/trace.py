@@ -44,16 +44,25 @@ class Trace:
         return torch.stack(of_data).sum(0) + scale * torch.stack(list(self.log_ratio.values())).sum(0)
 
     @property
+    def expected_log_likelihood(self) -> dict[str, Tensor]:
+        """Means of the log-likelihoods over draws by modality, nats [B]."""
+        return {name: self._mean(term) for name, term in self.log_likelihood.items()}
+
+    @property
     def cost(self) -> Tensor:
-        """All divergences together, nats [B] or [K, B]."""
-        every = list(self.divergence.values())
-        return every[0] if len(every) == 1 else torch.stack(torch.broadcast_tensors(*every)).sum(0)
+        """All divergences together, a mean over draws, nats [B]."""
+        every = [self._mean(term) for term in self.divergence.values()]
+        return every[0] if len(every) == 1 else torch.stack(every).sum(0)
 
     @property
     def costs(self) -> dict[str, Tensor]:
-        """Divergences as terms of a log: "kl" of a flat z, "kl of z2" of layers; a mean over draws, nats [B]."""
-        named = {"kl": next(iter(self.divergence.values()))}
-        if len(self.divergence) > 1:
-            named = {f"kl of {layer}": term for layer, term in self.divergence.items()}
-        examples = self.z.shape[-2]
-        return {name: term if term.shape == (examples,) else term.mean(0) for name, term in named.items()}
+        """Divergences as terms of a log: "kl" of a flat z, "kl of z2" of layers; means over draws, nats [B]."""
+        means = {layer: self._mean(term) for layer, term in self.divergence.items()}
+        return (
+            {"kl": means["z"]} if means.keys() == {"z"} else {f"kl of {layer}": term for layer, term in means.items()}
+        )
+
+    def _mean(self, term: Tensor) -> Tensor:
+        """A term [K, B] as its mean over draws [B]; one that is the same for all draws as it is."""
+        several = self.z.dim() == 3 and term.dim() == 2
+        return term.mean(0) if several and len(term) > 1 else term[0] if several else term

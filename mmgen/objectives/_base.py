@@ -52,7 +52,7 @@ class Objective(ABC):
 
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None) -> Bound:
-        """The objective on a batch.
+        """The objective on a batch, with one sample of z per example unless its settings say more.
 
         Args:
             model: A model that was built for :attr:`demands`; members say which kind of model they can work with.

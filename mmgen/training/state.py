@@ -17,6 +17,8 @@ __all__ = ["RunState", "interrupted", "load_state", "save_state", "state_path"]
 
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """What Adam keeps of a parameter: running means of the gradient and of its square, and the steps that it has made."""
+_ALWAYS = {"objective.samples": 1}
+"""What runs did before there was a setting for it: states of that time do not say it, and are continued so."""
 _EXACT = 2**24  # float32, in which Adam counts its steps, holds every whole number up to here
 
 
@@ -192,6 +194,7 @@ def _check_moments(facts: dict[str, Any], state: RunState, optimizer: torch.opti
 
 def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str) -> None:
     saved, wanted = (_flatten(json.loads(json.dumps(s))) for s in (header.settings, settings))
+    saved = {key: value for key, value in _ALWAYS.items() if key in wanted} | saved
     if "precision" in header.facts and not header.facts.get("finished"):
         # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.
         saved["training.precision"], wanted["training.precision"] = header.facts["precision"], precision

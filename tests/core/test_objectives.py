@@ -24,7 +24,7 @@ from tests.core.linear_gaussian import (
     observations,
 )
 
-BOUNDS = ("bivcca", "cvae", "elbo", "jmvae")
+BOUNDS = ("bivcca", "cvae", "elbo", "iwae", "jmvae")
 """Objectives that are bounds where nothing is weighted, and must go on saying so; others are sums of several bounds."""
 SMALL_DATA = DataSettings(
     image={"shape": (1, 16, 16), "layout": "bits"},
@@ -57,10 +57,14 @@ def small_batch(size: int = 5) -> Batch:
 
 @pytest.fixture
 def sigma_points(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Replace noise by the points +-1 in every dimension: 4 copies of an example give exact means of quadratics."""
+    """Replace noise by the points +-1 in every dimension: 4 copies of an example give exact means of quadratics.
+
+    For objectives with one draw of z an example; several of them are no quadratic.
+    """
     points = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=2)), dtype=torch.float64)
 
     def sample(self: DiagonalGaussian, generator: object = None, shape: tuple[int, ...] = ()) -> torch.Tensor:
+        assert shape == ()
         return self.mean + self.sd * points.repeat(self.mean.shape[-2] // 4, 1)
 
     monkeypatch.setattr(DiagonalGaussian, "sample", sample)
@@ -105,8 +109,13 @@ def test_the_weight_of_attributes_is_theirs_by_any_name(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", mmgen.objectives.names())
-def test_bounds_lie_below_the_exact_log_likelihood(name: str, sigma_points: int) -> None:
-    """An objective that says it is a bound is one: of log p(x, y), or of log p(x | y) if it conditions on y."""
+def test_bounds_lie_below_the_exact_log_likelihood(name: str) -> None:
+    """An objective that says it is a bound is one: of log p(x, y), or of log p(x | y) if it conditions on y.
+
+    In expectation, over however many draws of z it makes of an example: the mean of 2,000 times that is off by 0.03.
+    """
+    copies = 2_000
+    torch.manual_seed(0)
     objective = unweighted(name)
     if objective.demands.conditions_on:
         model, batch = conditional_linear_gaussian(0.3, -0.2), conditional_observations(20)
@@ -114,7 +123,7 @@ def test_bounds_lie_below_the_exact_log_likelihood(name: str, sigma_points: int)
     else:
         model, batch = linear_gaussian(0.3, -0.2), observations(20)
         exact = exact_log_marginal(batch, ("image", "attributes"))
-    bound = objective(model, batch.repeat(sigma_points))
+    bound = objective(model, batch.repeat(copies))
     assert bound.is_bound or name not in BOUNDS
     if bound.is_bound:
         assert (bound.value.reshape(20, -1).mean(1) < exact).all()

@@ -1,0 +1,80 @@
+"""Importance-weighted autoencoder: the bound through k draws of z, tighter with every one of them.
+
+References:
+    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), Eq. 8, arXiv:1509.00519
+"""
+
+import math
+from typing import Annotated
+
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.models._base import Demands, Model
+from mmgen.objectives._base import CONFIG, Bound, Objective, role
+
+__all__ = ["Iwae"]
+
+
+@dataclass(frozen=True, config=CONFIG)
+class Iwae(Objective):
+    r"""log of the mean of k importance weights, all from one posterior, which is encoded once.
+
+    .. math:: E_{z_1, \ldots, z_k \sim q(z|g)}\Big[\log \frac{1}{k} \sum_{i=1}^k
+              \frac{p(z_i) \prod_m p(x_m|z_i)^{\lambda_m}}{q(z_i|g)}\Big] \qquad \text{(Burda Eq. 8)}
+
+    With k = 1 it is the ELBO, and its divergence to p(z) is then taken in closed form, as ``elbo`` takes it: the same
+    value for the same noise. With unit weights it is a bound on log p(x) for every k; other weights make it a bound on
+    the log of the same integral with p(x_m|z)^lambda_m, which is no log-likelihood of anything.
+
+    There is no ``beta`` and no ``kl_warmup_steps``: the weights of k draws hold the divergence within a logarithm, from
+    where no weight of its own can be taken out. For a posterior that is trained with either, train with ``elbo`` first
+    and continue from that model (``mmgen train --from``).
+    """
+
+    samples: Annotated[int, Field(ge=1)] = 5
+    """k, draws of z of each example (Burda: 5 and 50)."""
+    modalities: tuple[str, ...] = ("image", "attributes")
+    """What is generated: image, attributes, text or further images by name; ("image",) is the paper's model."""
+    given: tuple[str, ...] = ("image",)
+    """What the posterior sees."""
+    image_weight: Annotated[float, Field(ge=0)] = 1.0
+    """lambda of the image likelihood."""
+    attributes_weight: Annotated[float, Field(ge=0)] = 1.0
+    """lambda of the attribute likelihood."""
+    text_weight: Annotated[float, Field(ge=0)] = 1.0
+    """lambda of the text likelihood."""
+
+    @property
+    def demands(self) -> Demands:
+        inference = "image-only" if self.given == ("image",) else "joint"
+        return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
+
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
+        """lambda_m: the bound is greatest where q(z|g) is p(z) times the product of p(x_m|z)^lambda_m, for every k."""
+        return self._weights.get(kind or name, 1.0)
+
+    @property
+    def _weights(self) -> dict[str, float]:
+        """lambda of the modalities that have a setting; 1 for all others."""
+        return {"image": self.image_weight, "attributes": self.attributes_weight, "text": self.text_weight}
+
+    def __call__(self, model: Model, batch: Batch, step: int | None = None) -> Bound:
+        trace = model.trace(batch, self.given, self.samples, self.modalities)
+        weights = {name: self._weights.get(role(model, name), 1.0) for name in self.modalities}
+        likely = trace.expected_log_likelihood
+        if self.samples == 1:
+            value = sum((weights[name] * term for name, term in likely.items()), -trace.cost)
+        else:
+            value = log_mean(trace.log_weight(weights))
+        terms = {f"log p({name}|z)": term for name, term in likely.items()} | trace.costs
+        return Bound(value, terms, is_bound=all(weight == 1 for weight in weights.values()))
+
+
+def log_mean(log_weights: Tensor) -> Tensor:
+    """log of the mean of exp(log_weights) over the first axis: [K, B] -> [B]."""
+    if len(log_weights) == 1:
+        return log_weights[0]  # to the last bit
+    return log_weights.logsumexp(0) - math.log(len(log_weights))

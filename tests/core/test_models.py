@@ -1,0 +1,202 @@
+"""What every model promises, over all members of the room; and the ladder against closed forms."""
+
+import math
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import mmgen.models
+from mmgen.batch import Batch
+from mmgen.config import merge
+from mmgen.errors import SettingsError, UsageError
+from mmgen.models._base import Demands, Model
+from mmgen.models._build import build_model
+from mmgen.models.hierarchical_vae import HierarchicalVAE
+from mmgen.objectives.elbo import Elbo
+from mmgen.objectives.iwae import Iwae
+from mmgen.objectives.telbo import Telbo
+from mmgen.training.model_run import ExperimentSettings, read_experiment
+from tests.core.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from tests.core.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
+from tests.core.test_objectives import SMALL_DATA, small_batch
+
+SMALL: dict[str, dict[str, Any]] = {
+    "multimodal-vae": {"latent_size": 3, "hidden": 8},
+    "hierarchical-vae": {"latent_sizes": (4, 2), "hidden": (8,)},
+}
+"""Settings that make a member small; without any it is as large as by default."""
+NETWORKS = {"image_network": {"name": "mlp", "hidden": (16,)}, "attribute_network": {"hidden": 8, "decoder_hidden": 8}}
+DEMANDS = Demands(frozenset([("image",)]), inference="image-only")
+
+
+def settings_of(name: str, **model: Any) -> ExperimentSettings:
+    values = {"name": name, **NETWORKS, **SMALL.get(name, {}), **model}
+    return read_experiment({"model": values, "data": SMALL_DATA.model_dump(mode="json")})
+
+
+def small_model(name: str) -> Model:
+    torch.manual_seed(0)
+    return build_model(settings_of(name).model, DEMANDS, SMALL_DATA).double().eval()
+
+
+def doubled(batch: Batch) -> Batch:
+    return Batch({n: t.double() if t.is_floating_point() else t for n, t in batch.values.items()}, batch.present)
+
+
+@pytest.mark.parametrize("name", mmgen.models.names())
+def test_a_trace_agrees_with_the_densities(name: str) -> None:
+    """Log ratios are log p(z) - log q(z | x) of the same draws; likelihoods are those of the model."""
+    model, batch = small_model(name), doubled(small_batch())
+    trace = model.trace(batch, ("image",), samples=7)
+    assert trace.z.shape == (7, batch.size, model.latent_size)
+    ratio = torch.stack(list(trace.log_ratio.values())).sum(0)
+    q, p = model.posterior(batch, ("image",)), model.posterior(batch, ())
+    torch.testing.assert_close(ratio, model.log_prior(trace.z) - q.log_prob(trace.z))
+    torch.testing.assert_close(p.log_prob(trace.z), model.log_prior(trace.z))
+    for modality in model.generates:
+        torch.testing.assert_close(
+            trace.log_likelihood[modality], model.log_likelihood(modality, trace.z, batch), rtol=1e-9, atol=1e-9
+        )
+    assert trace.divergence.keys() == trace.log_ratio.keys() == model.latent.layers.keys()
+    alone = model.trace(batch, ("image",), names=("image",))
+    assert alone.z.shape == (batch.size, model.latent_size)
+    assert alone.log_likelihood.keys() == {"image"}
+    assert alone.cost.shape == (batch.size,)
+
+
+@pytest.mark.parametrize("name", mmgen.models.names())
+def test_divergences_are_means_of_log_ratios(name: str) -> None:
+    """E_q[log q - log p] over many draws is what z costs, whichever part of it is in closed form."""
+    model, batch = small_model(name), doubled(small_batch())
+    torch.manual_seed(1)
+    with torch.no_grad():
+        trace = model.trace(batch, ("image",), samples=40_000)
+    for layer, ratio in trace.log_ratio.items():
+        expected, cost = -ratio.mean(0), trace.divergence[layer]
+        error = ratio.std(0) / math.sqrt(len(ratio))
+        found = cost if cost.dim() == 1 else cost.mean(0)
+        assert ((found - expected).abs() < 5 * error + 1e-9).all(), layer
+
+
+@pytest.mark.parametrize("name", mmgen.models.names())
+def test_the_prior_is_normalised_and_drawn_from(name: str) -> None:
+    """E_p[q(z | x) / p(z)] = 1 for draws of the prior and any density q."""
+    model, batch = small_model(name), doubled(small_batch())
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        z = model.posterior(batch, ()).sample(generator, (60_000,))
+        ratio = (model.posterior(batch, ("image",)).log_prob(z) - model.log_prior(z)).exp()
+    assert ((ratio.mean(0) - 1).abs() < 5 * ratio.std(0) / math.sqrt(len(ratio))).all()
+
+
+@pytest.mark.parametrize("objective", [Elbo(), Elbo(samples=3), Iwae(samples=1), Iwae(samples=4)], ids=repr)
+@pytest.mark.parametrize("name", mmgen.models.names())
+def test_every_model_trains_with_objectives_that_need_a_trace(name: str, objective: Elbo | Iwae) -> None:
+    torch.manual_seed(0)
+    model = build_model(settings_of(name).model, objective.demands, SMALL_DATA)
+    bound = objective(model, small_batch())
+    assert bound.value.shape == (5,)
+    assert all(term.shape == (5,) for term in bound.terms.values())
+    (-bound.value.mean()).backward()
+    silent = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
+    assert not silent
+
+
+@pytest.mark.parametrize("name", mmgen.models.names())
+def test_encodings_are_gaussians_over_all_layers(name: str) -> None:
+    model, batch = small_model(name), doubled(small_batch())
+    encoded = model.encode(batch, ("image",), torch.Generator().manual_seed(3))
+    again = model.encode(batch, ("image",), torch.Generator().manual_seed(3))
+    assert encoded.mean.shape == encoded.log_sd.shape == (5, model.latent_size)
+    torch.testing.assert_close(encoded.mean, again.mean, rtol=0, atol=0)
+    assert not model.answers(("attributes",))
+    with pytest.raises(UsageError, match="no inference network"):
+        model.posterior(batch, ("attributes",))
+
+
+@pytest.mark.parametrize("name", mmgen.models.names())
+def test_settings_name_their_model(name: str) -> None:
+    settings = settings_of(name)
+    assert settings.model.name == name
+    plain = settings.model_dump(mode="json")
+    assert read_experiment(plain).model_dump(mode="json") == plain
+    with pytest.raises(SettingsError, match=r"model\.latent_siz"):
+        read_experiment(merge(settings.model_dump(mode="json"), {"model": {"latent_siz": 3}}))
+
+
+def test_settings_without_a_name_are_of_a_multimodal_vae() -> None:
+    assert read_experiment({"model": {"latent_size": 4}}).model.name == "multimodal-vae"
+
+
+@pytest.mark.parametrize("name", [3, None, "multimodal", "hierarchical"])
+def test_a_model_of_no_kind_is_refused(name: Any) -> None:
+    with pytest.raises((SettingsError, UsageError), match="hierarchical-vae"):
+        read_experiment({"model": {"name": name}})
+
+
+# The ladder.
+
+
+def test_a_ladder_of_one_layer_is_a_vae() -> None:
+    model = build_model(settings_of("hierarchical-vae", latent_sizes=(3,)).model, DEMANDS, SMALL_DATA)
+    assert model.latent.layers == {"z": 3}
+    z = torch.randn(4, 3)
+    torch.testing.assert_close(model.log_prior(z), torch.distributions.Normal(0, 1).log_prob(z).sum(-1))
+
+
+def test_the_published_networks_of_two_layers() -> None:
+    """521,084 parameters (the authors' code: 784-200-200-100 and 100-100-100-50, mirrored)."""
+    data = SMALL_DATA.model_copy(update={"image": SMALL_DATA.image.model_copy(update={"shape": (1, 28, 28)})})  # type: ignore[union-attr]
+    network = {"name": "mlp", "hidden": (200, 200), "activation": "tanh"}
+    settings = read_experiment({"model": {"name": "hierarchical-vae", "image_network": network}}).model
+    model = build_model(settings, Demands(frozenset([("image",)]), ("image",)), data)
+    assert sum(p.numel() for p in model.parameters()) == 521_084
+    assert model.latent.layers == {"z1": 100, "z2": 50}
+
+
+@pytest.mark.parametrize("objective", [Telbo(), Elbo(given=("image", "attributes"))], ids=repr)
+def test_a_ladder_refuses_what_it_cannot_infer(objective: Any) -> None:
+    with pytest.raises(SettingsError, match="infers z from one image alone, but the objective asks for"):
+        build_model(settings_of("hierarchical-vae").model, objective.demands, SMALL_DATA)
+
+
+def test_the_prior_of_a_ladder_has_the_exact_covariance() -> None:
+    """z1 ~ N(0, A A' + s^2 I), independent of how it was drawn."""
+    model = linear_ladder()
+    z = model.posterior(ladder_observations(1), ()).sample(torch.Generator().manual_seed(0), (200_000,))[:, 0]
+    lower = model.latent.split(z.detach())["z1"]
+    torch.testing.assert_close(lower.T.cov(), lower_covariance(), rtol=0.03, atol=0.02)
+
+
+def _bounds(model: HierarchicalVAE | Model, batch: Batch, samples: int, copies: int) -> tuple[Tensor, Tensor]:
+    """Means of the bound through k draws, and their errors [B]."""
+    torch.manual_seed(0)
+    objective = Iwae(samples=samples, modalities=("image",))
+    with torch.no_grad():
+        values = torch.stack([objective(model, batch).value for _ in range(copies)])
+    return values.mean(0), values.std(0) / math.sqrt(copies)
+
+
+def test_bounds_of_a_ladder_rise_to_the_exact_log_likelihood() -> None:
+    """L_1 <= L_5 <= L_50 <= log p(x), whose limit is exact (Burda et al., 2016, Theorem 1)."""
+    model, batch = linear_ladder(), ladder_observations(6)
+    exact = exact_log_image(batch)
+    before = torch.full_like(exact, -torch.inf)
+    for samples in (1, 5, 50, 2_000):
+        value, error = _bounds(model, batch, samples, 400)
+        assert (value < exact + 5 * error).all()
+        assert (value > before - 5 * error).all()
+        assert samples > 1 or (value < exact - 5 * error).all()  # the gap that the others close
+        before = value
+    torch.testing.assert_close(before, exact, rtol=0, atol=0.03)
+
+
+def test_l_k_of_the_linear_gaussian_model_is_what_quadrature_says() -> None:
+    """k = 1 of a flat model: log p(x) - KL(q || p(z | x)), exactly."""
+    model, batch = linear_gaussian(0.3, -0.2), observations(8)
+    value, error = _bounds(model, batch, 1, 3_000)
+    q, exact_q = model.posterior(batch, ("image",)), linear_gaussian().posterior(batch, ("image",))
+    exact = exact_log_marginal(batch, ("image",)) - q.kl(exact_q)
+    assert ((value - exact).abs() < 5 * error).all()
