@@ -38,6 +38,11 @@ class Density(nn.Module, ABC):
         choice has no gradient: they give one draw per component, weighted by its probability.
         """
 
+    def with_density(self, context: Tensor | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        """The same draws and weights, and log q of the draws [M, B], nats."""
+        u, weights = self.reparameterised(context, batch)
+        return u, weights, self.log_prob(u, context)
+
 
 class Family(ABC):
     """A family of densities with its settings; members are frozen pydantic dataclasses."""
@@ -125,3 +130,9 @@ class Aggregate(nn.Module):
         with torch.autocast(self.shift.device.type, enabled=False):
             u, weights = self.density.reparameterised(self._context(condition), batch)
             return self.shift + self.scale * u, weights
+
+    def with_density(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Differentiable draws z [M, B, D], their weights [M, B] and log q(z | condition) [M, B], nats."""
+        with torch.autocast(self.shift.device.type, enabled=False):
+            u, weights, log_q = self.density.with_density(self._context(condition), batch)
+            return self.shift + self.scale * u, weights, log_q - self.scale.log().sum()

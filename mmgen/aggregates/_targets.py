@@ -88,8 +88,7 @@ class FitTask(Task):
         It is at most log of the integral of p(y|z)^w p(z), which at w = 1 alone is log p(y).
         """
         model = self._model[0]
-        z, weights = self.aggregate.reparameterised(batch, batch.size)
-        log_q = self.aggregate.log_prob(z, batch)
+        z, weights, log_q = self.aggregate.with_density(batch, batch.size)
         log_prior = model.log_prior(z)
         condition = self.aggregate.condition
         log_likelihood = torch.zeros_like(log_q)

@@ -91,6 +91,22 @@ def test_contract(name: str) -> None:
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in aggregate.parameters())
 
 
+@pytest.mark.parametrize("given", [ATTRIBUTES, None], ids=["attributes", "nothing"])
+@pytest.mark.parametrize("name", FAMILIES)
+def test_draws_come_with_their_density(name: str, given: Attributes | None) -> None:
+    """with_density says of its draws what log_prob says of them, and gives the gradients that both calls would."""
+    aggregate = randomised(name, 4, given)
+    condition = CONDITION if given else None
+    torch.manual_seed(2)
+    z, weights, log_q = aggregate.with_density(condition, 3)
+    torch.testing.assert_close(log_q, aggregate.log_prob(z, condition))
+    found = torch.autograd.grad((weights * (log_q - z.square().sum(-1))).sum(), list(aggregate.parameters()))
+    torch.manual_seed(2)
+    z, weights = aggregate.reparameterised(condition, 3)
+    value = (weights * (aggregate.log_prob(z, condition) - z.square().sum(-1))).sum()
+    torch.testing.assert_close(found, torch.autograd.grad(value, list(aggregate.parameters())))
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_densities_stay_in_full_precision_under_autocast(name: str) -> None:
     torch.manual_seed(0)

@@ -6,13 +6,13 @@ import math
 import numpy as np
 import pytest
 import torch
-from mmgen.models._build import build_model
 
 import mmgen.objectives
 from mmgen.batch import Batch
 from mmgen.config import build_member
 from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.models._build import build_model
 from mmgen.models._settings import MultimodalSettings, TextDescription
 from tests.core.linear_gaussian import (
     NOISE,
