@@ -36,7 +36,7 @@ class Size:
     draws: int
 
 
-FULL = Size(copies=40, judge_steps=1000, train_steps=5000, fit_steps=1000, draws=24)
+FULL = Size(copies=40, judge_steps=1000, train_steps=4000, fit_steps=700, draws=24)
 QUICK = Size(copies=4, judge_steps=150, train_steps=150, fit_steps=100, draws=2)
 
 
@@ -123,16 +123,12 @@ def stages(size: Size, seed: int) -> list[Stage]:
                 SCORES,
             )
             for fit in FITS
+            if fit.name != GUIDED
         ),
         Stage(
-            "Scores of q_agg guided by the model's own reading of z: of what fits, more of what says the words clearly",
-            f"eval {GUIDED}.safetensors --posterior {GUIDED} --guidance {GUIDANCE} {measure}",
+            "Scores of q_agg, and of q_agg guided by the model's own reading of z: more of what says the words clearly",
+            f"eval {GUIDED}.safetensors --posterior {GUIDED} --guidance 0 --guidance {GUIDANCE} {measure}",
             SCORES,
-        ),
-        *(
-            Stage(f"Pictures from {fit.why.split(':')[0]}", f"sample {fit.name}.safetensors {words} -o {fit.name}.png")
-            for fit in FITS
-            if fit.name in PICTURED
         ),
         Stage(
             "Pictures from q_agg, guided",
