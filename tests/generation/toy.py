@@ -12,6 +12,7 @@ import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.files import ModelFiles
 from mmgen.loading import Loaded
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription
@@ -58,7 +59,7 @@ def loaded(given: str = "attributes", sharpness: float = 1.5) -> Loaded:
             parameter += 0.1 * torch.randn_like(parameter)
         aggregate.shift.copy_(torch.tensor([0.3, -0.2]))
         aggregate.scale.copy_(torch.tensor([0.8, 1.1]))
-    toy = Loaded.__new__(Loaded)
+    toy = ModelFiles.__new__(ModelFiles)
     toy.path = toy.model_path = Path("toy.safetensors")
     toy.device = torch.device("cpu")
     toy.header = toy.model_header = SimpleNamespace(kind="model", content_id="m", parents=())
@@ -69,8 +70,8 @@ def loaded(given: str = "attributes", sharpness: float = 1.5) -> Loaded:
     )
     toy.settings = SimpleNamespace(data=data, build_objective=lambda: SimpleNamespace(queries=[("image",)]))
     toy.model = MultimodalVAE(2, modalities, {"image": image, "attributes": words}, Inference()).eval()
-    toy._guides, toy.pools, toy._guide_seed = {}, {}, 0
-    return toy
+    toy.text_weight, toy.fitted_guidance = None, 0.0
+    return Loaded(toy)
 
 
 class _Image(Normal):

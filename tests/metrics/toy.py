@@ -50,6 +50,7 @@ class Judge:
 
     names, values, accuracy, content_id = INFO.names, INFO.values, {"digit": 100.0, "size": 100.0, "mean": 100.0}, "j"
     told: tuple[str, ...] = ()
+    device = CPU
 
     def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
         return (images.flatten(1) * 255 / 60).round().to(torch.uint8)
