@@ -16,12 +16,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mmgen import __version__
 from mmgen.cli._console import result, say
 from mmgen.cli._options import remember_command_line
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.errors import MmgenError, clip
 from mmgen.registry import unknown_name
+from mmgen.version import __version__
 
 __all__ = ["app", "command_names", "load_command", "main"]
 

@@ -15,7 +15,7 @@ from mmgen.cli._options import Device, InputPath, Overwrite, Seed, read_path
 
 if TYPE_CHECKING:
     from mmgen.loading import Loaded
-    from mmgen.metrics._base import Score
+    from mmgen.score import Score
 
 __all__ = ["eval_command"]
 
@@ -150,7 +150,8 @@ def eval_command(
     from mmgen.errors import UsageError
     from mmgen.loading import load
     from mmgen.metrics import get
-    from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate, find_judge
+    from mmgen.metrics._evaluate import evaluate
+    from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, find_judge
 
     if output:
         check_output(output, None, path)

@@ -278,8 +278,8 @@ def make_data_command(
 
 def _is_there(path: Path, seed: int, recipe: Any) -> bool:
     """Whether this very command has made the file already; of sources that may have changed nobody knows."""
-    from mmgen import __version__
     from mmgen.artifacts import read_header
+    from mmgen.version import __version__
 
     reads_files = any(isinstance(value, Path) for _, value in recipe)
     if reads_files or not path.exists() or not path.stat().st_size:

@@ -11,12 +11,11 @@ from typing import Annotated, Any
 
 import typer
 
-from mmgen.aggregates._naming import posterior_name
 from mmgen.cli._console import result, say, table
 from mmgen.cli._options import Seed, output_option
 from mmgen.cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
-from mmgen.generation.naming import guided_name
+from mmgen.naming import guided_name, posterior_name
 from mmgen.parsing import Malformed, parse_json, read_bounded
 
 __all__ = ["quickstart_command"]

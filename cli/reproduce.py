@@ -14,7 +14,7 @@ from mmgen.cli._stages import end_with_children, run_command
 from mmgen.errors import MmgenError
 
 if TYPE_CHECKING:
-    from mmgen.reproductions._plan import Plan, Scale
+    from mmgen.reproductions._stages import Plan, Scale
 
 __all__ = ["reproduce_command"]
 

@@ -6,12 +6,12 @@ The library floor. It never prints and never imports the command line; long work
 
 from typing import TYPE_CHECKING, Any
 
+from mmgen.version import __version__
+
 if TYPE_CHECKING:
     from mmgen.loading import load as load
 
 __all__ = ["__version__", "load"]
-
-__version__ = "0.1.0"
 
 
 def __dir__() -> list[str]:

@@ -12,23 +12,24 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.descriptions import (
-    Descriptions,
     as_words,
+    batch_of,
     check_read,
     chosen_posterior,
     complete,
-    is_caption,
+    describe,
     parse,
 )
+from mmgen.generation.files import ModelFiles
 from mmgen.generation.latents import draw_latents
+from mmgen.generation.opened import Opened
 from mmgen.generation.pictures import pictures, wanted_images
 from mmgen.notation import UNKNOWN
-from mmgen.opened import Opened
 from mmgen.training.batches import to_batch
 from mmgen.training.precision import autocast, resolve_device
 
 if TYPE_CHECKING:
-    from mmgen.metrics._base import Score
+    from mmgen.score import Score
 
 __all__ = ["Loaded", "load"]
 
@@ -36,7 +37,7 @@ __all__ = ["Loaded", "load"]
 class Loaded(Opened):
     """A trained model, or an aggregate together with the model that it was fitted to: what a person calls from Python.
 
-    All of it runs without gradients. Its attributes are those of :class:`~mmgen.opened.Opened`.
+    All of it runs without gradients. Its attributes are those of :class:`~mmgen.generation.opened.Opened`.
     """
 
     def describe(self, given: str | Mapping[str, str]) -> Batch:
@@ -49,20 +50,7 @@ class Loaded(Opened):
         Raises:
             UsageError: An attribute, value or word does not exist; suggests the nearest.
         """
-        words = as_words(given)
-        if self.attributes is None and not (is_caption(words) and self.text is not None):
-            raise UsageError(f"{self.path} knows no attributes, so it cannot be given a description")
-        asked = parse(self, [words])
-        if any(asked.expressions):
-            raise UsageError(f"'{words}' has negation or alternatives, which no batch holds; draw with sample(...)")
-        return self._batch(asked)
-
-    def _batch(self, asked: Descriptions) -> Batch:
-        """Of a caption that spells nothing the caption alone, of anything else all that is said."""
-        batch = asked.batch(self, slice(None))
-        spelt = self.text is not None and bool(self.text.slots)
-        known = [self.attributes.name] if self.attributes is not None and (spelt or asked.tokens is None) else []
-        return batch.select([*known, *([self.text.name] if self.text is not None else [])])
+        return describe(self, given)
 
     def describe_codes(self, codes: np.ndarray) -> Batch:
         """Descriptions as a batch: with attributes, and with text too where its positions spell attributes, all known.
@@ -70,7 +58,7 @@ class Loaded(Opened):
         Args:
             codes: uint8 [B, A], 255 unknown.
         """
-        return self._batch(complete(self, codes))
+        return batch_of(self, complete(self, codes))
 
     @torch.inference_mode()
     def sample(
@@ -91,7 +79,7 @@ class Loaded(Opened):
             seed: Of the draws.
             target: Image modality to draw; the main one by default. With the same seed they are of the same z.
             guidance: Weight w of p(words | z)^w, by which the posterior is tilted: how literally the words are taken;
-                by default that of :meth:`~mmgen.opened.Opened.guided`. Above 0 descriptions may have NOT and OR.
+                by default that of :meth:`guided`. Above 0 descriptions may have NOT and OR.
 
         Returns:
             E[image | z] [n, C, H, W] in [0, 1], one z per image.
@@ -153,7 +141,7 @@ class Loaded(Opened):
             torch.Size([5, 8, 10])
         """
         if isinstance(images, Mapping):
-            from mmgen.translation import infer
+            from mmgen.generation.translate import infer
 
             if attributes is not None or text is not None:
                 raise UsageError("got images by modality and codes of a description, expected one of them")
@@ -208,7 +196,7 @@ class Loaded(Opened):
             >>> model.translate({"edges": sketches, "mask": masks}, draws=4).shape  # doctest: +SKIP
             torch.Size([4, 8, 3, 64, 64])
         """
-        from mmgen.translation import translate
+        from mmgen.generation.translate import translate
 
         if self.image is None:
             raise UsageError(f"{self.path} is a model without images; there is nothing to translate")
@@ -257,7 +245,7 @@ class Loaded(Opened):
         name = posterior or self.target or "text"
         if self.guidance:
             raise UsageError("a guided posterior has no mean and standard deviation to return: draw from it")
-        own = f'; for that of {self.model_path} itself ask for posterior="text"' if self._own is not None else ""
+        own = f'; for that of {self.model_path} itself ask for posterior="text"' if self.own is not None else ""
         if name == self.target:
             raise UsageError(
                 f"{self.path} holds the fitted posterior '{name}', which has no mean and standard deviation to return: "
@@ -272,8 +260,8 @@ class Loaded(Opened):
         asked = parse(self, [as_words(given)])
         if name != "prior":
             check_read(self, name, asked)
-        description = self._batch(asked)
-        return self.model.encode(description, () if name == "prior" else self._given(description))
+        description = batch_of(self, asked)
+        return self.model.encode(description, () if name == "prior" else self.files.own_given(description))
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> "Score":
         """Importance-weighted estimate of log p(image) in nats, with its standard error.
@@ -299,7 +287,7 @@ class Loaded(Opened):
             >>> len(score.extra["values"])  # doctest: +SKIP
             8
         """
-        from mmgen.metrics._likelihoods import image_log_likelihood
+        from mmgen.estimation.likelihoods import image_log_likelihood
 
         return image_log_likelihood(self, images if self.image is None else self._pixels(images), samples, seed)
 
@@ -316,4 +304,4 @@ def load(path: str | Path, device: str = "cpu") -> Loaded:
     Raises:
         ArtifactError: The file is unreadable, damaged, of another kind, or its parents are missing.
     """
-    return Loaded(Path(path), resolve_device(device))
+    return Loaded(ModelFiles(Path(path), resolve_device(device)))

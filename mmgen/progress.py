@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-__all__ = ["Progress", "Work"]
+__all__ = ["Progress", "Work", "outcome", "relay"]
 
 T = TypeVar("T")
 
@@ -65,3 +65,23 @@ class Work(Generic[T]):
         for _ in self:
             pass
         return self.result
+
+
+def relay(work: Generator[float, None, T], start: float, share: float) -> Generator[float, None, T]:
+    """``work`` with its fractions mapped from [0, 1] to [start, start + share]; returns what it returns."""
+    while True:
+        try:
+            yield start + share * next(work)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value
+
+
+def outcome(work: Generator[Any, None, T]) -> T:
+    """What a generator returns, its progress passed over."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            value: T = stop.value
+            return value

@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from mmgen.errors import SettingsError, UsageError
-from mmgen.metrics._base import Score
 from mmgen.reproductions._comparison import Compared, compare
 from mmgen.reproductions._page import judge_sentence, markdown, tables_of
-from mmgen.reproductions._plan import Plan, fitting, only, read_plan, with_data
+from mmgen.reproductions._plan import fitting, only, read_plan, with_data
+from mmgen.reproductions._stages import Plan
+from mmgen.score import Score
 from tests.test_reproductions import write_data, write_model
 
 

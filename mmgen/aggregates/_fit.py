@@ -13,7 +13,6 @@ import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate, Condition, Family, Given
 from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate
 from mmgen.aggregates._guided import GuidedTask
-from mmgen.aggregates._naming import number_of, posterior_name
 from mmgen.aggregates._targets import FitTask, Target
 from mmgen.aggregates._weights import Guidance, TextWeight, check_guidance, resolve_text_weight, said
 from mmgen.artifacts import (
@@ -32,6 +31,7 @@ from mmgen.errors import ArtifactError, DataError, MmgenError, SettingsError, Us
 from mmgen.models._base import Model
 from mmgen.models._parts import describe_attributes, describe_text
 from mmgen.models._settings import DataSettings
+from mmgen.naming import number_of, posterior_name
 from mmgen.networks._text import TextNetwork
 from mmgen.progress import Progress, Work
 from mmgen.seeding import stream_key

@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from mmgen.aggregates._base import Given
-from mmgen.aggregates._naming import number_of
 from mmgen.errors import UsageError
 from mmgen.models._settings import DataSettings
+from mmgen.naming import number_of
 from mmgen.objectives._base import Objective
 
 __all__ = ["Guidance", "TextWeight", "check_guidance", "resolve_text_weight", "said"]

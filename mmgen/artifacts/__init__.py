@@ -8,6 +8,7 @@ from mmgen.artifacts.dataset import PARTS, Dataset
 from mmgen.artifacts.dataset_writer import DatasetWriter
 from mmgen.artifacts.files import atomic_path, check_place, write_text_atomic
 from mmgen.artifacts.header import FORMAT_VERSION, KINDS, Header, Parent
+from mmgen.artifacts.kinds import read_header, require_kind
 from mmgen.artifacts.latents import Latents, read_latents, write_latents
 from mmgen.artifacts.lineage import (
     check_nothing_lost,
@@ -15,9 +16,7 @@ from mmgen.artifacts.lineage import (
     find_parent,
     find_relatives,
     parent_of,
-    read_header,
     reference,
-    require_kind,
 )
 from mmgen.artifacts.modality_info import AttributesInfo, FactorInfo, ImageInfo, TextInfo
 from mmgen.artifacts.samples import Samples, read_samples, write_samples

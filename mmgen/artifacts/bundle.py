@@ -14,13 +14,13 @@ from mmgen.artifacts.hdf5 import (
     explained,
     hard_link,
     member_names,
-    open_hdf5,
     read_text,
     write_array,
     write_header,
     write_text,
 )
 from mmgen.artifacts.header import ContentHash, Header, Parent, content_of, make_header, printable
+from mmgen.artifacts.kinds import open_hdf5
 from mmgen.errors import ArtifactError
 
 __all__ = ["bundle_shapes", "read_bundle", "write_bundle"]

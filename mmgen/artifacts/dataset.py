@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.artifacts.hdf5 import Array, array, explained, group, hard_link, member_names, open_hdf5, read_text
+from mmgen.artifacts.hdf5 import Array, array, explained, group, hard_link, member_names, read_text
 from mmgen.artifacts.header import content_of, printable
+from mmgen.artifacts.kinds import open_hdf5
 from mmgen.artifacts.modality_info import (
     NAME,
     AttributesInfo,

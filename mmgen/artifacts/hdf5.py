@@ -15,7 +15,6 @@ from typing import Any
 import h5py
 import numpy as np
 
-from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.header import (
     HDF5_KINDS,
     MAX_HEADER_BYTES,
@@ -40,7 +39,7 @@ __all__ = [
     "group",
     "hard_link",
     "member_names",
-    "open_hdf5",
+    "read_hdf5_header",
     "read_text",
 ]
 
@@ -248,27 +247,6 @@ def hdf5_header(file: Any, path: Path) -> Header:
             f"{path} is an HDF5 file that calls itself a {header.kind}, which is a safetensors file; make it again"
         )
     return header
-
-
-def open_hdf5(path: Path, kind: str | None = None) -> tuple[Any, Header]:
-    """Open an artifact in HDF5 for reading; the caller closes the file.
-
-    Raises:
-        ArtifactError: It is unreadable, foreign, of a newer version or not of ``kind``.
-    """
-    from mmgen.artifacts.lineage import require_kind
-
-    if kind is not None:
-        require_kind(path, kind)
-    else:
-        regular_file(path)
-    with explained(path):
-        file = h5py.File(path, "r", locking=False)
-    try:
-        return file, hdf5_header(file, path)
-    except BaseException:
-        file.close()
-        raise
 
 
 def read_hdf5_header(path: Path) -> Header:

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from mmgen import __version__
 from mmgen.errors import ArtifactError
 from mmgen.parsing import MAX_TEXT_BYTES as MAX_HEADER_BYTES
 from mmgen.parsing import Malformed, printable
 from mmgen.parsing import parse_json as parse_strictly
 from mmgen.registry import unknown_name
+from mmgen.version import __version__
 
 __all__ = [
     "FORMAT_VERSION",

@@ -1,12 +1,12 @@
-"""What a file is, what it was made from, and where its parents and relatives are now."""
+"""What a file was made from, and where its parents and relatives are now."""
 
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
-from mmgen.artifacts.checkpoint import read_safetensors_header
-from mmgen.artifacts.files import check_place, regular_file
-from mmgen.artifacts.header import KINDS, Header, Parent, printable
+from mmgen.artifacts.files import check_place
+from mmgen.artifacts.header import KINDS, Parent, printable
+from mmgen.artifacts.kinds import article, read_header
 from mmgen.errors import ArtifactError, MissingParentError, UsageError
 
 __all__ = [
@@ -16,71 +16,8 @@ __all__ = [
     "find_recorded",
     "find_relatives",
     "parent_of",
-    "read_header",
     "reference",
-    "require_kind",
 ]
-
-_HDF5_SIGNATURE = b"\x89HDF\r\n\x1a\n"
-
-
-def _article(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else kind if kind in ("latents", "samples") else f"a {kind}"
-
-
-def _first_bytes(path: Path, size: int) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read(size)
-    except OSError as error:
-        raise ArtifactError(f"cannot read {path}: {error.strerror}; check its permissions") from None
-
-
-def _is_safetensors(start: bytes) -> bool:
-    return len(start) > 8 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 2**40
-
-
-def _what_else(start: bytes) -> str:
-    """What a file that is no artifact might be."""
-    if not start:
-        return "is empty"
-    if start[:4] == b"PK\x03\x04":
-        return "is a zip archive (perhaps from torch.save, which can hold code and is never opened)"
-    if start[:1] == b"\x80" and start[1:2] in b"\x02\x03\x04\x05":
-        return "is a pickle, which can hold code and is never opened"
-    return "is neither HDF5 nor safetensors"
-
-
-def read_header(path: Path) -> Header:
-    """The header of any artifact, told by what is in the file, not by its name. Does not need torch.
-
-    Raises:
-        ArtifactError: The file is unreadable, truncated, foreign, or of a newer format version.
-    """
-    path = Path(path)
-    regular_file(path)
-    start = _first_bytes(path, 16)
-    if start[:8] == _HDF5_SIGNATURE:
-        from mmgen.artifacts.hdf5 import read_hdf5_header
-
-        return read_hdf5_header(path)
-    if _is_safetensors(start):
-        return read_safetensors_header(path)
-    raise ArtifactError(f"{path} {_what_else(start)}, expected a file that mmgen made; check the path")
-
-
-def require_kind(path: Path, *kinds: str) -> Header:
-    """The header of an artifact that must be of one of ``kinds``.
-
-    Raises:
-        ArtifactError: It is of another kind, or no artifact; names the command that makes the expected kind.
-    """
-    header = read_header(path)
-    if header.kind not in kinds:
-        makers = " or ".join(dict.fromkeys(KINDS[kind] for kind in kinds))
-        wanted = " or ".join(_article(kind) for kind in kinds)
-        raise ArtifactError(f"{path} is {_article(header.kind)}, expected {wanted}; make one with {makers}")
-    return header
 
 
 def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
@@ -99,7 +36,7 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
             long.
     """
     check_place(path)
-    what = f"{_article(kind)} to {path}" if kind else str(path)
+    what = f"{article(kind)} to {path}" if kind else str(path)
     if os.path.realpath(path) in map(os.path.realpath, inputs):
         raise UsageError(
             f"cannot write {what}: it is one of the files that this is made from, and would be "
@@ -112,7 +49,7 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
     except ArtifactError:
         found = None
     if found != kind:
-        holds = _article(found) if found else "something that is no artifact of mmgen"
+        holds = article(found) if found else "something that is no artifact of mmgen"
         raise UsageError(
             f"cannot write {what}: it holds {holds}, which would be lost; choose another name, or "
             "remove that file first"
@@ -162,7 +99,7 @@ def parent_of(path: Path, role: str) -> Parent:
             return parent
     roles = ", ".join(printable(parent.role, 40) for parent in header.parents) or "none"
     raise ArtifactError(
-        f"{path} is {_article(header.kind)} without a parent '{role}' (it has: {roles}); "
+        f"{path} is {article(header.kind)} without a parent '{role}' (it has: {roles}); "
         f"make it again with {KINDS[header.kind]}"
     )
 

@@ -12,9 +12,9 @@ import mmgen.baselines
 from mmgen.artifacts import Dataset
 from mmgen.baselines._base import Baseline, Material
 from mmgen.errors import UsageError
-from mmgen.metrics._base import Score, relay
 from mmgen.notation import UNKNOWN
-from mmgen.progress import Progress, Work
+from mmgen.progress import Progress, Work, relay
+from mmgen.score import Score
 from mmgen.shares import binomial_error
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import paired_count

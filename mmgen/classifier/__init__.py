@@ -5,16 +5,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mmgen.registry import Registry
+from mmgen.classifier._members import describe, get, names
 
 if TYPE_CHECKING:
     from mmgen.classifier._classifier import Classifier as Classifier
     from mmgen.classifier._files import load_classifier as load_classifier
 
-_registry = Registry(__name__, "classifier network")
-names = _registry.names
-get = _registry.get
-describe = _registry.describe
+__all__ = ["Classifier", "describe", "get", "load_classifier", "names"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,6 +10,7 @@ from torch import Tensor
 from mmgen.artifacts import Header, Parent, read_checkpoint, write_checkpoint
 from mmgen.artifacts.header import printable
 from mmgen.classifier._classifier import Classifier
+from mmgen.classifier._members import get
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.registry import unknown_name
 
@@ -35,8 +36,6 @@ def build_classifier(
     Raises:
         UsageError: There is no such network or attribute, or nothing is left for it to say.
     """
-    from mmgen.classifier import get
-
     for name in told:
         if name not in names:
             raise UsageError(unknown_name("attribute", name, names))

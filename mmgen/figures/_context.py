@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mmgen import __version__
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.classifier._files import held_out_accuracy
 from mmgen.figures._material import Group, Material, setting
@@ -14,7 +13,8 @@ from mmgen.figures._published import Published, published_judges, published_pape
 from mmgen.figures.curves import learning_curves, read_log, term_curves
 from mmgen.figures.lineage import outline
 from mmgen.figures.scores import ScoreTable, TableKey, score_tables
-from mmgen.metrics._base import Score
+from mmgen.score import Score
+from mmgen.version import __version__
 
 __all__ = ["about", "context", "flat"]
 

@@ -5,15 +5,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mmgen.aggregates._naming import number_of
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.files import regular_file
 from mmgen.errors import ArtifactError, MissingParentError, UsageError
 from mmgen.figures.draws import find_judge
 from mmgen.figures.lineage import Node, lineage, walk
 from mmgen.figures.scores import read_scores
-from mmgen.metrics._base import Score
+from mmgen.naming import number_of
 from mmgen.parsing import MAX_TEXT_BYTES, Malformed, parse_json
+from mmgen.score import Score
 
 __all__ = ["Group", "Material", "gather", "setting"]
 

@@ -19,7 +19,7 @@ def reconstructed(session: Session) -> list[Picture]:
 
     Models of texts and those of several kinds of pictures have figures of their own.
     """
-    from mmgen.translation import drawn_images
+    from mmgen.generation.translate import drawn_images
 
     model, dataset = session.model, session.group.dataset
     image, info, text = model.image, model.attributes, model.text

@@ -13,8 +13,8 @@ from mmgen.classifier._find import find_judge as judge_of
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation.descriptions import Descriptions, check_read, complete
-from mmgen.generation.naming import Guidance
 from mmgen.memory import check_memory
+from mmgen.naming import Guidance
 from mmgen.notation import UNKNOWN
 from mmgen.queries import Vocabulary
 

@@ -26,9 +26,9 @@ from mmgen.figures._pictures import (
 from mmgen.figures._reconstructions import reconstructed
 from mmgen.figures.plots._base import Wanted
 from mmgen.figures.supervision import curves_of
-from mmgen.metrics._base import Score
 from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
+from mmgen.score import Score
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -72,7 +72,7 @@ def _texts(session: Session) -> list[Picture]:
 def _transformations(session: Session) -> list[Picture]:
     """What a model of several kinds of pictures makes of each from the others; [] for other models."""
     from mmgen.figures.translations import wanted
-    from mmgen.translation import drawn_images
+    from mmgen.generation.translate import drawn_images
 
     if session.group.dataset is None or len(drawn_images(session.model)) < 2 or not wanted(session.model, (), ()):
         return []

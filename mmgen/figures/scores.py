@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from mmgen.errors import ArtifactError
 from mmgen.figures._published import Published, published_tables
-from mmgen.metrics._base import Score
 from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
+from mmgen.score import Score
 
 __all__ = [
     "Cell",

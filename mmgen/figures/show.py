@@ -9,8 +9,8 @@ import numpy as np
 
 from mmgen.artifacts import Dataset, find_parent, read_header
 from mmgen.artifacts.bundle import bundle_shapes
-from mmgen.artifacts.checkpoint import tensor_shapes
 from mmgen.artifacts.header import KINDS
+from mmgen.artifacts.tensors import tensor_shapes
 from mmgen.errors import UsageError
 from mmgen.figures._page import SENTENCE_TILE, TILE
 from mmgen.figures.comparison import choose_concepts, judge_note
@@ -185,8 +185,8 @@ def best_posterior(posteriors: list[str]) -> str:
 
 
 def _model_sheet(path: Path, count: int, seed: int) -> Grid:
+    from mmgen.generation.translate import drawn_images
     from mmgen.loading import load
-    from mmgen.translation import drawn_images
 
     loaded = load(path)
     posterior = best_posterior(list(loaded.posteriors))

@@ -9,7 +9,7 @@ from matplotlib.ticker import NullFormatter
 
 from mmgen.errors import UsageError
 from mmgen.figures._style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
-from mmgen.metrics._base import Score
+from mmgen.score import Score
 
 __all__ = ["Curve", "Point", "curves_of", "departures", "draw_curves", "finding", "learnt_from"]
 

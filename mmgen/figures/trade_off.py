@@ -8,7 +8,7 @@ import numpy as np
 
 from mmgen.errors import UsageError
 from mmgen.figures.scores import published_tables
-from mmgen.metrics._base import Score
+from mmgen.score import Score
 
 __all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "which_metrics"]
 

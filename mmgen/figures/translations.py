@@ -159,7 +159,7 @@ def started(loaded: "Loaded", start: Start, count: int, seed: int, rows: Sequenc
 
 def usual(loaded: "Loaded") -> list[Route]:
     """Which translations to show unless told: from the main picture to all, from all others back to it (WG Fig. 4)."""
-    from mmgen.translation import drawn_images, source_images
+    from mmgen.generation.translate import drawn_images, source_images
 
     drawn, sources = drawn_images(loaded), source_images(loaded)
     main = drawn[0]
@@ -177,7 +177,7 @@ def wanted(loaded: "Loaded", sources: Sequence[str], targets: Sequence[str]) -> 
         sources: Modalities to start from, several at once as "edges+mask"; without any, all but the only target.
         targets: Modalities to draw; without any, all.
     """
-    from mmgen.translation import drawn_images, source_images
+    from mmgen.generation.translate import drawn_images, source_images
 
     if not sources and not targets:
         return usual(loaded)
@@ -194,8 +194,8 @@ def translated(loaded: "Loaded", shown: Paired, sources: Sequence[str], targets:
     Raises:
         UsageError: The model does not draw a target or infers no z from the sources.
     """
-    from mmgen.translation import check_target, infer
-    from mmgen.translation import decode as means_of
+    from mmgen.generation.translate import check_target, infer
+    from mmgen.generation.translate import decode as means_of
 
     for target in targets:
         check_target(loaded, target)
@@ -236,8 +236,8 @@ def drawn_from(
     import torch
 
     from mmgen.gaussian import DiagonalGaussian
+    from mmgen.generation.translate import infer
     from mmgen.seeding import torch_generator
-    from mmgen.translation import infer
 
     names = wanted_images(loaded, targets)
     asked = parse(loaded, [given])

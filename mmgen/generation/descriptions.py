@@ -25,15 +25,17 @@ from mmgen.queries import (
 
 if TYPE_CHECKING:
     from mmgen.batch import Batch
-    from mmgen.loading import Loaded
+    from mmgen.generation.opened import Opened
 
 __all__ = [
     "Descriptions",
     "as_words",
+    "batch_of",
     "check_described",
     "check_read",
     "chosen_posterior",
     "complete",
+    "describe",
     "is_caption",
     "nothing",
     "parse",
@@ -74,7 +76,7 @@ class Descriptions:
             return expression.key
         return tuple(int(code) for code in (self.codes if self.tokens is None else self.tokens)[row])
 
-    def batch(self, loaded: "Loaded", rows: int | slice, repeat: int = 1) -> "Batch":
+    def batch(self, loaded: "Opened", rows: int | slice, repeat: int = 1) -> "Batch":
         """Descriptions, each as often as wanted, as a condition of a model or an aggregate."""
         from mmgen.batch import Batch
 
@@ -88,7 +90,7 @@ class Descriptions:
         captions = batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
         return Batch({**batch.values, **captions.values}, {**batch.present, **captions.present})
 
-    def said(self, loaded: "Loaded", row: int) -> tuple[str, ...]:
+    def said(self, loaded: "Opened", row: int) -> tuple[str, ...]:
         """Modalities by which one description says something."""
         said = []
         if loaded.attributes is not None and ((self.codes[row] != UNKNOWN).any() or self.expression(row) is not None):
@@ -97,7 +99,7 @@ class Descriptions:
             said.append(loaded.text.name)
         return tuple(said)
 
-    def words(self, loaded: "Loaded") -> list[str]:
+    def words(self, loaded: "Opened") -> list[str]:
         """Each description as a person would type it."""
         if any(self.expressions):
             every = Descriptions(self.codes).words(loaded)
@@ -109,7 +111,7 @@ class Descriptions:
             return ["nothing given"] * len(self)
         return [format_query(row, loaded.attributes) for row in self.codes]
 
-    def values(self, loaded: "Loaded") -> list[str]:
+    def values(self, loaded: "Opened") -> list[str]:
         """Each description as short as figures have it: a caption, or the values of the attributes alone."""
         info, text = loaded.attributes, loaded.text
         if info is None or any(self.expressions):
@@ -123,7 +125,7 @@ class Descriptions:
         return [f"{caption} ({values})" for caption, values in zip(captions, said, strict=True)]
 
 
-def complete(loaded: "Loaded", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
+def complete(loaded: "Opened", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
     """Descriptions for a model: captions say attributes, and whole attributes make captions, where words spell them.
 
     Args:
@@ -155,7 +157,7 @@ def as_words(given: "str | Mapping[str, str]") -> str:
     return given if isinstance(given, str) else " ".join(f"{name}={quoted(value)}" for name, value in given.items())
 
 
-def parse(loaded: "Loaded", given: Sequence[str]) -> Descriptions:
+def parse(loaded: "Opened", given: Sequence[str]) -> Descriptions:
     """Descriptions as a person types them, all captions or all attribute=value; of a guided model with NOT and OR.
 
     Raises:
@@ -178,7 +180,35 @@ def parse(loaded: "Loaded", given: Sequence[str]) -> Descriptions:
     return complete(loaded, np.stack([parse_query(words, info) for words in given]))
 
 
-def posterior_for(loaded: "Loaded", asked: Descriptions) -> str:
+def describe(loaded: "Opened", given: str | Mapping[str, str]) -> "Batch":
+    """A description as a batch of one.
+
+    Args:
+        loaded: The model that knows the words.
+        given: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where the model
+            knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
+
+    Raises:
+        UsageError: An attribute, value or word does not exist; suggests the nearest.
+    """
+    words = as_words(given)
+    if loaded.attributes is None and not (is_caption(words) and loaded.text is not None):
+        raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
+    asked = parse(loaded, [words])
+    if any(asked.expressions):
+        raise UsageError(f"'{words}' has negation or alternatives, which no batch holds; draw with sample(...)")
+    return batch_of(loaded, asked)
+
+
+def batch_of(loaded: "Opened", asked: Descriptions) -> "Batch":
+    """Descriptions as a batch: of a caption that spells nothing the caption alone, of anything else all of it."""
+    batch = asked.batch(loaded, slice(None))
+    spelt = loaded.text is not None and bool(loaded.text.slots)
+    known = [loaded.attributes.name] if loaded.attributes is not None and (spelt or asked.tokens is None) else []
+    return batch.select([*known, *([loaded.text.name] if loaded.text is not None else [])])
+
+
+def posterior_for(loaded: "Opened", asked: Descriptions) -> str:
     """Where z comes from unless told: the fitted posterior, else the model's own; the prior where nothing is given.
 
     Raises:
@@ -196,7 +226,7 @@ def posterior_for(loaded: "Loaded", asked: Descriptions) -> str:
     return posterior
 
 
-def chosen_posterior(loaded: "Loaded", asked: Descriptions, posterior: str | None = None) -> str:
+def chosen_posterior(loaded: "Opened", asked: Descriptions, posterior: str | None = None) -> str:
     """Where z comes from, after all checks that need no work: what was chosen, else :func:`posterior_for`.
 
     Raises:
@@ -208,7 +238,7 @@ def chosen_posterior(loaded: "Loaded", asked: Descriptions, posterior: str | Non
     return source
 
 
-def check_described(loaded: "Loaded", asked: Descriptions) -> None:
+def check_described(loaded: "Opened", asked: Descriptions) -> None:
     """Refuse guidance where no words are given that it could hold to.
 
     Raises:
@@ -221,7 +251,7 @@ def check_described(loaded: "Loaded", asked: Descriptions) -> None:
         )
 
 
-def check_read(loaded: "Loaded", posterior: str, asked: Descriptions) -> None:
+def check_read(loaded: "Opened", posterior: str, asked: Descriptions) -> None:
     """Refuse descriptions of which a posterior would read nothing.
 
     Raises:
@@ -246,14 +276,14 @@ def check_read(loaded: "Loaded", posterior: str, asked: Descriptions) -> None:
         )
 
 
-def _how(loaded: "Loaded", name: str) -> str:
+def _how(loaded: "Opened", name: str) -> str:
     """How a description by a modality reads."""
     if loaded.attributes is not None and name == loaded.attributes.name:
         return f"attribute=value of {', '.join(loaded.attributes.names)}"
     return f"a whole caption, {' '.join(loaded.text.slots)}" if loaded.text and loaded.text.slots else "a caption"
 
 
-def nothing(loaded: "Loaded") -> Descriptions:
+def nothing(loaded: "Opened") -> Descriptions:
     """One description that says nothing."""
     width = len(loaded.attributes.names) if loaded.attributes is not None else 0
     return Descriptions(np.full((1, width), UNKNOWN, np.uint8))

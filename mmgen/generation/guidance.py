@@ -17,7 +17,6 @@ References:
 """
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -27,14 +26,12 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation._candidates import Chosen, Pool, log_mean, resample
-from mmgen.generation.naming import Guidance
+from mmgen.generation.files import LatentSampler, ModelFiles
 from mmgen.modalities.attributes import Attributes
+from mmgen.naming import Guidance
 from mmgen.seeding import torch_generator
 
-if TYPE_CHECKING:
-    from mmgen.opened import LatentSampler, Opened
-
-__all__ = ["Guide", "check_weight"]
+__all__ = ["Guide", "Guides", "check_weight"]
 
 _MOST = 1e6
 """The largest weight: far beyond it only the likeliest candidate is left."""
@@ -44,6 +41,8 @@ _DISTINCT = 100
 """Draws from a pool that should differ from each other."""
 _POOLS = 2
 """Pools that are kept."""
+_GUIDES = 8
+"""Guided posteriors that are kept with what they have drawn."""
 _ERROR = 0.01
 """Standard error of log Z that is worked for, nats."""
 _FIRST_NORMALISER, _MOST_NORMALISER = 4096, 262_144
@@ -66,20 +65,24 @@ class Guide:
     """One guided posterior: draws from it, and its density.
 
     Args:
-        opened: The model or aggregate.
-        posterior: What is guided, one of ``opened.posteriors``.
+        files: The model or aggregate.
+        posterior: What is guided, one of ``files.posteriors``.
         weight: w > 0.
         seed: Of the pool of draws where q does not depend on the description.
+        pools: Draws from densities that no description changes, shared by all weights of guidance.
     """
 
-    def __init__(self, opened: "Opened", posterior: str, weight: float, seed: int) -> None:
-        self._opened = opened
+    def __init__(
+        self, files: ModelFiles, posterior: str, weight: float, seed: int, pools: dict[tuple[str, int], Pool]
+    ) -> None:
+        self._files = files
+        self._pools = pools
         self.posterior = posterior
         self.weight = check_weight(weight)
         self._seed = seed
-        self._draw: LatentSampler = opened.latent_sampler(posterior, 0.0)
-        self._log_prob = opened.guided(0.0).latent_log_prob(posterior)
-        self._read = opened.guided(0.0).reads(posterior)
+        self._draw: LatentSampler = files.latent_sampler(posterior)
+        self._log_prob = files.latent_log_prob(posterior)
+        self._read = files.reads(posterior)
         self._effective: list[float] = []
         self._most = 0
         self._few: list[float] = []
@@ -88,7 +91,7 @@ class Guide:
     @property
     def base(self) -> str:
         """What is guided: the posterior's name, or "learned prior" for an aggregate that is given nothing."""
-        return self._opened.base_of(self.posterior)
+        return self._files.base_of(self.posterior)
 
     @property
     def told(self) -> Guidance:
@@ -102,7 +105,7 @@ class Guide:
                 f"small (the least {min(self._few):.1f}), so that draws resemble each other; use a smaller weight, or "
                 "another posterior to guide"
             )
-        weights = self._opened.guided(self.weight).weights_of(self.posterior)
+        weights = self._files.weights_of(self.posterior, self.weight)
         return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"))
 
     @property
@@ -134,7 +137,7 @@ class Guide:
             return self._draw(condition, n, generator)  # p(nothing | z) = 1
         if self._read and not set(said) & set(self._read) and self._reads_captions:
             raise UsageError(
-                f"posterior '{self.posterior}' of {self._opened.path} reads whole captions, and '{expression or said}' "
+                f"posterior '{self.posterior}' of {self._files.path} reads whole captions, and '{expression or said}' "
                 "is none: guide from the prior, or from what is fitted to attributes or given nothing"
             )
         chosen: Chosen
@@ -160,33 +163,33 @@ class Guide:
     @property
     def _reads_captions(self) -> bool:
         """Whether q reads captions alone, which are there or not."""
-        return self._opened.text is not None and self._read == (self._opened.text.name,)
+        return self._files.text is not None and self._read == (self._files.text.name,)
 
     @property
     def _pool(self) -> Pool:
         """The draws of a q that no description changes."""
-        known, key = self._opened.pools, (self.posterior, self._seed)
+        known, key = self._pools, (self.posterior, self._seed)
         if key not in known:
             while len(known) >= _POOLS:
                 del known[next(iter(known))]
-            opened, device = self._opened, str(self._opened.device)
+            files, device = self._files, str(self._files.device)
             generator = torch_generator(self._seed, "guidance pool", self.posterior, device=device)
-            name = opened.generated_words[0]  # a batch of one description, whatever it says
+            name = files.generated_words[0]  # a batch of one description, whatever it says
             one = Batch(
                 {name: torch.zeros(1, 1, dtype=torch.int64, device=device)},
                 {name: torch.zeros(1, dtype=torch.bool, device=device)},
             )
-            known[key] = Pool.draw(lambda count: self._draw(one, count, generator)[:, 0], opened.model.latent_size)
+            known[key] = Pool.draw(lambda count: self._draw(one, count, generator)[:, 0], files.model.latent_size)
         return known[key]
 
     @torch.no_grad()
     def _pool_weights(self, condition: Batch, expression: Expression | None) -> Tensor:
         """w log p(y|z) of the pool [P]; what the decoder of attributes says of each draw is kept."""
-        pool, opened = self._pool, self._opened
-        name = opened.attributes.name if expression is not None and opened.attributes else self._weighed(condition)
-        if opened.attributes is not None and name == opened.attributes.name and name not in pool.logits:
+        pool, files = self._pool, self._files
+        name = files.attributes.name if expression is not None and files.attributes else self._weighed(condition)
+        if files.attributes is not None and name == files.attributes.name and name not in pool.logits:
             with torch.autocast(pool.z.device.type, enabled=False):
-                parts = [opened.model.decode(name, z) for z in pool.z.split(_LATENTS)]
+                parts = [files.model.decode(name, z) for z in pool.z.split(_LATENTS)]
             pool.logits[name] = torch.cat(parts)
         known = pool.logits.get(name)
         found = []
@@ -198,7 +201,7 @@ class Guide:
 
     def _said(self, condition: Batch) -> tuple[str, ...]:
         """Modalities by which a description says something, whether the model generates them or not."""
-        parts = (part for part in (self._opened.attributes, self._opened.text) if part is not None)
+        parts = (part for part in (self._files.attributes, self._files.text) if part is not None)
         names = [part.name for part in parts if part.name in condition.values]
         return tuple(name for name in names if bool(condition.present[name].any()))
 
@@ -208,13 +211,13 @@ class Guide:
         Raises:
             UsageError: The model generates nothing of what is said.
         """
-        opened, said = self._opened, self._said(condition)
-        able = [name for name in opened.generated_words if name in said]
+        files, said = self._files, self._said(condition)
+        able = [name for name in files.generated_words if name in said]
         if not able:
             raise UsageError(
-                f"guidance needs p({' and '.join(said) or 'words'} | z), but {opened.model_path} generates "
-                f"{' and '.join(opened.generated_words)} alone: describe by that"
-                f"{' in whole captions' if opened.text and opened.text.name in opened.generated_words else ''}"
+                f"guidance needs p({' and '.join(said) or 'words'} | z), but {files.model_path} generates "
+                f"{' and '.join(files.generated_words)} alone: describe by that"
+                f"{' in whole captions' if files.text and files.text.name in files.generated_words else ''}"
             )
         return next((name for name in self._read if name in able), able[0])
 
@@ -236,17 +239,17 @@ class Guide:
         if expression is None and not self._said(condition):
             return z.new_zeros(z.shape[:-1])
         if expression is not None:
-            name = _attributes_of(self._opened).name
+            name = _attributes_of(self._files).name
         else:
             name = self._weighed(condition)
         with torch.autocast(z.device.type, enabled=False):
-            model, alone = self._opened.model, z.dim() == 2
+            model, alone = self._files.model, z.dim() == 2
             if parameters is None:
                 parameters = model.decode(name, z)
             if alone:
                 parameters = parameters[:, None]
             if expression is not None:
-                found = _of_expression(_attributes_of(self._opened), parameters, expression)
+                found = _of_expression(_attributes_of(self._files), parameters, expression)
             else:
                 found = model.modalities[name].log_prob(parameters, condition.values[name], condition.present[name])
             return found[:, 0] if alone else found
@@ -276,7 +279,7 @@ class Guide:
     def _normalised(self, condition: Batch) -> list[tuple[bytes, tuple[float, float]]]:
         """Of each description what it is known by, and log Z_w with its error."""
         name = self.words(condition)
-        known = [part.name for part in (self._opened.attributes, self._opened.text) if part is not None]
+        known = [part.name for part in (self._files.attributes, self._files.text) if part is not None]
         described, found = condition.select(known), []
         for row in range(condition.size):
             if name is None:
@@ -315,18 +318,40 @@ class Guide:
         return self._log_prob(z, condition) + self.weight * self.log_likelihood(z, condition) - log_z
 
 
-def _attributes_of(opened: "Opened") -> Attributes:
+class Guides:
+    """Guided posteriors of the same files, with what they have drawn.
+
+    Args:
+        files: The model or aggregate.
+    """
+
+    def __init__(self, files: ModelFiles) -> None:
+        self._files = files
+        self._known: dict[tuple[str, float, int], Guide] = {}
+        self.pools: dict[tuple[str, int], Pool] = {}
+
+    def get(self, posterior: str, weight: float, seed: int) -> Guide:
+        """A guided posterior; see :class:`Guide`."""
+        key = posterior, weight, seed
+        if key not in self._known:
+            while len(self._known) >= _GUIDES:
+                del self._known[next(iter(self._known))]
+            self._known[key] = Guide(self._files, posterior, weight, seed, self.pools)
+        return self._known[key]
+
+
+def _attributes_of(files: ModelFiles) -> Attributes:
     """The attributes that a model generates.
 
     Raises:
         UsageError: It generates none.
     """
-    info = opened.attributes
-    modality = opened.model.modalities.get(info.name) if info is not None else None
+    info = files.attributes
+    modality = files.model.modalities.get(info.name) if info is not None else None
     if not isinstance(modality, Attributes):
         raise UsageError(
-            f"NOT and OR need p(attributes | z), but {opened.model_path} generates "
-            f"{' and '.join(opened.generated_words)} alone: describe by that"
+            f"NOT and OR need p(attributes | z), but {files.model_path} generates "
+            f"{' and '.join(files.generated_words)} alone: describe by that"
         )
     return modality
 

@@ -14,7 +14,7 @@ from mmgen.seeding import torch_generator
 
 if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions
-    from mmgen.loading import Loaded
+    from mmgen.generation.opened import Opened
 
 __all__ = ["draw_latents", "stream"]
 
@@ -38,7 +38,7 @@ def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, d
 
 @torch.no_grad()
 def draw_latents(
-    loaded: "Loaded", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
+    loaded: "Opened", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
 ) -> Tensor:
     """z [Q, n, D] of n draws for each of Q descriptions.
 

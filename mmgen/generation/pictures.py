@@ -15,7 +15,7 @@ from mmgen.training.precision import autocast
 if TYPE_CHECKING:
     from mmgen.batch import Batch
     from mmgen.generation.descriptions import Descriptions
-    from mmgen.loading import Loaded
+    from mmgen.generation.opened import Opened
 
 __all__ = ["Piece", "decode", "draw_words", "pictures", "wanted_images"]
 
@@ -59,7 +59,7 @@ def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
 
 @torch.no_grad()
 def pictures(
-    loaded: "Loaded",
+    loaded: "Opened",
     name: str,
     z: Tensor,
     asked: "Descriptions",
@@ -103,7 +103,7 @@ def pictures(
 
 @torch.no_grad()
 def draw_words(
-    loaded: "Loaded", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
+    loaded: "Opened", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
 ) -> Tensor:
     """Words or attribute codes int64 [Q, n, T or A] drawn from the same z [Q, n, D] as the pictures."""
     said = []
@@ -117,7 +117,7 @@ def draw_words(
 
 @torch.no_grad()
 def decode(
-    loaded: "Loaded", name: str, z: Tensor, condition: "Batch | None", pixels: torch.Generator
+    loaded: "Opened", name: str, z: Tensor, condition: "Batch | None", pixels: torch.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and sampled images of one modality for z [n, D], all for one description, which conditional models need."""
     model = loaded.model
@@ -132,7 +132,7 @@ def decode(
     return np.concatenate(means), np.concatenate(drawn)
 
 
-def wanted_images(loaded: "Loaded", targets: Sequence[str] = ()) -> list[str]:
+def wanted_images(loaded: "Opened", targets: Sequence[str] = ()) -> list[str]:
     """The image modalities to draw: those named, by default the main one.
 
     Raises:
@@ -141,7 +141,7 @@ def wanted_images(loaded: "Loaded", targets: Sequence[str] = ()) -> list[str]:
     if loaded.image is None:
         raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
     if targets:
-        from mmgen.translation import check_target
+        from mmgen.generation.translate import check_target
 
         for name in targets:
             check_target(loaded, name)

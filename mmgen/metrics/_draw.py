@@ -16,7 +16,7 @@ from mmgen.queries import codes_of_caption
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.loading import Loaded
+    from mmgen.generation.opened import Opened
 
 __all__ = ["Draws"]
 
@@ -37,7 +37,7 @@ class Draws:
         precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
     """
 
-    def __init__(self, loaded: "Loaded", judge: "Classifier", seed: int, precision: str = "auto") -> None:
+    def __init__(self, loaded: "Opened", judge: "Classifier", seed: int, precision: str = "auto") -> None:
         self.loaded = loaded
         self.judge = judge
         self.seed = seed

@@ -1,6 +1,6 @@
 """What metrics are asked of: a model, a dataset, a judge and the settings of the questions."""
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -14,22 +14,18 @@ from mmgen.batch import Batch
 from mmgen.classifier._find import find_judge as judge_of
 from mmgen.errors import MissingParentError, UsageError
 from mmgen.memory import check_memory
-from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._draw import Draws
 from mmgen.metrics._queries import Frequencies, Queries, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._settings import EvaluationSettings
-from mmgen.progress import Progress, Work
+from mmgen.score import Score
 from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.loading import Loaded
+    from mmgen.generation.opened import Opened
 
-__all__ = ["Evaluation", "EvaluationSettings", "evaluate", "find_judge"]
-
-_UNITS = 1000
-"""Units of progress per metric and posterior."""
+__all__ = ["Evaluation", "EvaluationSettings", "find_judge"]
 
 
 class Evaluation:
@@ -46,12 +42,12 @@ class Evaluation:
 
     def __init__(
         self,
-        loaded: "Loaded",
+        loaded: "Opened",
         dataset: Dataset,
         judge: "Classifier | None",
         posteriors: Sequence[str],
         settings: EvaluationSettings,
-        text_proposal: "Loaded | None" = None,
+        text_proposal: "Opened | None" = None,
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
@@ -151,19 +147,6 @@ class Evaluation:
             "--split out for those"
         )
 
-    def about(self, metric: Metric) -> dict[str, str | int | float]:
-        """What every score of a metric tells of the question, as far as it depends on it."""
-        if not (metric.judged or metric.of_points):
-            return {}
-        asked: dict[str, str | int | float] = {
-            "split": self.split,
-            "part": self.settings.part,
-            "seed": self.settings.seed,
-        }
-        if metric.of_points and self.trained_share is not None:
-            asked["trained_share"] = self.trained_share
-        return asked
-
     def attributes_of(self, part: str) -> NDArray[np.uint8]:
         """Codes uint8 [N, A] of one part of the split."""
         return self.dataset.read_attributes(self.info.name, self.dataset.split(self.split, part))
@@ -206,8 +189,8 @@ class Evaluation:
         check_memory(8 * settings.samples * points, f"{settings.samples:,} samples of {points:,} points", advice)
         check_memory(8 * settings.text_samples, f"{settings.text_samples:,} samples of log p(y)", "use fewer")
 
-    def _check_draws(self) -> None:
-        """The same of the latents of the pictures of one query, and of what a judge says of all of them."""
+    def check_draws(self) -> None:
+        """Raise a UsageError where the memory cannot hold the latents of a query's pictures and what a judge says."""
         numbers = self.settings.draws * max(4 * self.loaded.model.latent_size, len(self.info.names))
         check_memory(numbers, f"{self.settings.draws:,} pictures of a query", "use fewer --draws")
 
@@ -251,7 +234,8 @@ class Evaluation:
     @cached_property
     def real(self) -> Real:
         """Real pictures of descriptions, shared by the metrics that compare drawn ones with them."""
-        return Real(self)
+        assert self.loaded.image is not None
+        return Real(self.dataset, self.split, self.settings, self.judge, self.loaded.image.name, self.info)
 
     @cached_property
     def points(self) -> Batch:
@@ -318,49 +302,3 @@ def find_judge(dataset: Dataset, folders: Sequence[Path]) -> Path:
             f"make one with: mmgen train-classifier {dataset.path}, or name one with --judge"
         )
     return found
-
-
-def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:
-    """Measure ``metrics`` (names) for every posterior of ``evaluation``.
-
-    Raises:
-        UsageError: There is no such metric, or it cannot be asked of this model; before any work is done.
-    """
-    from mmgen.metrics import get
-
-    members: list[Metric] = [get(name)() for name in dict.fromkeys(metrics)]
-    for member in members:
-        if evaluation.loaded.guidance and not member.heeds_guidance:
-            raise UsageError(
-                f"got guidance for {', '.join(name for name in metrics if get(name) is type(member))}, which asks no "
-                "posterior of a description; leave one or the other out"
-            )
-        if member.judged:
-            evaluation.judge  # noqa: B018  # says what is wrong with it
-            evaluation._check_draws()
-        member.check(evaluation)
-    # What needs the most pictures comes first, so that the others use all of them.
-    order = sorted(members, key=lambda member: member.rank)
-    questions = [
-        (member, posterior)
-        for member in order
-        for posterior in (evaluation.posteriors if member.per_posterior else evaluation.posteriors[:1])
-    ]
-
-    def run() -> Generator[Progress, None, list[Score]]:
-        scores: dict[Metric, list[Score]] = {member: [] for member in members}
-        for number, (member, posterior) in enumerate(questions):
-            asked = member(evaluation, posterior)
-            while True:
-                try:
-                    fraction = next(asked)
-                except StopIteration as stop:
-                    about = evaluation.about(member)
-                    named = [evaluation.named(score) for score in stop.value]
-                    scores[member] += [replace(score, extra={**about, **score.extra}) for score in named]
-                    break
-                yield Progress(int((number + min(1.0, fraction)) * _UNITS))
-            yield Progress((number + 1) * _UNITS)
-        return [score for member in members for score in scores[member]]
-
-    return Work("measuring", len(questions) * _UNITS, "unit", run)

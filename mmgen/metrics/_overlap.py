@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.metrics._base import Score
+from mmgen.metrics._compared import Compared, compare_all
 from mmgen.metrics._neighbours import NEIGHBOURS, inside
 from mmgen.metrics._queries import weighted_mean
-from mmgen.metrics._real import Compared, Points, compare_all
+from mmgen.metrics._real import Points
 from mmgen.shares import share_error
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._compared import Compared, check_real, compare_all
 from mmgen.metrics._frechet import Distance, extrapolated, jackknife_error, pooled, within
-from mmgen.metrics._real import Compared, Points, check_real, compare_all
+from mmgen.metrics._real import Points
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

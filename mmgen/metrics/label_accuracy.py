@@ -14,8 +14,8 @@ from torch import Tensor
 
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.estimation.likelihoods import described, described_by, main_image, proposal_of
 from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._likelihoods import described, described_by, main_image, proposal_of
 from mmgen.modalities.text import Text
 from mmgen.seeding import torch_generator
 from mmgen.shares import binomial_error, share_error
@@ -23,7 +23,7 @@ from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
-    from mmgen.loading import Loaded
+    from mmgen.generation.opened import Opened
     from mmgen.metrics._evaluation import Evaluation
 
 __all__ = ["LabelAccuracy"]
@@ -88,7 +88,7 @@ def _complete(evaluation: "Evaluation") -> Batch:
     return points[rows.nonzero().flatten()]
 
 
-def _read(loaded: "Loaded", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
+def _read(loaded: "Opened", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
     """Descriptions read off pictures, codes [N, A] or words [N, T]; at the mean if there are no draws."""
     q, _ = proposal_of(loaded, points, precision, "image")
     name = described_by(loaded)

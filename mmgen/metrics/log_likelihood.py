@@ -18,10 +18,9 @@ from torch import Tensor
 
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
-from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._errors import diagnostics, standard_error
-from mmgen.metrics._importance import Estimate, Terms
-from mmgen.metrics._likelihoods import (
+from mmgen.estimation.errors import diagnostics, standard_error
+from mmgen.estimation.importance import Estimate, Terms
+from mmgen.estimation.likelihoods import (
     Quantities,
     described,
     guiding_words,
@@ -31,7 +30,8 @@ from mmgen.metrics._likelihoods import (
     under_prior,
     with_normaliser,
 )
-from mmgen.metrics._proposals import MIXTURE, described_by, main_image, proposal_given
+from mmgen.estimation.proposals import MIXTURE, described_by, main_image, proposal_given
+from mmgen.metrics._base import Metric, Score, relay
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

@@ -9,8 +9,8 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, ClassVar
 
 from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._compared import check_real
 from mmgen.metrics._overlap import overlap_scores
-from mmgen.metrics._real import check_real
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

@@ -196,6 +196,10 @@ class MultimodalVAE(GaussianModel):
         logits = decoder.one(z.reshape(-1, z.shape[-1]), attribute).reshape(*z.shape[:-1], -1)
         return modality.log_prob_of_one(logits, attribute, batch.values[name], batch.present[name])
 
+    @property
+    def generates(self) -> tuple[str, ...]:
+        return tuple(self.decoders)
+
     def inference_parameters(self) -> list[nn.Parameter]:
         return list(self.inference.parameters())
 

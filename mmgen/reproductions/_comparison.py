@@ -6,8 +6,8 @@ from math import hypot, sqrt
 from statistics import fmean, stdev
 from typing import Any
 
-from mmgen.metrics._base import Score
 from mmgen.reproductions._tables import Selector, Table
+from mmgen.score import Score
 
 __all__ = ["Cell", "Compared", "Difference", "compare"]
 

@@ -7,12 +7,10 @@ folder, or replace what is there. What it may not, the user can still type.
 import re
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mmgen.errors import UsageError, clip
-
-if TYPE_CHECKING:
-    from mmgen.reproductions._plan import Plan, Stage
+from mmgen.reproductions._stages import Plan, Stage
 
 __all__ = ["COMMANDS", "ENDINGS", "NAMES_PROGRAMS", "check_foreign", "check_text"]
 
@@ -61,7 +59,7 @@ def check_text(value: Any, where: str) -> None:
             check_text(inner, f"{where}[{number}]")
 
 
-def check_foreign(plan: "Plan", name: str) -> None:
+def check_foreign(plan: Plan, name: str) -> None:
     """Refuse a list from outside that asks for more than it may.
 
     Raises:
@@ -82,7 +80,7 @@ def check_foreign(plan: "Plan", name: str) -> None:
                 )
 
 
-def _faults(stage: "Stage") -> Iterator[str]:
+def _faults(stage: Stage) -> Iterator[str]:
     """What a stage may not do, in words that follow "stage 3"."""
     command, *words = stage.arguments
     if command not in COMMANDS:

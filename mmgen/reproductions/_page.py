@@ -5,7 +5,8 @@ from pathlib import Path
 
 from mmgen.artifacts import read_header
 from mmgen.reproductions._comparison import Cell, Compared, Difference
-from mmgen.reproductions._plan import Plan, Scale, comment
+from mmgen.reproductions._plan import comment
+from mmgen.reproductions._stages import Plan, Scale
 
 __all__ = ["Shown", "judge_sentence", "markdown", "tables_of"]
 

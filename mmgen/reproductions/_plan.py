@@ -9,22 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import field_validator
-
 from mmgen.artifacts import read_header
-from mmgen.config import Settings, read_toml, validate
+from mmgen.config import read_toml, validate
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, read_bounded
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of
 from mmgen.reproductions._foreign import check_foreign, check_text
-from mmgen.reproductions._tables import Table
+from mmgen.reproductions._stages import SEED, Plan, Scale, Stage
 from mmgen.training.state import state_path
 
 __all__ = [
-    "Plan",
-    "Scale",
-    "Stage",
     "State",
     "comment",
     "find_list",
@@ -39,95 +34,6 @@ __all__ = [
 
 State = Literal["missing", "unfinished", "outdated", "done"]
 """Of a stage: nothing there, a run that was interrupted, scores or a page of other files, or there to be used."""
-
-_PROGRAM = "mmgen"
-_DATA = "make-data"
-_SEED = "--seed"
-
-
-class Stage(Settings):
-    """One command."""
-
-    why: str
-    """What it is for, in a sentence."""
-    command: str
-    """What one would type, paths relative to the folder that it all happens in."""
-    makes: str
-    """The file that it makes there."""
-    of: str = ""
-    """The row that it belongs to (a model), for ``--only``; empty for what all rows need."""
-
-    @field_validator("command")
-    @classmethod
-    def _typed(cls, value: str) -> str:
-        words = shlex.split(value)
-        if words[:1] != [_PROGRAM] or len(words) < 2:
-            raise ValueError(f"expected a command that begins with {_PROGRAM}")
-        return value
-
-    @property
-    def arguments(self) -> list[str]:
-        """What follows ``mmgen``."""
-        return shlex.split(self.command)[1:]
-
-    @property
-    def seed(self) -> int | None:
-        """What its command gives as --seed, if anything."""
-        words = self.arguments
-        said = words[words.index(_SEED) + 1] if _SEED in words[:-1] else ""
-        return int(said) if said.isdecimal() else None
-
-    @property
-    def typed(self) -> str:
-        """The command, each word quoted where a shell needs it: nothing in it ends it or begins another."""
-        return shlex.join([_PROGRAM, *self.arguments])
-
-    @property
-    def is_data(self) -> bool:
-        """Whether it makes the dataset."""
-        return self.arguments[0] == _DATA
-
-
-class Scale(Settings):
-    """The stages at one size."""
-
-    about: str
-    """How it differs from what was published, and how long it takes."""
-    folder: str
-    """Where it all happens unless told otherwise; lists that share stages share a folder."""
-    stage: tuple[Stage, ...]
-    """In order."""
-
-
-class Plan(Settings):
-    """A published table and how to make it."""
-
-    title: str
-    source: str
-    dataset: str
-    """What the paper measured on."""
-    table: tuple[Table, ...] = ()
-    """The published table, or the parts of it."""
-    scale: dict[str, Scale]
-
-    @field_validator("scale")
-    @classmethod
-    def _ordered(cls, value: dict[str, Scale]) -> dict[str, Scale]:
-        for scale in value.values():
-            made = [stage.makes for stage in scale.stage]
-            if len(set(made)) != len(made):
-                raise ValueError("two stages make the same file")
-        return value
-
-    def at(self, scale: str) -> Scale:
-        """The stages at a scale.
-
-        Raises:
-            UsageError: There is no such scale.
-        """
-        if scale not in self.scale:
-            raise UsageError(unknown_name("scale", scale, list(self.scale)))
-        return self.scale[scale]
 
 
 def read_plan(name: str) -> Plan:
@@ -208,13 +114,13 @@ def with_seed(scale: Scale, seed: int) -> Scale:
     """
     seeded = [stage for stage in scale.stage if not stage.is_data and stage.seed is not None]
     if not seeded:
-        raise UsageError(f"--seed got {seed}, but no command of this list takes {_SEED}; leave the option out")
+        raise UsageError(f"--seed got {seed}, but no command of this list takes {SEED}; leave the option out")
 
     def drawn(stage: Stage) -> Stage:
         if stage.is_data or stage.seed in (None, seed):
             return stage
         words = shlex.split(stage.command)
-        words[words.index(_SEED) + 1] = str(seed)
+        words[words.index(SEED) + 1] = str(seed)
         return stage.model_copy(update={"command": shlex.join(words)})
 
     stages = tuple(drawn(stage) for stage in scale.stage)

@@ -12,7 +12,8 @@ from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.cli import eval as command
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"

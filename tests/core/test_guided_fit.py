@@ -20,7 +20,8 @@ from mmgen.cli._main import main
 from mmgen.errors import SettingsError, UsageError
 from mmgen.figures.draws import draw
 from mmgen.figures.sampling import save_samples
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.training.model_run import load_model
 from tests.core.test_aggregates import ATTRIBUTES

@@ -15,7 +15,8 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_latents
 from mmgen.batch import Batch
 from mmgen.config import find_preset, preset
 from mmgen.errors import SettingsError, UsageError
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork

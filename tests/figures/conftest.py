@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.aggregates._naming import posterior_title
 from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, read_header, reference
 from mmgen.batch import Batch
+from mmgen.naming import posterior_title
 
 INFO = AttributesInfo("attributes", ("digit", "scale"), (("0", "1", "2", "3"), ("big", "small")))
 IMAGE = ImageInfo("image", (1, 6, 6), "bytes")

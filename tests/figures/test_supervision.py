@@ -10,7 +10,7 @@ from mmgen.errors import UsageError
 from mmgen.figures.plotting import draw_plot
 from mmgen.figures.report import make_report
 from mmgen.figures.supervision import Curve, Point, curves_of, departures, draw_curves, finding, learnt_from
-from mmgen.metrics._base import Score
+from mmgen.score import Score
 
 
 def score(

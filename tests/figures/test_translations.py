@@ -130,7 +130,7 @@ def test_several_sources_multiply(views: Path, model: Loaded) -> None:
 
 def test_a_description_is_one_more_expert(views: Path, model: Loaded) -> None:
     pictures = paired(model, views / "data.h5", 3, seed=0).pictures
-    from mmgen.translation import infer
+    from mmgen.generation.translate import infer
 
     alone = infer(model, {"edges": pictures["edges"]})
     words = model.posterior("Red=yes")

@@ -178,7 +178,7 @@ def test_one_pool_answers_every_description_at_every_weight(monkeypatch: pytest.
     assert len(made) == 1
     draw_latents(toy.guided(1.0), "aggregate", parse(toy, ["colour=red"]), 10, 5)
     assert len(made) == 2  # another seed draws anew
-    (pool,) = [pool for (_, seed), pool in toy.pools.items() if seed == 0]
+    (pool,) = [pool for (_, seed), pool in toy._guides.pools.items() if seed == 0]
     assert len(pool.z) == 60_000
     assert str(toy.guided(1.0).guide("aggregate").told) == "q(z) guided (w = 1)"
 

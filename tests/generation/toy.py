@@ -12,8 +12,10 @@ import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.files import ModelFiles
 from mmgen.loading import Loaded
 from mmgen.modalities.attributes import Attributes
+from mmgen.models._base import Demands
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription
 from mmgen.models.multimodal_vae import MultimodalVAE
 from tests.core.linear_gaussian import Normal
@@ -38,6 +40,9 @@ class Inference(nn.Module):
             mean = 0.4 * known * (batch.values["attributes"].to(known.dtype) - 0.5)
         return DiagonalGaussian(mean, torch.full_like(mean, -0.2))
 
+    def encode(self, batch: Batch, given: Sequence[str]) -> DiagonalGaussian:
+        return self.posterior(batch, given)
+
 
 def loaded(given: str = "attributes", sharpness: float = 1.5) -> Loaded:
     """A loaded toy with a fitted posterior given attributes, or given nothing: the learned prior.
@@ -58,7 +63,7 @@ def loaded(given: str = "attributes", sharpness: float = 1.5) -> Loaded:
             parameter += 0.1 * torch.randn_like(parameter)
         aggregate.shift.copy_(torch.tensor([0.3, -0.2]))
         aggregate.scale.copy_(torch.tensor([0.8, 1.1]))
-    toy = Loaded.__new__(Loaded)
+    toy = ModelFiles.__new__(ModelFiles)
     toy.path = toy.model_path = Path("toy.safetensors")
     toy.device = torch.device("cpu")
     toy.header = toy.model_header = SimpleNamespace(kind="model", content_id="m", parents=())
@@ -67,10 +72,11 @@ def loaded(given: str = "attributes", sharpness: float = 1.5) -> Loaded:
         image=ImageDescription(name="image", shape=(1, 2, 2), layout="bytes"),
         attributes=AttributesDescription(name="attributes", names=NAMES, values=VALUES),
     )
-    toy.settings = SimpleNamespace(data=data, build_objective=lambda: SimpleNamespace(queries=[("image",)]))
+    objective = SimpleNamespace(demands=Demands(frozenset([("image",)])))
+    toy.settings = SimpleNamespace(data=data, build_objective=lambda: objective)
     toy.model = MultimodalVAE(2, modalities, {"image": image, "attributes": words}, Inference()).eval()
-    toy._guides, toy.pools, toy._guide_seed = {}, {}, 0
-    return toy
+    toy.text_weight, toy.fitted_guidance = None, 0.0
+    return Loaded(toy)
 
 
 class _Image(Normal):

@@ -8,7 +8,8 @@ import pytest
 
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 EDGES = SimpleNamespace(name="edges", shape=(1, 1, 2), layout="bytes")

@@ -14,7 +14,8 @@ from mmgen.classifier._files import build_classifier
 from mmgen.errors import UsageError
 from mmgen.metrics._correctness import agreement
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics.coverage import exact_coverage, picture_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset

@@ -12,7 +12,6 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.metrics._base import Score
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.label_accuracy import LabelAccuracy, _greedy_words
 from mmgen.metrics.parameters import Parameters
@@ -20,6 +19,7 @@ from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.networks._text import TextDecoder, TextNetwork
 from mmgen.objectives.mvae import Mvae
+from mmgen.score import Score
 
 ATTRIBUTES = Attributes("attributes", ("side", "size"), (("left", "right"), ("small", "middle", "big")))
 
@@ -39,6 +39,9 @@ class Reader:
     def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
         mean = batch.values["image"].double()
         return DiagonalGaussian(mean, torch.full_like(mean, math.log(self.sd)))
+
+    def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        return self.posterior(batch, given)
 
     def decode(self, name: str, z: Tensor) -> Tensor:
         return z
@@ -239,7 +242,7 @@ def test_models_that_cannot_read_are_told_so() -> None:
 def test_parameters_are_counted_once() -> None:
     inference, decoder = torch.nn.Linear(3, 2), torch.nn.Linear(2, 3)
     model = torch.nn.ModuleDict({"inference": inference, "decoder": decoder, "again": inference})
-    model.inference = inference
+    model.inference_parameters = lambda: list(inference.parameters())
     work = Parameters()(SimpleNamespace(loaded=SimpleNamespace(model=model), ids={}), "prior")
     next(work)
     with pytest.raises(StopIteration) as stop:

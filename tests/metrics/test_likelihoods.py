@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.metrics._errors import diagnostics
-from mmgen.metrics._importance import Component, Estimate, Terms, estimate, log_terms
-from mmgen.metrics._likelihoods import (
+from mmgen.estimation.errors import diagnostics
+from mmgen.estimation.importance import Component, Estimate, Terms, estimate, log_terms
+from mmgen.estimation.likelihoods import (
     image_log_likelihood,
     image_terms,
     proposal_of,

@@ -10,17 +10,18 @@ from torch import Tensor, nn
 
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.estimation.likelihoods import proposal_given
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.files import ModelFiles
 from mmgen.inference._base import Inference, Parts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
 from mmgen.loading import Loaded
-from mmgen.metrics._base import Score
 from mmgen.metrics._evaluation import EvaluationSettings
-from mmgen.metrics._likelihoods import proposal_given
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, TextDescription
 from mmgen.objectives.mvae import Mvae
+from mmgen.score import Score
 from tests.core.linear_gaussian import (
     NOISE,
     WEIGHTS,
@@ -240,7 +241,7 @@ def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
     model = composed(family)
     model.decoders["text"] = nn.Linear(2, 2, bias=False, dtype=torch.float64)
     model.decoders["text"].weight.data.copy_(WEIGHTS["text"])
-    told = Loaded.__new__(Loaded)
+    told = ModelFiles.__new__(ModelFiles)
     told.model, told.aggregate, told.target, told.device = model, None, None, torch.device("cpu")
     told.path = told.model_path = Path("model.safetensors")
     data = DataSettings(
@@ -249,7 +250,8 @@ def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
         text=TextDescription(vocabulary=("w",), length=2, slots=slots),
     )
     told.settings = SimpleNamespace(data=data, build_objective=Mvae)
-    return told
+    told.text_weight, told.fitted_guidance = None, 0.0
+    return Loaded(told)
 
 
 @FAMILIES
@@ -274,7 +276,7 @@ def test_given_text_is_not_given_attributes_too(
         score = found[name, "log p(x|y)", "importance"]
         assert score.value == pytest.approx(float(exact.mean()), abs=0.03), name
     assert found["prior", "log p(y)", "importance"].value == pytest.approx(float(text.mean()), abs=0.02)
-    everything = told.said(points)
+    everything = told.informative(points)
     if known:  # what a person says with both is another matter
         assert everything == (("attributes",) if slots else ("attributes", "text"))
     else:
@@ -284,11 +286,11 @@ def test_given_text_is_not_given_attributes_too(
 def test_of_several_ways_to_say_a_thing_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WEIGHTS, "text", torch.tensor([[0.9, 0.0], [0.0, 0.6]], dtype=torch.float64))
     told, points = three_modalities(ProductOfExperts, ()), observations(3)
-    assert told.said(points) == ("attributes", "text")
+    assert told.informative(points) == ("attributes", "text")
     points.present["text"][:] = False
-    assert told.said(points) == ("attributes",)
+    assert told.informative(points) == ("attributes",)
     points.present["attributes"][:] = False
-    assert told.said(points.select(["text"])) == ("text",)  # which says nothing
+    assert told.informative(points.select(["text"])) == ("text",)  # which says nothing
     del told.model.inference.experts["text"]
     with pytest.raises(UsageError, match=r"got a description by text, expected one by attributes"):
         told.latent_log_prob("text")(torch.zeros(3, 2).double(), points.select(["text"]))

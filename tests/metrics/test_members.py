@@ -11,7 +11,8 @@ import torch
 from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics.active_units import activity
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 
 from mmgen.batch import Batch
-from mmgen.metrics._base import Score
-from mmgen.metrics._errors import standard_error
+from mmgen.estimation.errors import standard_error
+from mmgen.estimation.importance import Estimate, estimate
+from mmgen.estimation.likelihoods import text_estimate
 from mmgen.metrics._evaluation import EvaluationSettings
-from mmgen.metrics._importance import Estimate, estimate
-from mmgen.metrics._likelihoods import text_estimate
 from mmgen.metrics.log_likelihood import LogLikelihood
+from mmgen.score import Score
 from tests.metrics.toy import Gaussian, TwoModes, loaded_gaussian, loaded_two_modes, two_modes_points
 
 POINTS = two_modes_points(40)

@@ -10,7 +10,8 @@ from mmgen.artifacts import Dataset
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 

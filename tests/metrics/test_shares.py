@@ -10,7 +10,8 @@ from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.classifier._accuracy import Accuracy
 from mmgen.metrics._divergence import jensen_shannon
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics.coverage import exact_coverage, reported
 from mmgen.shares import binomial_error, share_error

@@ -16,7 +16,8 @@ from torch import Tensor
 from mmgen.artifacts import AttributesInfo, Dataset, DatasetWriter
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, evaluate
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import queries
 from mmgen.queries import batch_of_captions, caption_of_codes
 from tests.metrics.toy import Plain

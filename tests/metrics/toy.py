@@ -50,6 +50,7 @@ class Judge:
 
     names, values, accuracy, content_id = INFO.names, INFO.values, {"digit": 100.0, "size": 100.0, "mean": 100.0}, "j"
     told: tuple[str, ...] = ()
+    device = CPU
 
     def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:
         return (images.flatten(1) * 255 / 60).round().to(torch.uint8)
@@ -78,12 +79,18 @@ class Painter:
     def parameters(self) -> Iterator[torch.nn.Parameter]:
         return self.inference.parameters()
 
+    def inference_parameters(self) -> list[torch.nn.Parameter]:
+        return list(self.inference.parameters())
+
     def answers(self, given: tuple[str, ...]) -> bool:
         return True
 
     def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
         mean = batch.values["attributes"].float()
         return DiagonalGaussian(mean, torch.full_like(mean, -2.0))
+
+    def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        return self.posterior(batch, given)
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         if name == "attributes":
@@ -180,6 +187,9 @@ class Gaussian:
         mean = self.posterior_mean(batch.values["image"]) + self.shift
         sd = torch.linalg.inv(self.covariance).diagonal().rsqrt() * self.widening
         return DiagonalGaussian(mean, sd.log().expand_as(mean))
+
+    def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        return self.posterior(batch, given)
 
     def log_prior(self, z: Tensor) -> Tensor:
         return DiagonalGaussian.standard(2, like=z).log_prob(z)
@@ -300,6 +310,9 @@ class TwoModes:
             [(1 + 4 * root.square() * precision).rsqrt(), torch.full_like(root, (1 + precision) ** -0.5)], -1
         )
         return DiagonalGaussian(mean, (sd * self.widening).log())
+
+    def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        return self.posterior(batch, given)
 
     def log_prior(self, z: Tensor) -> Tensor:
         return DiagonalGaussian.standard(2, like=z).log_prob(z)

@@ -10,7 +10,7 @@ from mmgen.expressions import is_expression
 from mmgen.figures._material import Group, setting
 from mmgen.figures._pictures import Picture, Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
-from mmgen.metrics._base import Score
+from mmgen.score import Score
 
 if TYPE_CHECKING:
     from mmgen.models._settings import TextDescription

@@ -24,7 +24,7 @@ def transformations(sessions: Sequence[Session], wished: Wanted) -> Picture:
     Raises:
         UsageError: The model has one kind of picture draws none of what is asked for or infers nothing from it.
     """
-    from mmgen.translation import drawn_images
+    from mmgen.generation.translate import drawn_images
 
     session = sessions[0]
     model = session.model

@@ -15,12 +15,13 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.descriptions import describe
 from mmgen.registry import unknown_name
 from mmgen.seeding import torch_generator
 from mmgen.training.batches import to_batch
 
 if TYPE_CHECKING:
-    from mmgen.loading import Loaded
+    from mmgen.generation.opened import Opened
 
 __all__ = ["Pictures", "check_target", "decode", "drawn_images", "infer", "source_images", "translate"]
 
@@ -31,17 +32,17 @@ _CHUNK = 128
 """Images encoded or decoded at a time."""
 
 
-def drawn_images(loaded: "Loaded") -> list[str]:
+def drawn_images(loaded: "Opened") -> list[str]:
     """Image modalities that a model draws, the main one first."""
     return [name for name in loaded.images if name in loaded.model.generates]
 
 
-def source_images(loaded: "Loaded") -> list[str]:
+def source_images(loaded: "Opened") -> list[str]:
     """Image modalities from each of which alone a model infers z, the main one first."""
     return [name for name in loaded.images if loaded.model.answers((name,))]
 
 
-def check_target(loaded: "Loaded", target: str) -> None:
+def check_target(loaded: "Opened", target: str) -> None:
     """Refuse a kind of picture that a model does not draw.
 
     Raises:
@@ -58,7 +59,7 @@ def check_target(loaded: "Loaded", target: str) -> None:
     raise UsageError(unknown_name("image modality", target, drawn))
 
 
-def _check_source(loaded: "Loaded", names: Sequence[str], described: tuple[str, ...]) -> None:
+def _check_source(loaded: "Opened", names: Sequence[str], described: tuple[str, ...]) -> None:
     for name in names:
         if name not in loaded.images:
             raise UsageError(unknown_name("image modality", name, list(loaded.images)))
@@ -73,15 +74,15 @@ def _check_source(loaded: "Loaded", names: Sequence[str], described: tuple[str, 
         )
 
 
-def _described(loaded: "Loaded", given: str | Mapping[str, str]) -> Batch | None:
+def _described(loaded: "Opened", given: str | Mapping[str, str]) -> Batch | None:
     """A description as a batch of one; None where it says nothing."""
     if not given:
         return None
-    batch = loaded.describe(given)
-    return batch.select(loaded.said(batch) or list(batch.values)[:1])
+    batch = describe(loaded, given)
+    return batch.select(loaded.informative(batch) or list(batch.values)[:1])
 
 
-def infer(loaded: "Loaded", pictures: Mapping[str, Pictures], given: str | Mapping[str, str] = "") -> DiagonalGaussian:
+def infer(loaded: "Opened", pictures: Mapping[str, Pictures], given: str | Mapping[str, str] = "") -> DiagonalGaussian:
     """q(z | pictures) [B, D], or q(z | pictures, description).
 
     Args:
@@ -117,10 +118,10 @@ def infer(loaded: "Loaded", pictures: Mapping[str, Pictures], given: str | Mappi
     )
 
 
-def decode(loaded: "Loaded", target: str, z: Tensor, given: str | Mapping[str, str] = "") -> Tensor:
+def decode(loaded: "Opened", target: str, z: Tensor, given: str | Mapping[str, str] = "") -> Tensor:
     """E[target | z]: z [..., D] -> [..., C, H, W] in [0, 1], a bounded number of images at a time."""
     check_target(loaded, target)
-    condition = loaded.describe(given) if loaded.model.conditional_on else None
+    condition = describe(loaded, given) if loaded.model.conditional_on else None
     parts = []
     with torch.inference_mode():
         for part in z.reshape(-1, z.shape[-1]).split(_CHUNK):
@@ -131,7 +132,7 @@ def decode(loaded: "Loaded", target: str, z: Tensor, given: str | Mapping[str, s
 
 
 def translate(
-    loaded: "Loaded",
+    loaded: "Opened",
     pictures: Mapping[str, Pictures],
     target: str,
     draws: int = 0,

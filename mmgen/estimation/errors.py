@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor
 
-from mmgen.metrics._importance import Estimate, Noise, mean_noise
+from mmgen.estimation.importance import Estimate, Noise, mean_noise
 
 __all__ = ["diagnostics", "disagreement", "standard_error", "summarise"]
 

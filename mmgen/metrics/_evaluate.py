@@ -1,0 +1,74 @@
+"""All metrics that are asked for, one after another, those first that need the most pictures."""
+
+from collections.abc import Generator, Sequence
+from dataclasses import replace
+
+from mmgen.errors import UsageError
+from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._evaluation import Evaluation
+from mmgen.progress import Progress, Work
+
+__all__ = ["evaluate"]
+
+_UNITS = 1000
+"""Units of progress per metric and posterior."""
+
+
+def _about(evaluation: Evaluation, metric: Metric) -> dict[str, str | int | float]:
+    """What every score of a metric tells of the question, as far as it depends on it."""
+    if not (metric.judged or metric.of_points):
+        return {}
+    asked: dict[str, str | int | float] = {
+        "split": evaluation.split,
+        "part": evaluation.settings.part,
+        "seed": evaluation.settings.seed,
+    }
+    if metric.of_points and evaluation.trained_share is not None:
+        asked["trained_share"] = evaluation.trained_share
+    return asked
+
+
+def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:
+    """Measure ``metrics`` (names) for every posterior of ``evaluation``.
+
+    Raises:
+        UsageError: There is no such metric, or it cannot be asked of this model; before any work is done.
+    """
+    from mmgen.metrics import get
+
+    members: list[Metric] = [get(name)() for name in dict.fromkeys(metrics)]
+    for member in members:
+        if evaluation.loaded.guidance and not member.heeds_guidance:
+            raise UsageError(
+                f"got guidance for {', '.join(name for name in metrics if get(name) is type(member))}, which asks no "
+                "posterior of a description; leave one or the other out"
+            )
+        if member.judged:
+            evaluation.judge  # noqa: B018  # says what is wrong with it
+            evaluation.check_draws()
+        member.check(evaluation)
+    # What needs the most pictures comes first, so that the others use all of them.
+    order = sorted(members, key=lambda member: member.rank)
+    questions = [
+        (member, posterior)
+        for member in order
+        for posterior in (evaluation.posteriors if member.per_posterior else evaluation.posteriors[:1])
+    ]
+
+    def run() -> Generator[Progress, None, list[Score]]:
+        scores: dict[Metric, list[Score]] = {member: [] for member in members}
+        for number, (member, posterior) in enumerate(questions):
+            asked = member(evaluation, posterior)
+            while True:
+                try:
+                    fraction = next(asked)
+                except StopIteration as stop:
+                    about = _about(evaluation, member)
+                    named = [evaluation.named(score) for score in stop.value]
+                    scores[member] += [replace(score, extra={**about, **score.extra}) for score in named]
+                    break
+                yield Progress(int((number + min(1.0, fraction)) * _UNITS))
+            yield Progress((number + 1) * _UNITS)
+        return [score for member in members for score in scores[member]]
+
+    return Work("measuring", len(questions) * _UNITS, "unit", run)
