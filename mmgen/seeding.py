@@ -33,7 +33,7 @@ def numpy_generator(seed: int, *name: str | int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=stream_key(seed, *name)))
 
 
-def torch_generator(seed: int, *name: str | int, device: str = "cpu") -> "torch.Generator":
+def torch_generator(seed: int, *name: str | int, device: "torch.device | str" = "cpu") -> "torch.Generator":
     """A torch generator on ``device`` for the named stream."""
     import torch
 

@@ -17,7 +17,7 @@ from mmgen.errors import ArtifactError, UsageError
 from mmgen.models._base import Model
 from mmgen.models._settings import DataSettings
 from mmgen.progress import Progress, Work
-from mmgen.seeding import numpy_generator
+from mmgen.seeding import numpy_generator, torch_generator
 from mmgen.training.batches import DatasetRows, Rows, to_batch
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.precision import autocast
@@ -167,10 +167,11 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
         with Dataset.open(encoding.dataset_path) as dataset:
             source = DatasetRows(dataset, rows, device, images=encoding.through)
             means, log_sds, codes, tokens = [], [], [], []
+            layers = torch_generator(0, "layers of encodings", device=device)
             with torch.inference_mode(), autocast(device, encoding.precision):
                 for indices in torch.arange(len(source)).split(_BATCH):
                     batch = source.batch(indices)
-                    posterior = model.encode(batch, encoding.through)
+                    posterior = model.encode(batch, encoding.through, layers)
                     means.append(posterior.mean.float().cpu())
                     log_sds.append(posterior.log_sd.float().cpu())
                     codes += [source.attributes[name][indices.to(device)].cpu() for name in source.attributes]

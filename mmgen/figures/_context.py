@@ -7,7 +7,7 @@ from typing import Any
 
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.classifier._files import held_out_accuracy
-from mmgen.figures._material import Group, Material, setting
+from mmgen.figures._material import Group, Material, latent_sizes, setting
 from mmgen.figures._pictures import Picture
 from mmgen.figures._published import Published, published_judges, published_papers, published_tables
 from mmgen.figures.curves import learning_curves, read_log, term_curves
@@ -46,7 +46,7 @@ def about(group: Group) -> str:
     steps = header.facts.get("step")
     trained = f", {steps:,} steps" if isinstance(steps, int) else ""
     objective = setting(header, "objective", "name")
-    return f"objective {objective}, latent size {setting(header, 'model', 'latent_size')}{trained}"
+    return f"objective {objective}, latent size {latent_sizes(header)}{trained}"
 
 
 def _compared(material: Material) -> dict[str, Any] | None:
@@ -219,7 +219,7 @@ def context(
     """
     together, apart = _curves(material)
     tables = score_tables(material.scores, material.names, data=material.data, models=material.models)
-    sizes = [str(setting(group.header, "model", "latent_size")) for group in material.groups]
+    sizes = [latent_sizes(group.header) for group in material.groups]
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
     counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
     return {

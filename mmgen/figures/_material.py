@@ -92,6 +92,12 @@ def setting(header: Header, room: str, key: str) -> Any:
     return values.get(key, "?") if isinstance(values, dict) else "?"
 
 
+def latent_sizes(header: Header) -> str:
+    """Dimensions of z in words: "10", or "100 and 50" of layers."""
+    sizes = setting(header, "model", "latent_sizes")
+    return " and ".join(map(str, sizes)) if isinstance(sizes, list) else str(setting(header, "model", "latent_size"))
+
+
 def _is_lines(path: Path) -> bool:
     """Whether a file is JSON lines rather than an artifact."""
     regular_file(path)

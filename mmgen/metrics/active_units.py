@@ -38,7 +38,10 @@ def _given(evaluation: "Evaluation") -> tuple[str, ...]:
 
 
 class ActiveUnits(Metric):
-    r"""Number of units u with :math:`A_u = Var_x(E_{q(z|x)}[z_u]) > 0.01`; standard error by bootstrap over points."""
+    r"""Number of units u with :math:`A_u = Var_x(E_{q(z|x)}[z_u]) > 0.01`; standard error by bootstrap over points.
+
+    Of several layers, each is counted too; means of a layer are given one draw of those below (Burda et al., 2016).
+    """
 
     unit = "units"
     better = "higher"
@@ -55,30 +58,34 @@ class ActiveUnits(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, points = evaluation.loaded, evaluation.points
         given = _given(evaluation)
-        parts = []
+        parts, draws = [], torch_generator(evaluation.settings.seed, "layers of active units", device=loaded.device)
         with autocast(loaded.device, evaluation.settings.precision):
             for start in range(0, points.size, _CHUNK):
-                parts.append(loaded.model.encode(points[slice(start, start + _CHUNK)], given).mean.double())
+                parts.append(loaded.model.means(points[slice(start, start + _CHUNK)], given, draws).double())
                 yield start / points.size
         means = torch.cat(parts).cpu()
         active = activity(means)
         generator = torch_generator(evaluation.settings.seed, "active units")
-        counts = [
-            (activity(means[torch.randint(len(means), (len(means),), generator=generator)]) > _THRESHOLD).sum()
-            for _ in range(_RESAMPLES)
-        ]
+        rows = [torch.randint(len(means), (len(means),), generator=generator) for _ in range(_RESAMPLES)]
+        resampled = torch.stack([activity(means[chosen]) > _THRESHOLD for chosen in rows])  # [resamples, D]
+        quantities = {"active units": slice(None)}
+        start, layers = 0, loaded.model.latent.layers
+        for layer, size in layers.items() if len(layers) > 1 else ():
+            quantities[f"active units of {layer}"] = slice(start, start + size)
+            start += size
         return [
             Score(
                 metric="active-units",
-                quantity="active units",
-                value=float((active > _THRESHOLD).sum()),
-                stderr=float(torch.stack(counts).double().std()),
+                quantity=quantity,
+                value=float((active[units] > _THRESHOLD).sum()),
+                stderr=float(resampled[:, units].sum(1).double().std()),
                 unit=self.unit,
                 better="higher",
                 n=points.size,
                 posterior="+".join(given),
                 protocol=f"variance above {_THRESHOLD}",
                 ids=evaluation.ids,
-                extra={"latent_size": loaded.model.latent_size, "activity": active.tolist()},
+                extra={"latent_size": len(active[units]), "activity": active[units].tolist()},
             )
+            for quantity, units in quantities.items()
         ]

@@ -124,6 +124,10 @@ class Model(nn.Module, ABC):
             UsageError: The model has no such posterior.
         """
 
+    def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
+        """Means of q(z | given) [B, D]; of layers, each given one draw of the layers below (Burda et al., 2016)."""
+        return self.encode(batch, given, generator).mean
+
     @abstractmethod
     def log_prior(self, z: Tensor) -> Tensor:
         """log p(z), z [..., D] -> [...], nats."""

@@ -190,6 +190,12 @@ class HierarchicalVAE(Model):
             q_layer = network(z)
         return DiagonalGaussian(torch.cat([*means, q_layer.mean], -1), torch.cat([*log_sds, q_layer.log_sd], -1))
 
+    def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
+        q = self.posterior(batch, given)
+        assert isinstance(q, _Chain)
+        layers = q.conditionals(q.sample(generator))
+        return self.latent.join({name: layer.mean for name, layer in layers.items()})
+
     def log_prior(self, z: Tensor) -> Tensor:
         layers = self.latent.split(z)
         top = layers[self.latent.top]

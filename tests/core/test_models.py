@@ -170,6 +170,17 @@ def test_the_prior_of_a_ladder_has_the_exact_covariance() -> None:
     torch.testing.assert_close(lower.T.cov(), lower_covariance(), rtol=0.03, atol=0.02)
 
 
+def test_means_of_a_ladder_are_given_one_draw_of_what_is_below() -> None:
+    """The first layer's is that of q(z1 | x), without the noise of the draw that the second layer's is given."""
+    model, batch = linear_ladder(), ladder_observations(9)
+    first, second = (
+        model.latent.split(model.means(batch, ("image",), torch.Generator().manual_seed(s))) for s in (0, 1)
+    )
+    torch.testing.assert_close(first["z1"], model._lowest(batch).mean, rtol=0, atol=0)
+    torch.testing.assert_close(first["z1"], second["z1"], rtol=0, atol=0)
+    assert (first["z2"] != second["z2"]).all()
+
+
 def _bounds(model: HierarchicalVAE | Model, batch: Batch, samples: int, copies: int) -> tuple[Tensor, Tensor]:
     """Means of the bound through k draws, and their errors [B]."""
     torch.manual_seed(0)

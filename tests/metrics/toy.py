@@ -17,6 +17,7 @@ from torch import Tensor
 from mmgen.artifacts import AttributesInfo, DatasetWriter
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.latent.space import LatentSpace
 from mmgen.objectives.elbo import Elbo
 from mmgen.queries import batch_of_queries
 
@@ -73,6 +74,7 @@ class Painter:
     """z is the picture's attributes themselves, [digit, size]."""
 
     latent_size, conditional_on = 2, ()
+    latent = LatentSpace.flat(2)
     modalities: ClassVar = {"image": Plain(), "attributes": Plain()}
     inference = torch.nn.Linear(3, 2)
 
@@ -91,6 +93,9 @@ class Painter:
 
     def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
         return self.posterior(batch, given)
+
+    def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
+        return self.posterior(batch, given).mean
 
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         if name == "attributes":
@@ -162,6 +167,7 @@ class Gaussian:
     """
 
     latent_size, conditional_on = 2, ()
+    latent = LatentSpace.flat(2)
     noise = 0.5
     weights = torch.tensor([[1.0, 0.0], [1.0, 0.5], [0.0, -1.0]], dtype=torch.float64)
     slope = torch.tensor([1.5, -0.5], dtype=torch.float64)
@@ -190,6 +196,9 @@ class Gaussian:
 
     def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
         return self.posterior(batch, given)
+
+    def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
+        return self.posterior(batch, given).mean
 
     def log_prior(self, z: Tensor) -> Tensor:
         return DiagonalGaussian.standard(2, like=z).log_prob(z)
@@ -286,6 +295,7 @@ class TwoModes:
     """
 
     latent_size, conditional_on = 2, ()
+    latent = LatentSpace.flat(2)
     modalities = ("image", "attributes")
     noise, steepness = 0.4, 6.0
 
@@ -313,6 +323,9 @@ class TwoModes:
 
     def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
         return self.posterior(batch, given)
+
+    def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
+        return self.posterior(batch, given).mean
 
     def log_prior(self, z: Tensor) -> Tensor:
         return DiagonalGaussian.standard(2, like=z).log_prob(z)

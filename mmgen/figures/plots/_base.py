@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from mmgen.errors import UsageError
 from mmgen.expressions import is_expression
-from mmgen.figures._material import Group, setting
+from mmgen.figures._material import Group, latent_sizes
 from mmgen.figures._pictures import Picture, Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.score import Score
@@ -99,8 +99,8 @@ class Plot:
             names = ", ".join(group.model.name for group in groups) or "none"
             raise UsageError(f"{name} shows one model with what was fitted to it, got {names}; name files of one model")
         for group in groups if self.plane else ():
-            size = setting(group.header, "model", "latent_size")
-            if size != 2:
+            size = latent_sizes(group.header)
+            if size != "2":
                 raise UsageError(
                     f"{group.model} has {size} latent dimensions, expected 2: train one with "
                     "--set model.latent_size=2 (preset cremer/figure1 has them)"
