@@ -26,6 +26,7 @@ ROOMS = (
     "models",
     "objectives",
     "training",
+    "encoding",
     "aggregates",
     "classifier",
     "baselines",

@@ -6,13 +6,11 @@ x is the main image, y its description, the text that the model generates or els
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch
-
 from mmgen.batch import Batch
+from mmgen.encoding import encode_points
 from mmgen.errors import UsageError
 from mmgen.estimation.importance import Component
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
     from mmgen.generation.opened import Opened
@@ -21,7 +19,6 @@ __all__ = ["MIXTURE", "described_by", "main_image", "prior_name", "proposal_give
 
 MIXTURE = "mixture"
 """The proposal that is all of them evenly."""
-_CHUNK = 256
 
 
 def main_image(loaded: "Opened") -> str:
@@ -87,17 +84,7 @@ def proposal_of(
 ) -> tuple[DiagonalGaussian, tuple[str, ...]]:
     """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given."""
     given = proposal_given(loaded, wanted)
-    return _posterior(loaded, points, given, precision), given
-
-
-def _posterior(loaded: "Opened", points: Batch, given: tuple[str, ...], precision: str) -> DiagonalGaussian:
-    means, log_sds = [], []
-    for start in range(0, points.size, _CHUNK):
-        with autocast(loaded.device, precision):
-            q = loaded.model.posterior(points[slice(start, start + _CHUNK)], given)
-        means.append(q.mean.float() if q.mean.dtype != torch.float64 else q.mean)
-        log_sds.append(q.log_sd.float() if q.log_sd.dtype != torch.float64 else q.log_sd)
-    return DiagonalGaussian(torch.cat(means), torch.cat(log_sds))
+    return encode_points(loaded.model, points, given, precision), given
 
 
 def _name(given: tuple[str, ...]) -> str:
@@ -128,7 +115,7 @@ def proposals(
     log p(x | y), as in WG Section 5.
     """
     given = _mixed(loaded, points) if wanted == MIXTURE else [proposal_given(loaded, wanted)]
-    known = [Component.gaussian(_name(one), _posterior(loaded, points, one, precision)) for one in given]
+    known = [Component.gaussian(_name(one), encode_points(loaded.model, points, one, precision)) for one in given]
     return known + ([_density(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
 
 

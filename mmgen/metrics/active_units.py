@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from mmgen.encoding import encode_parts
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.seeding import torch_generator
-from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -22,7 +22,6 @@ __all__ = ["ActiveUnits"]
 
 _THRESHOLD = 0.01
 _RESAMPLES = 200
-_CHUNK = 512
 
 
 def activity(means: Tensor) -> Tensor:
@@ -56,10 +55,9 @@ class ActiveUnits(Metric):
         loaded, points = evaluation.loaded, evaluation.points
         given = _given(evaluation)
         parts = []
-        with autocast(loaded.device, evaluation.settings.precision):
-            for start in range(0, points.size, _CHUNK):
-                parts.append(loaded.model.posterior(points[slice(start, start + _CHUNK)], given).mean.double())
-                yield start / points.size
+        for rows, encoded in encode_parts(loaded.model, points, given, evaluation.settings.precision):
+            parts.append(encoded.mean.double())
+            yield rows.stop / points.size
         means = torch.cat(parts).cpu()
         active = activity(means)
         generator = torch_generator(evaluation.settings.seed, "active units")

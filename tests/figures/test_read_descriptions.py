@@ -13,15 +13,16 @@ import torch
 from mmgen.artifacts import AttributesInfo, Dataset, DatasetWriter, read_header
 from mmgen.cli._main import main
 from mmgen.errors import MmgenError, UsageError
-from mmgen.figures.draws import draw
-from mmgen.figures.scores import read_scores, score_tables
+from mmgen.figures.report.scores import score_tables
 from mmgen.generation.descriptions import check_read, parse, posterior_for
+from mmgen.generation.draws import draw
 from mmgen.loading import Loaded, load
 from mmgen.metrics._draw import Draws
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Queries
 from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
+from mmgen.score import read_scores
 
 WORDS = ("red", "blue", "big", "small")
 GIVEN = {"attributes": ("colour=red", "colour=blue"), "caption": ("big red", "small blue")}

@@ -8,14 +8,14 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
-from mmgen.figures._material import gather
-from mmgen.figures._page import to_bytes
-from mmgen.figures._pictures import open_session
-from mmgen.figures._style import rgb
-from mmgen.figures.blocks import GIVEN, WIDEST, Block, Column, Group, block_table, strips
-from mmgen.figures.plotting import draw_plot
-from mmgen.figures.report import _STAGES, make_report
-from mmgen.figures.translations import paired, usual, wanted
+from mmgen.figures.drawing.blocks import GIVEN, WIDEST, Block, Column, Group, block_table, strips
+from mmgen.figures.drawing.page import to_bytes
+from mmgen.figures.drawing.style import rgb
+from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import open_session
+from mmgen.figures.report.make import _STAGES, make_report
+from mmgen.generation.translations import paired, usual, wanted
 from mmgen.loading import Loaded, load
 
 SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
@@ -130,7 +130,7 @@ def test_several_sources_multiply(views: Path, model: Loaded) -> None:
 
 def test_a_description_is_one_more_expert(views: Path, model: Loaded) -> None:
     pictures = paired(model, views / "data.h5", 3, seed=0).pictures
-    from mmgen.generation.translate import infer
+    from mmgen.generation.encode import infer
 
     alone = infer(model, {"edges": pictures["edges"]})
     words = model.posterior("Red=yes")
