@@ -127,7 +127,9 @@ def draw_words(
 
 
 @torch.no_grad()
-def means(loaded: "Opened", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "auto") -> Tensor:
+def means(
+    loaded: "Opened", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
+) -> Tensor:
     """E[modality | z], in fp32 at least: z [..., D] -> [..., *shape], a bounded number at a time.
 
     Args:
@@ -161,7 +163,7 @@ def means_and_draws(
     z: Tensor,
     condition: "Batch | None",
     generator: torch.Generator,
-    precision: str = "auto",
+    precision: str = "32-true",
 ) -> tuple[Tensor, Tensor]:
     """Means and sampled images of one modality for z [n, D], all with one stream of randomness.
 

@@ -131,4 +131,5 @@ def infer(loaded: "Opened", pictures: Mapping[str, Pictures], given: str | Mappi
     batch = to_batch(tensors, {})
     if description is not None:
         batch = batch | description.repeat(batch.size)
-    return encode_points(loaded.model, batch.to(loaded.device), (*tensors, *said))
+    # Pictures that a person starts from are few, and what is drawn of them should not depend on the processor.
+    return encode_points(loaded.model, batch.to(loaded.device), (*tensors, *said), "32-true")

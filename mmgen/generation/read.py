@@ -58,7 +58,7 @@ def attribute_probabilities(
 
 @torch.no_grad()
 def read_parts(
-    loaded: "Opened", name: str, posterior: DiagonalGaussian, draws: int, seed: int, precision: str = "auto"
+    loaded: "Opened", name: str, posterior: DiagonalGaussian, draws: int, seed: int, precision: str = "32-true"
 ) -> Iterator[Tensor]:
     """p(y_k | x) [b, A, V] of attributes, a bounded number of the N examples at a time, float64.
 
