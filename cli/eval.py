@@ -148,10 +148,11 @@ def eval_command(
     from mmgen.classifier import load_classifier
     from mmgen.config import validate
     from mmgen.errors import UsageError
+    from mmgen.generation.judge import find_judge_of_dataset
     from mmgen.loading import load
     from mmgen.metrics import get
     from mmgen.metrics._evaluate import evaluate
-    from mmgen.metrics._evaluation import Evaluation, EvaluationSettings, find_judge
+    from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 
     if output:
         check_output(output, None, path)
@@ -188,7 +189,7 @@ def eval_command(
         critic = None
         if judged:
             near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
-            critic_path = read_path(str(judge), "classifier") if judge else find_judge(data, near)
+            critic_path = read_path(str(judge), "classifier") if judge else find_judge_of_dataset(data, near)
             critic = load_classifier(critic_path, loaded.device)
             say(f"judge: {critic_path} ({_percent(critic.accuracy)} on images that it has not seen)")
         drawn_from = load(read_path(str(text_proposal), "aggregate"), device) if text_proposal else None

@@ -79,7 +79,7 @@ def plot_command(
     Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg.
     """
     from mmgen.artifacts import check_output
-    from mmgen.figures.plotting import draw_plot
+    from mmgen.figures.plots._draw import draw_plot
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path(f"{name}.png")

@@ -233,8 +233,10 @@ def draw_picture(folder: Path, seed: int) -> None:
     """The same words drawn from the fits that are pictured side by side, the judge's mistakes framed red."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
-    from mmgen.figures.comparison import choose_concepts, comparison, judge_note, sees_samples
-    from mmgen.figures.draws import draw
+    from mmgen.figures.drawing.comparison import comparison, judge_note
+    from mmgen.generation.concepts import choose_concepts
+    from mmgen.generation.draws import draw
+    from mmgen.generation.judge import sees_samples
     from mmgen.loading import load
     from mmgen.queries import format_values
 

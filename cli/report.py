@@ -33,7 +33,7 @@ def report_command(
     Parents, logs and the judge are found through the files' lineage. The page needs no other file and no network.
     """
     from mmgen.artifacts import check_output
-    from mmgen.figures.report import make_report
+    from mmgen.figures.report.make import make_report
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path("report.html")

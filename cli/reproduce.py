@@ -99,11 +99,11 @@ def _stem(listed: str) -> str:
 def _present(plan: "Plan", scale: "Scale", page: Path, ran: bool) -> None:
     """The tables, on the terminal, in a page of Markdown and in a report with pictures."""
     from mmgen.artifacts import write_text_atomic
-    from mmgen.figures.report import Summary, make_report
-    from mmgen.figures.scores import read_scores
+    from mmgen.figures.report.make import Summary, make_report
     from mmgen.reproductions._comparison import compare
     from mmgen.reproductions._page import judge_sentence, markdown, tables_of
     from mmgen.reproductions._plan import fitting
+    from mmgen.score import read_scores
 
     folder = page.parent
     there = fitting(scale, folder)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from mmgen.classifier import Classifier
-    from mmgen.figures.translations import Start
+    from mmgen.generation.translations import Start
     from mmgen.loading import Loaded
 
 __all__ = ["sample_command"]
@@ -117,7 +117,7 @@ def sample_command(
     if as_json and (not starts or targets):
         raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")
 
-    from mmgen.figures.translations import parse_start
+    from mmgen.generation.translations import parse_start
     from mmgen.loading import load
 
     loaded = load(path, device).guided(guidance, seed)
@@ -166,8 +166,8 @@ def _check_start(starts: bool, draws: bool, drawing: dict[str, object], describe
 
 def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, as_json: bool) -> None:
     from mmgen.errors import UsageError
-    from mmgen.figures.recognise import attribute_probabilities, reading
-    from mmgen.figures.translations import started
+    from mmgen.generation.read import attribute_probabilities, reading
+    from mmgen.generation.translations import started
 
     if loaded.image is None or (loaded.attributes is None and loaded.text is None):
         raise UsageError(f"{loaded.path} has no images or nothing to say of them; use a model of images and words")
@@ -197,7 +197,7 @@ def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, a
 def _read_texts(
     loaded: "Loaded", pixels: "np.ndarray | dict[str, np.ndarray]", names: list[str], seed: int, as_json: bool
 ) -> None:
-    from mmgen.figures.recognise import texts_of_images
+    from mmgen.generation.read import texts_of_images
 
     for name, texts in zip(names, found := texts_of_images(loaded, pixels, seed=seed), strict=True):
         if as_json:
@@ -214,7 +214,7 @@ def _judge(loaded: "Loaded", given: Path | None, out: Path) -> "tuple[Path | Non
     """The judge that was named, else one found near the files; whoever cannot be found or opened is only mentioned."""
     from mmgen.classifier import load_classifier
     from mmgen.errors import ArtifactError
-    from mmgen.figures.draws import find_judge
+    from mmgen.generation.judge import find_judge
 
     if given is not None:
         return given, load_classifier(given, loaded.device)
@@ -250,8 +250,9 @@ def _translate_images(
     seed: int,
 ) -> None:
     from mmgen.errors import UsageError
-    from mmgen.figures.sampling import save_samples, translated_grid
-    from mmgen.figures.translations import drawn_from, started
+    from mmgen.figures.drawing.samples import translated_grid
+    from mmgen.generation.samples import save_samples
+    from mmgen.generation.translations import drawn_from, started
 
     _check_output(out, *([start.file] if start.file else []))
     if len(given) > 1:
@@ -276,11 +277,11 @@ def _draw_images(
     seed: int,
     targets: list[str],
 ) -> None:
-    from mmgen.figures.comparison import sees_samples
-    from mmgen.figures.draws import draw
-    from mmgen.figures.hierarchy import share_right
-    from mmgen.figures.sampling import sample_grid, save_samples
+    from mmgen.figures.drawing.samples import sample_grid
     from mmgen.generation.descriptions import chosen_posterior, parse
+    from mmgen.generation.draws import draw, share_right
+    from mmgen.generation.judge import sees_samples
+    from mmgen.generation.samples import save_samples
 
     _check_output(out)
     asked = parse(loaded, given)

@@ -26,8 +26,8 @@ def show_command(
     tab between. With -o the path of the sheet is the result.
     """
     from mmgen.artifacts import check_output
-    from mmgen.figures.lineage import lineage, tree_lines
-    from mmgen.figures.show import contact_sheet, describe
+    from mmgen.artifacts.ancestors import lineage, tree_lines
+    from mmgen.figures.report.show import contact_sheet, describe
 
     path = read_path(file, "file")
     if output is not None:
@@ -54,8 +54,7 @@ _LONGEST = 10_000
 
 def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
     """Lines of text, sections with their values aligned."""
-    from mmgen.figures._context import flat
-    from mmgen.parsing import printable
+    from mmgen.parsing import flat, printable
 
     lines = [
         f"{described['path']}: {described['kind']}, {described['bytes']:,} bytes, seed {described['seed']}",
@@ -72,8 +71,7 @@ def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
 
 def _plain(described: dict[str, Any]) -> list[tuple[str, str]]:
     """Name and value of everything, names as of ``--json`` with dots between."""
-    from mmgen.figures._context import flat
-    from mmgen.parsing import printable
+    from mmgen.parsing import flat, printable
 
     rows = [(name, str(value)) for name, value in described.items() if not isinstance(value, dict | list)]
     for title in _SECTIONS:

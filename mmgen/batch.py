@@ -36,6 +36,10 @@ class Batch:
         kept = [name for name in names if name in self.values]
         return Batch({n: self.values[n] for n in kept}, {n: self.present[n] for n in kept})
 
+    def __or__(self, other: "Batch") -> "Batch":
+        """Both batches' modalities, of the same examples; where both have one it is that of ``other``."""
+        return Batch({**self.values, **other.values}, {**self.present, **other.present})
+
     def to(self, device: torch.device | str) -> "Batch":
         return Batch(
             {n: t.to(device) for n, t in self.values.items()}, {n: t.to(device) for n, t in self.present.items()}

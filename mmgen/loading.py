@@ -1,8 +1,7 @@
 """Everything of a trained model from Python: ``mmgen.load(path)``."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -10,7 +9,9 @@ from torch import Tensor
 
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.estimation.likelihoods import image_log_likelihood
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.decode import pictures, wanted_images
 from mmgen.generation.descriptions import (
     as_words,
     batch_of,
@@ -20,16 +21,13 @@ from mmgen.generation.descriptions import (
     describe,
     parse,
 )
+from mmgen.generation.encode import encode, pixels_of
 from mmgen.generation.files import ModelFiles
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.opened import Opened
-from mmgen.generation.pictures import pictures, wanted_images
-from mmgen.notation import UNKNOWN
-from mmgen.training.batches import to_batch
-from mmgen.training.precision import autocast, resolve_device
-
-if TYPE_CHECKING:
-    from mmgen.score import Score
+from mmgen.generation.translate import translate
+from mmgen.score import Score
+from mmgen.training.precision import resolve_device
 
 __all__ = ["Loaded", "load"]
 
@@ -140,27 +138,7 @@ class Loaded(Opened):
             >>> model.encode(images, codes).sample(shape=(5,)).shape  # doctest: +SKIP
             torch.Size([5, 8, 10])
         """
-        if isinstance(images, Mapping):
-            from mmgen.generation.translate import infer
-
-            if attributes is not None or text is not None:
-                raise UsageError("got images by modality and codes of a description, expected one of them")
-            return infer(self, images)
-        assert self.image is not None
-        pixels = {self.image.name: self._pixels(images)}
-        codes = {}
-        if self.attributes is not None:
-            unknown = np.full((len(pixels[self.image.name]), len(self.attributes.names)), UNKNOWN, np.uint8)
-            codes[self.attributes.name] = torch.as_tensor(unknown if attributes is None else attributes)
-        words = {}
-        if self.text is not None and text is not None:
-            words[self.text.name] = torch.as_tensor(np.asarray(text, np.int64))
-        described = attributes is not None or text is not None
-        given = self.encoder_given if described else (self.image.name,)
-        if not self.model.answers(given):
-            given = self.encoder_given
-        with autocast(self.device):
-            return self.model.encode(to_batch(pixels, codes, words).to(self.device), given)
+        return encode(self, images, attributes, text)
 
     def translate(
         self,
@@ -171,6 +149,7 @@ class Loaded(Opened):
         given: str | Mapping[str, str] = "",
         draws: int = 0,
         seed: int = 0,
+        rows: Sequence[int] | None = None,
     ) -> Tensor:
         """Pictures of one modality drawn from those of another: colours for a sketch, a mask for a photograph.
 
@@ -181,6 +160,8 @@ class Loaded(Opened):
             given: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
             draws: How many z to draw from q(z | images) for each; 0 takes its mean.
             seed: Of the draws.
+            rows: A number of each example that its draws are known by; 0 to B - 1 by default. With the rows of a
+                dataset they are the draws of ``mmgen sample --from``.
 
         Returns:
             E[target | z] in [0, 1], [B, C, H, W], or [draws, B, C, H, W].
@@ -196,26 +177,10 @@ class Loaded(Opened):
             >>> model.translate({"edges": sketches, "mask": masks}, draws=4).shape  # doctest: +SKIP
             torch.Size([4, 8, 3, 64, 64])
         """
-        from mmgen.generation.translate import translate
-
         if self.image is None:
             raise UsageError(f"{self.path} is a model without images; there is nothing to translate")
         named = images if isinstance(images, Mapping) else {source or self.image.name: images}
-        return translate(self, named, target or self.image.name, draws, seed, given)
-
-    def _pixels(self, images: Tensor | np.ndarray) -> Tensor:
-        """Images of the main modality as float32 in [0, 1], whichever way they are given."""
-        assert self.image is not None
-        pixels = torch.as_tensor(images)
-        if pixels.dtype == torch.uint8 and self.image.layout == "bytes":
-            return pixels.float() / 255
-        pixels = pixels.float()
-        if pixels.numel() and not ((pixels >= 0) & (pixels <= 1)).all():
-            raise UsageError(
-                f"images got values from {float(pixels.min()):g} to {float(pixels.max()):g}, expected 0 to 1, or uint8 "
-                "as Dataset.read_image gives them"
-            )
-        return pixels
+        return translate(self, named, target or self.image.name, draws, seed, given, rows)
 
     @torch.inference_mode()
     def posterior(self, given: str | Mapping[str, str], posterior: str | None = None) -> DiagonalGaussian:
@@ -263,7 +228,7 @@ class Loaded(Opened):
         description = batch_of(self, asked)
         return self.model.encode(description, () if name == "prior" else self.files.own_given(description))
 
-    def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> "Score":
+    def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> Score:
         """Importance-weighted estimate of log p(image) in nats, with its standard error.
 
         Args:
@@ -287,9 +252,7 @@ class Loaded(Opened):
             >>> len(score.extra["values"])  # doctest: +SKIP
             8
         """
-        from mmgen.estimation.likelihoods import image_log_likelihood
-
-        return image_log_likelihood(self, images if self.image is None else self._pixels(images), samples, seed)
+        return image_log_likelihood(self, images if self.image is None else pixels_of(self, images), samples, seed)
 
 
 def load(path: str | Path, device: str = "cpu") -> Loaded:

@@ -12,7 +12,7 @@ import re
 import stat
 import tomllib
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ __all__ = [
     "MAX_TEXT_BYTES",
     "Malformed",
     "NotToml",
+    "flat",
     "parse_json",
     "parse_toml",
     "printable",
@@ -201,3 +202,20 @@ def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict")
         return data.decode("utf-8", errors)
     except UnicodeDecodeError:
         raise Malformed("it is no text") from None
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested settings as ``room.key`` and text.
+
+    Example:
+        >>> flat({"model": {"latent_size": 2}, "seed": 0})
+        {'model.latent_size': '2', 'seed': '0'}
+    """
+    rows: dict[str, str] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            rows |= flat(value, f"{name}.")
+        else:
+            rows[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return rows

@@ -1,12 +1,28 @@
 """A number with its error, its unit and which way is better, and what is needed to read it."""
 
 import math
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 from typing import Any, Literal
 
+from mmgen.errors import ArtifactError
 from mmgen.naming import guided_name, guided_title, posterior_name, posterior_title
+from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
-__all__ = ["Better", "Score"]
+__all__ = ["Better", "Score", "read_scores"]
+
+_REQUIRED = ("metric", "value")
+_DEFAULTS: dict[str, Any] = {
+    "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
+    "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "base": "", "ids": {}, "extra": {},
+}  # fmt: skip
+_KINDS: dict[str, Any] = {
+    "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
+    "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
+    "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
+    "judge_accuracy": dict | None, "base": str,
+}  # fmt: skip
+
 
 Better = Literal["higher", "lower"]
 
@@ -87,3 +103,39 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def read_scores(path: Path) -> list[Score]:
+    """The scores that ``mmgen eval`` wrote: one JSON object a line.
+
+    Raises:
+        ArtifactError: It cannot be read, or a line is no score.
+    """
+    try:
+        lines = read_bounded(path, MAX_LOG_BYTES).splitlines()
+    except OSError as error:
+        raise ArtifactError(f"cannot read the scores {path}: {error.strerror}; check the path") from None
+    except Malformed as error:
+        raise ArtifactError(f"{path} holds no scores (JSON lines): {error}; check the path") from None
+    return [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
+
+
+def _score(path: Path, number: int, line: str) -> Score:
+    expected = "expected scores as mmgen eval --json prints them"
+    try:
+        record = parse_json(line)
+    except Malformed as error:
+        raise ArtifactError(f"{path}: line {number} is no JSON ({error}), {expected}") from None
+    if not isinstance(record, dict) or any(key not in record for key in _REQUIRED):
+        raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")
+    known = {field.name for field in fields(Score)}
+    values = {**_DEFAULTS, **{key: value for key, value in record.items() if key in known}}
+    for key, kind in _KINDS.items():
+        if not isinstance(values[key], kind):
+            raise ArtifactError(f"{path}: line {number} has a {key} of the wrong kind, {expected}")
+    if values["posterior"] == "true" and values["text_weight"] is None:
+        values["text_weight"] = 1.0  # scores from before there was a choice
+    accuracies = (values["judge_accuracy"] or {}).values()
+    if not all(isinstance(accuracy, int | float) for accuracy in accuracies):
+        raise ArtifactError(f"{path}: line {number} has a judge_accuracy that is no number, {expected}")
+    return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})

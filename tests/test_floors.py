@@ -27,6 +27,7 @@ ROOMS = (
     "models",
     "objectives",
     "training",
+    "encoding",
     "aggregates",
     "classifier",
     "baselines",
@@ -38,6 +39,7 @@ ROOMS = (
     "reproductions",
     "mmgen",  # what `import mmgen` offers
 )
+FIGURES = ("drawing", "plots", "report")  # in order, as the rooms are
 RECIPES_KNOW = (*GROUND, "artifacts")  # a recipe knows no model
 
 # Arrows that run up, each with its reason.
@@ -125,6 +127,12 @@ def test_a_room_imports_only_from_rooms_before_it(module: str) -> None:
 def test_a_recipe_knows_no_model(module: str) -> None:
     known = {room_of(name) for name in ours(MODULES[module]) if floor_of(name) == 0}
     assert known <= set(RECIPES_KNOW)
+
+
+@pytest.mark.parametrize("module", [name for name in MODULES if name.startswith("mmgen.figures.")])
+def test_figures_import_only_from_folders_before_theirs(module: str) -> None:
+    folders = [name.split(".")[2] for name in ours(MODULES[module]) if name.startswith("mmgen.figures.")]
+    assert all(FIGURES.index(folder) <= FIGURES.index(module.split(".")[2]) for folder in folders)
 
 
 def test_every_exception_is_needed() -> None:

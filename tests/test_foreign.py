@@ -27,8 +27,8 @@ from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._idx import read_idx
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.errors import ArtifactError, DataError, MmgenError
-from mmgen.figures.recognise import images_of_file
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member, unpack
+from mmgen.generation.images import images_of_file
 from mmgen.pictures import FORMATS, decode_picture, read_picture
 from tests.test_floors import SOURCES, name_of
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
 from mmgen.artifacts.header import canonical_json
 from mmgen.batch import Batch
+from mmgen.encoding import encode_points
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.models._base import Model
 from mmgen.models._settings import DataSettings
@@ -20,7 +21,6 @@ from mmgen.progress import Progress, Work
 from mmgen.seeding import numpy_generator, torch_generator
 from mmgen.training.batches import DatasetRows, Rows, to_batch
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.precision import autocast
 
 __all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate"]
 
@@ -168,12 +168,12 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
             source = DatasetRows(dataset, rows, device, images=encoding.through)
             means, log_sds, codes, tokens = [], [], [], []
             layers = torch_generator(0, "layers of encodings", device=device)
-            with torch.inference_mode(), autocast(device, encoding.precision):
+            with torch.inference_mode():
                 for indices in torch.arange(len(source)).split(_BATCH):
                     batch = source.batch(indices)
-                    posterior = model.encode(batch, encoding.through, layers)
-                    means.append(posterior.mean.float().cpu())
-                    log_sds.append(posterior.log_sd.float().cpu())
+                    posterior = encode_points(model, batch, encoding.through, encoding.precision, layers)
+                    means.append(posterior.mean.cpu())
+                    log_sds.append(posterior.log_sd.cpu())
                     codes += [source.attributes[name][indices.to(device)].cpu() for name in source.attributes]
                     tokens += [batch.values[name].cpu() for name in dataset.texts]
                     yield Progress(int(indices[-1]) + 1)

@@ -191,10 +191,14 @@ class Dataset:
         return self._arrays[name].read(self._rows(rows))
 
     def read_image(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Images uint8 [n, C, H, W] with values 0 to ``images[name].scale``."""
+        """Images uint8 [n, C, H, W] with values 0 to ``images[name].scale``; see :meth:`read_pixels`."""
         if name not in self.images:
             raise UsageError(unknown_name("image modality", name, sorted(self.images)))
         return self.images[name].unpack(self.read_packed(name, rows))
+
+    def read_pixels(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Images float32 [n, C, H, W] in [0, 1]."""
+        return self.read_image(name, rows).astype(np.float32) / self.images[name].scale
 
     def read_attributes(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Attribute codes uint8 [n, A]; 255 is unknown."""

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from mmgen.baselines._base import Material
 from mmgen.batch import Batch
+from mmgen.encoding import encode_points
 from mmgen.errors import Interrupted
 from mmgen.models._base import Model
 from mmgen.models._build import build_model
@@ -20,7 +21,6 @@ from mmgen.objectives.elbo import Elbo
 from mmgen.seeding import stream_key
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
-from mmgen.training.precision import autocast
 from mmgen.training.task import Task
 
 __all__ = ["WithoutNoise", "encode", "fit", "model_of_images"]
@@ -99,7 +99,9 @@ def encode(model: Model, material: Material, part: str) -> NDArray[np.float32]:
     """Means of q(z|x) [N, D] of all images of a part."""
     rows, image = material.rows(part), material.image.name
     found = []
-    with torch.inference_mode(), autocast(material.device, material.settings.training.precision):
+    precision = material.settings.training.precision
+    with torch.inference_mode():
         for chunk in torch.arange(len(rows)).split(_CHUNK):
-            found.append(model.encode(rows.batch(chunk).select([image]), (image,)).mean.float().cpu().numpy())
+            points = rows.batch(chunk).select([image])
+            found.append(encode_points(model, points, (image,), precision).mean.cpu().numpy())
     return np.concatenate(found)

@@ -6,9 +6,8 @@ x is the main image, y its description, the text that the model generates or els
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import torch
-
 from mmgen.batch import Batch
+from mmgen.encoding import encode_points
 from mmgen.errors import UsageError
 from mmgen.estimation.importance import Component
 from mmgen.gaussian import DiagonalGaussian
@@ -23,7 +22,6 @@ __all__ = ["MIXTURE", "described_by", "main_image", "prior_name", "proposal_give
 
 MIXTURE = "mixture"
 """The proposal that is all of them evenly."""
-_CHUNK = 256
 
 
 def main_image(loaded: "Opened") -> str:
@@ -89,17 +87,7 @@ def proposal_of(
 ) -> tuple[DiagonalGaussian, tuple[str, ...]]:
     """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given."""
     given = proposal_given(loaded, wanted)
-    return _posterior(loaded, points, given, precision), given
-
-
-def _posterior(loaded: "Opened", points: Batch, given: tuple[str, ...], precision: str) -> DiagonalGaussian:
-    means, log_sds = [], []
-    for start in range(0, points.size, _CHUNK):
-        with autocast(loaded.device, precision):
-            q = loaded.model.encode(points[slice(start, start + _CHUNK)], given)
-        means.append(q.mean.float() if q.mean.dtype != torch.float64 else q.mean)
-        log_sds.append(q.log_sd.float() if q.log_sd.dtype != torch.float64 else q.log_sd)
-    return DiagonalGaussian(torch.cat(means), torch.cat(log_sds))
+    return encode_points(loaded.model, points, given, precision), given
 
 
 def _name(given: tuple[str, ...]) -> str:
@@ -138,7 +126,7 @@ def _component(loaded: "Opened", points: Batch, given: tuple[str, ...], precisio
     """A posterior of the model to draw from; Gaussians of all points are inferred once."""
     model = loaded.model
     if isinstance(model, GaussianModel):
-        return Component.gaussian(_name(given), _posterior(loaded, points, given, precision))
+        return Component.gaussian(_name(given), encode_points(model, points, given, precision))
 
     def posterior(part: Batch) -> Posterior:
         with autocast(loaded.device, precision):

@@ -78,8 +78,6 @@ class Descriptions:
 
     def batch(self, loaded: "Opened", rows: int | slice, repeat: int = 1) -> "Batch":
         """Descriptions, each as often as wanted, as a condition of a model or an aggregate."""
-        from mmgen.batch import Batch
-
         device = str(loaded.device)
         name = loaded.attributes.name if loaded.attributes is not None else "attributes"
         chosen = slice(rows, rows + 1) if isinstance(rows, int) else rows
@@ -87,8 +85,7 @@ class Descriptions:
         text = loaded.text
         if self.tokens is None or text is None:
             return batch
-        captions = batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
-        return Batch({**batch.values, **captions.values}, {**batch.present, **captions.present})
+        return batch | batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
 
     def said(self, loaded: "Opened", row: int) -> tuple[str, ...]:
         """Modalities by which one description says something."""

@@ -4,19 +4,21 @@ Each description has streams of randomness of its own, so that what is drawn for
 drawn nor on who asks.
 """
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from mmgen.gaussian import DiagonalGaussian
 from mmgen.seeding import torch_generator
 
 if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions
     from mmgen.generation.opened import Opened
 
-__all__ = ["draw_latents", "stream"]
+__all__ = ["draw_encoded", "draw_latents", "stream"]
 
 _AT_ONCE = 16_384
 """Draws of a description that are made together."""
@@ -66,4 +68,26 @@ def draw_latents(
             sampler(condition, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)
         ]
         drawn.append(torch.cat(parts))
+    return torch.stack(drawn)
+
+
+def draw_encoded(
+    loaded: "Opened", posterior: DiagonalGaussian, sources: Sequence[str], rows: Sequence[int], count: int, seed: int
+) -> Tensor:
+    """z [B, n, D] of n draws from the posterior [B, D] of each of B examples.
+
+    Each example has a stream of its own, so that its draws do not depend on which others there are.
+
+    Args:
+        loaded: The model.
+        posterior: q(z | sources).
+        sources: The modalities that it was given.
+        rows: A number of each example that its stream is known by, such as its row in a dataset.
+        count: n.
+        seed: Of the draws.
+    """
+    drawn = []
+    for number, row in enumerate(rows):
+        one = DiagonalGaussian(posterior.mean[number], posterior.log_sd[number])
+        drawn.append(one.sample(stream(seed, "latents", (*sources, int(row)), device=str(loaded.device)), (count,)))
     return torch.stack(drawn)

@@ -8,9 +8,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from mmgen.generation.decode import Piece, draw_words, pictures
 from mmgen.generation.descriptions import Descriptions, complete, nothing
+from mmgen.generation.judge import sees_samples
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.pictures import Piece, draw_words, pictures
 from mmgen.metrics._queries import Queries
 from mmgen.queries import codes_of_caption
 
@@ -48,7 +49,7 @@ class Draws:
     @property
     def sampled(self) -> bool:
         """Whether the judge is fed sampled pixels (else means)."""
-        return self.loaded.image is not None and self.loaded.image.layout == "bits"
+        return sees_samples(self.loaded)
 
     @torch.inference_mode()
     def judged(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,8 +10,8 @@ from numpy.typing import NDArray
 
 from mmgen.artifacts import AttributesInfo, Dataset
 from mmgen.batch import Batch
-from mmgen.classifier._find import find_judge as judge_of
-from mmgen.errors import MissingParentError, UsageError
+from mmgen.errors import UsageError
+from mmgen.generation.judge import check_judge
 from mmgen.memory import check_memory
 from mmgen.metrics._draw import Draws
 from mmgen.metrics._queries import Frequencies, Queries, queries
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.opened import Opened
 
-__all__ = ["Evaluation", "EvaluationSettings", "find_judge"]
+__all__ = ["Evaluation", "EvaluationSettings"]
 
 
 class Evaluation:
@@ -74,12 +73,8 @@ class Evaluation:
         """
         if self._judge is None:
             raise UsageError("this metric needs a judge: make one with mmgen train-classifier on the model's dataset")
-        if self._judge.names != self.info.names or self._judge.values != self.info.values:
-            raise UsageError(
-                f"the judge knows the attributes {', '.join(self._judge.names)}, the model "
-                f"{', '.join(self.info.names)}, or their values differ: train a judge on the model's "
-                "dataset with mmgen train-classifier"
-            )
+        self.info  # noqa: B018  # says what is wrong with it
+        check_judge(self.loaded, self._judge)
         return self._judge
 
     @property
@@ -287,18 +282,3 @@ class Evaluation:
             return []
         told = [self.loaded.guide(name).told.notice for name in self.posteriors]
         return [notice for notice in told if notice]
-
-
-def find_judge(dataset: Dataset, folders: Sequence[Path]) -> Path:
-    """The judge of a dataset among the artifacts in ``folders``, as :func:`mmgen.classifier._find.find_judge` says.
-
-    Raises:
-        MissingParentError: There is none; names the command that makes one.
-    """
-    found = judge_of(dataset.header.content_id, folders)
-    if found is None:
-        raise MissingParentError(
-            f"no judge that was trained on {dataset.path} is in {', '.join(dict.fromkeys(map(str, folders)))}; "
-            f"make one with: mmgen train-classifier {dataset.path}, or name one with --judge"
-        )
-    return found

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from mmgen.encoding import mean_parts
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.seeding import torch_generator
-from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -22,7 +22,6 @@ __all__ = ["ActiveUnits"]
 
 _THRESHOLD = 0.01
 _RESAMPLES = 200
-_CHUNK = 512
 
 
 def activity(means: Tensor) -> Tensor:
@@ -59,15 +58,14 @@ class ActiveUnits(Metric):
         loaded, points = evaluation.loaded, evaluation.points
         given = _given(evaluation)
         parts, draws = [], torch_generator(evaluation.settings.seed, "layers of active units", device=loaded.device)
-        with autocast(loaded.device, evaluation.settings.precision):
-            for start in range(0, points.size, _CHUNK):
-                parts.append(loaded.model.means(points[slice(start, start + _CHUNK)], given, draws).double())
-                yield start / points.size
+        for rows, part in mean_parts(loaded.model, points, given, evaluation.settings.precision, draws):
+            parts.append(part.double())
+            yield rows.stop / points.size
         means = torch.cat(parts).cpu()
         active = activity(means)
         generator = torch_generator(evaluation.settings.seed, "active units")
-        rows = [torch.randint(len(means), (len(means),), generator=generator) for _ in range(_RESAMPLES)]
-        resampled = torch.stack([activity(means[chosen]) > _THRESHOLD for chosen in rows])  # [resamples, D]
+        chosen = (torch.randint(len(means), (len(means),), generator=generator) for _ in range(_RESAMPLES))
+        resampled = torch.stack([activity(means[rows]) > _THRESHOLD for rows in chosen])  # [resamples, D]
         quantities = {"active units": slice(None)}
         start, layers = 0, loaded.model.latent.layers
         for layer, size in layers.items() if len(layers) > 1 else ():

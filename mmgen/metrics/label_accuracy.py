@@ -15,9 +15,9 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.estimation.likelihoods import described, described_by, main_image, proposal_of
+from mmgen.generation.read import latents_to_read, read_parts
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.modalities.text import Text
-from mmgen.seeding import torch_generator
 from mmgen.shares import binomial_error, share_error
 from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
 
 __all__ = ["LabelAccuracy"]
-
-_LATENTS = 8192
-"""Latents per pass through the decoder."""
 
 
 class LabelAccuracy(Metric):
@@ -94,17 +91,16 @@ def _read(loaded: "Opened", points: Batch, draws: int, seed: int, precision: str
     name = described_by(loaded)
     assert name is not None
     modality = loaded.model.modalities[name]
-    generator = torch_generator(seed, "label accuracy", device=str(loaded.device))
-    width, said = max(1, _LATENTS // max(1, draws)), []
-    for start in range(0, points.size, width):
-        part = q[slice(start, start + width)]
-        z = part.sample(generator, (draws,)) if draws else part.mean.unsqueeze(0)
-        with autocast(loaded.device, precision):
-            if isinstance(modality, Text):
+    said: list[Tensor] = []
+    if isinstance(modality, Text):
+        for z in latents_to_read(loaded, q, draws, seed):
+            with autocast(loaded.device, precision):
                 said.append(_greedy_words(modality, loaded.model.decode(name, z)))
-            else:
-                said.append(loaded.model.mean(name, z).double().mean(0).argmax(-1))
-        yield min(1.0, (start + width) / points.size)
+            yield sum(map(len, said)) / points.size
+    else:
+        for probabilities in read_parts(loaded, name, q, draws, seed, precision):
+            said.append(probabilities.argmax(-1))
+            yield sum(map(len, said)) / points.size
     return torch.cat(said)
 
 

@@ -13,9 +13,12 @@ import torch
 from numpy.typing import NDArray
 
 from mmgen.batch import Batch
+from mmgen.encoding import encode_points
 from mmgen.errors import UsageError
+from mmgen.generation.decode import means, means_and_draws
 from mmgen.metrics._base import Metric, Score
 from mmgen.notation import UNKNOWN
+from mmgen.seeding import torch_generator
 from mmgen.shares import share_error
 
 if TYPE_CHECKING:
@@ -59,10 +62,12 @@ class Reconstruction(Metric):
         points, codes = evaluation.points, _codes(evaluation)
         decoded: list[NDArray[np.uint8]] = []
         real: list[NDArray[np.uint8]] = []
+        loaded, precision = evaluation.loaded, evaluation.settings.precision
+        encoded = encode_points(loaded.model, points, _given(evaluation), precision).mean
         for start in range(0, points.size, _CHUNK):
             part = points[slice(start, start + _CHUNK)]
             told = codes[start : start + _CHUNK]
-            pictures = _decoded(evaluation, part, start)
+            pictures = _decoded(evaluation, part, encoded[start : start + _CHUNK], start)
             assert evaluation.loaded.image is not None
             for shown, read in ((pictures, decoded), (part.values[evaluation.loaded.image.name], real)):
                 seen = evaluation.judge.predict(shown, torch.from_numpy(told), evaluation.settings.precision)
@@ -90,20 +95,14 @@ def _codes(evaluation: "Evaluation") -> NDArray[np.uint8]:
     return codes.cpu().numpy().astype(np.uint8)
 
 
-def _decoded(evaluation: "Evaluation", points: Batch, number: int) -> torch.Tensor:
-    """Pictures [B, C, H, W] of the points' mean encodings, as the judge is to see them."""
-    from mmgen.seeding import torch_generator
-    from mmgen.training.precision import autocast
-
+def _decoded(evaluation: "Evaluation", points: Batch, z: torch.Tensor, number: int) -> torch.Tensor:
+    """Pictures [B, C, H, W] of encodings z [B, D], as the judge is to see them."""
     loaded, settings = evaluation.loaded, evaluation.settings
     assert loaded.image is not None
-    condition = points if loaded.model.conditional_on else None
-    with autocast(loaded.device, settings.precision):
-        z = loaded.model.encode(points, _given(evaluation)).mean
-        if not evaluation.draws.sampled:
-            return loaded.model.mean(loaded.image.name, z, condition)
-        generator = torch_generator(settings.seed, "reconstruction", number, device=str(loaded.device))
-        return loaded.model.sample(loaded.image.name, z, generator, condition)
+    if not evaluation.draws.sampled:
+        return means(loaded, loaded.image.name, z, points, settings.precision)
+    generator = torch_generator(settings.seed, "reconstruction", number, device=str(loaded.device))
+    return means_and_draws(loaded, loaded.image.name, z, points, generator, settings.precision)[1]
 
 
 def _score(

@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from mmgen.artifacts import Parent, read_header, write_checkpoint
+from mmgen.artifacts.ancestors import lineage, outline, tree_lines, walk
 from mmgen.errors import ArtifactError
-from mmgen.figures.lineage import lineage, outline, tree_lines, walk
 from tests.artifacts.test_sealed import header_text, sealed
 
 
@@ -59,7 +59,9 @@ def test_many_ways_through_few_files_are_walked_once(tmp_path, monkeypatch):
     for n in range(1, 31):
         below = made(tmp_path / str(n), *(parent(below, str(n - 1), f"role{r}") for r in range(6)), number=float(n))
     asked = []
-    monkeypatch.setattr("mmgen.figures.lineage.read_header", lambda path: (asked.append(path), read_header(path))[1])
+    monkeypatch.setattr(
+        "mmgen.artifacts.ancestors.read_header", lambda path: (asked.append(path), read_header(path))[1]
+    )
     node = lineage(tmp_path / "30")
     assert len(asked) == 31
     assert len(list(walk(node))) == 31

@@ -109,7 +109,9 @@ def test_lines_are_written_before_tables(
 
     monkeypatch.setattr(command, "talk_table", broken)
     monkeypatch.setattr("mmgen.loading.load", lambda path, device: evaluation.loaded)
-    monkeypatch.setattr("mmgen.metrics._evaluation.find_judge", lambda data, near: tmp_path / "judge.safetensors")
+    monkeypatch.setattr(
+        "mmgen.generation.judge.find_judge_of_dataset", lambda data, near: tmp_path / "judge.safetensors"
+    )
     monkeypatch.setattr("mmgen.classifier.load_classifier", lambda path, device: Judge())
     evaluation.loaded.dataset_path = lambda: evaluation.dataset.path
     evaluation.loaded.guided = lambda weight, seed=0: evaluation.loaded

@@ -18,8 +18,8 @@ from mmgen.artifacts import Dataset, read_header
 from mmgen.batch import Batch
 from mmgen.cli._main import main
 from mmgen.errors import SettingsError, UsageError
-from mmgen.figures.draws import draw
-from mmgen.figures.sampling import save_samples
+from mmgen.generation.draws import draw
+from mmgen.generation.samples import save_samples
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models.multimodal_vae import MultimodalVAE

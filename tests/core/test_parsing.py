@@ -11,11 +11,11 @@ import pytest
 from mmgen.cli._main import main
 from mmgen.config import parse_assignments, read_toml
 from mmgen.errors import ArtifactError, MmgenError, SettingsError, UsageError
-from mmgen.figures._material import gather
-from mmgen.figures.curves import read_log
-from mmgen.figures.scores import read_scores
+from mmgen.figures.plots._material import gather
+from mmgen.figures.report.curves import read_log
 from mmgen.parsing import MAX_DEPTH, MAX_TEXT_BYTES, Malformed, NotToml, parse_json, parse_toml, read_bounded
 from mmgen.reproductions._plan import read_plan
+from mmgen.score import read_scores
 from mmgen.training.log import RunLog
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -16,10 +16,11 @@ from mmgen.aggregates._fit import FitSettings, complete_fit_settings, load_aggre
 from mmgen.aggregates._targets import FitTask
 from mmgen.batch import Batch
 from mmgen.errors import SettingsError, UsageError
-from mmgen.figures.scores import read_scores, score_tables
+from mmgen.figures.report.scores import score_tables
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.score import read_scores
 from mmgen.training.model_run import ExperimentSettings
 from tests.core.linear_gaussian import linear_gaussian, observations
 from tests.core.test_aggregates import ATTRIBUTES

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mmgen.errors import ArtifactError
-from mmgen.figures._style import figure_image
-from mmgen.figures.curves import TrainingLog, learning_curves, read_log, term_curves
+from mmgen.figures.drawing.style import figure_image
+from mmgen.figures.report.curves import TrainingLog, learning_curves, read_log, term_curves
 
 
 def _write(path: Path, records: list[object], tail: str = "") -> Path:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from mmgen.errors import UsageError
-from mmgen.figures.comparison import choose_concepts, comparison, judge_note
-from mmgen.figures.draws import differences, draw, judged_wrong
-from mmgen.figures.grids import FRAME, Grid
-from mmgen.figures.hierarchy import hierarchy, hierarchy_queries, share_right
+from mmgen.figures.drawing.comparison import comparison, hierarchy, judge_note
+from mmgen.figures.drawing.grids import FRAME, Grid
+from mmgen.generation.concepts import choose_concepts, hierarchy_queries
+from mmgen.generation.draws import draw, share_right
+from mmgen.generation.judge import differences, judged_wrong
 from mmgen.notation import UNKNOWN
 
 QUERIES = np.array([[3, 0], [3, UNKNOWN], [UNKNOWN, UNKNOWN], [1, 1]], np.uint8)

@@ -8,11 +8,13 @@ import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter
-from mmgen.figures._material import gather
-from mmgen.figures._pictures import Session, abstraction, open_session, same_words, varied_words
-from mmgen.figures._reconstructions import reconstructed
-from mmgen.figures.report import make_report
-from mmgen.figures.show import contact_sheet
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import Session, open_session
+from mmgen.figures.plots.hierarchy import abstraction
+from mmgen.figures.report.make import make_report
+from mmgen.figures.report.pictures import same_words, varied_words
+from mmgen.figures.report.reconstructions import reconstructed
+from mmgen.figures.report.show import contact_sheet
 from mmgen.loading import load
 
 DIGITS = [str(n) for n in range(10)]
@@ -91,7 +93,7 @@ def test_a_label_has_a_row_for_each_of_its_values(family: Path) -> None:
 
 
 def test_models_without_words_show_test_images_decoded(family: Path) -> None:
-    from mmgen.figures.translations import rows_to_show
+    from mmgen.generation.images import rows_to_show
 
     for name in ("plain", "bare", "cvae"):
         session = _session(family, name)

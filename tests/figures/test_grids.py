@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mmgen.errors import UsageError
-from mmgen.figures._style import WRONG, category_colours, data_uri, rgb
-from mmgen.figures._text import wrap
-from mmgen.figures.grids import FRAME, GAP, Grid, Panel, frame_colour, image_grid, image_table, to_bytes
+from mmgen.figures.drawing.grids import FRAME, GAP, Grid, Panel, frame_colour, image_grid, image_table, to_bytes
+from mmgen.figures.drawing.style import WRONG, category_colours, data_uri, rgb
+from mmgen.figures.drawing.text import wrap
 
 RED = np.array(rgb(WRONG))
 

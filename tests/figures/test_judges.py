@@ -9,9 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from mmgen.artifacts import Dataset, read_header
-from mmgen.figures._material import gather
-from mmgen.figures.draws import find_judge
-from mmgen.metrics._evaluation import find_judge as find_judge_of_scores
+from mmgen.figures.plots._material import gather
+from mmgen.generation.judge import find_judge
+from mmgen.generation.judge import find_judge_of_dataset as find_judge_of_scores
 
 
 @pytest.fixture

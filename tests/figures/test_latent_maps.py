@@ -7,8 +7,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from mmgen.errors import UsageError
-from mmgen.figures._style import category_colours, figure_image
-from mmgen.figures.latent_maps import (
+from mmgen.figures.drawing.planes import (
     Concept,
     Plane,
     aggregate_density,
@@ -19,6 +18,7 @@ from mmgen.figures.latent_maps import (
     share_outside,
     tinted,
 )
+from mmgen.figures.drawing.style import category_colours, figure_image
 
 
 def _gaussian(points: np.ndarray, mean: np.ndarray, covariance: np.ndarray) -> np.ndarray:

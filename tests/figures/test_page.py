@@ -10,19 +10,20 @@ from matplotlib.figure import Figure
 
 from mmgen.classifier._task import ClassifierTask
 from mmgen.errors import UsageError
-from mmgen.figures import plots, plotting
-from mmgen.figures._context import _quantity, _rounded
-from mmgen.figures._page import framed, lit
-from mmgen.figures._pictures import Picture
-from mmgen.figures._style import SMALL, figure_image
-from mmgen.figures._text import column_width, wrap
-from mmgen.figures.blocks import Block, Column, Group, block_table
-from mmgen.figures.comparison import judge_note, looks_at
-from mmgen.figures.curves import TrainingLog, learning_curves, term_curves
-from mmgen.figures.grids import Grid, Panel, image_grid, image_table
+from mmgen.figures import plots
+from mmgen.figures.drawing.blocks import Block, Column, Group, block_table
+from mmgen.figures.drawing.comparison import judge_note, looks_at
+from mmgen.figures.drawing.grids import Grid, Panel, image_grid, image_table
+from mmgen.figures.drawing.page import framed, lit
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.style import SMALL, figure_image
+from mmgen.figures.drawing.text import column_width, wrap
+from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
+from mmgen.figures.plots import _draw as plotting
 from mmgen.figures.plots._base import Plot
-from mmgen.figures.report import make_report
-from mmgen.figures.tiles import Tile, TileRow, tile_table
+from mmgen.figures.report.context import _quantity, _rounded
+from mmgen.figures.report.curves import TrainingLog, learning_curves, term_curves
+from mmgen.figures.report.make import make_report
 
 
 class Elements(HTMLParser):
@@ -203,7 +204,7 @@ def test_the_ground_is_the_same_for_all_pictures_of_a_page() -> None:
 
 @pytest.mark.parametrize("words", ["orientation=counterclockwise", "digit=3 a-rather-long-value-of-an-attribute"])
 def test_no_label_of_a_row_is_broken_within_a_word(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mmgen.figures import _text
+    from mmgen.figures.drawing import text as _text
 
     drawn: list[str] = []
     plain = _text.Lines.draw

@@ -12,19 +12,20 @@ import torch
 from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, TextInfo, read_header
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.figures import _contours, _maps, plots
-from mmgen.figures._page import FRAME, Grid
-from mmgen.figures._style import WRONG, rgb
-from mmgen.figures.draws import draw
-from mmgen.figures.latent_maps import Plane
+from mmgen.figures import plots
+from mmgen.figures.drawing.page import FRAME, Grid
+from mmgen.figures.drawing.planes import Plane
+from mmgen.figures.drawing.samples import sample_grid
+from mmgen.figures.drawing.style import WRONG, rgb
+from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.word_uncertainty import entropy_chart
-from mmgen.figures.plotting import draw_plot
-from mmgen.figures.recognise import texts_of_images
-from mmgen.figures.report import Summary, make_report
-from mmgen.figures.sampling import sample_grid, save_samples
-from mmgen.figures.show import contact_sheet, contents
-from mmgen.figures.texts import Spoken, verdicts
+from mmgen.figures.report.make import Summary, make_report
+from mmgen.figures.report.show import contact_sheet, contents
 from mmgen.generation.descriptions import complete, parse
+from mmgen.generation.draws import draw
+from mmgen.generation.read import texts_of_images
+from mmgen.generation.samples import save_samples
+from mmgen.generation.texts import Spoken, verdicts
 from mmgen.loading import load
 
 WORDS = (("small", "large"), ("red", "blue"), ("left", "right"))
@@ -53,8 +54,8 @@ def _dataset(path: Path) -> None:
 @pytest.fixture(autouse=True)
 def _coarse(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few cells are enough to see that a figure is right."""
-    monkeypatch.setattr(_contours, "_CELLS", 40)
-    monkeypatch.setattr(_maps, "_TILES", Plane(cells=6))
+    monkeypatch.setattr("mmgen.figures.plots.contours._CELLS", 40)
+    monkeypatch.setattr("mmgen.figures.plots.latent_map._TILES", Plane(cells=6))
 
 
 @pytest.fixture(scope="module")

@@ -10,18 +10,22 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import AttributesInfo, Dataset, DatasetWriter, read_header
+from mmgen.artifacts import AttributesInfo, Dataset, DatasetWriter, read_header, read_samples
 from mmgen.cli._main import main
 from mmgen.errors import MmgenError, UsageError
-from mmgen.figures.draws import draw
-from mmgen.figures.scores import read_scores, score_tables
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import Source, draw_all, open_session
+from mmgen.figures.report.scores import score_tables
 from mmgen.generation.descriptions import check_read, parse, posterior_for
+from mmgen.generation.draws import draw
+from mmgen.generation.latents import draw_latents
 from mmgen.loading import Loaded, load
 from mmgen.metrics._draw import Draws
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Queries
 from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
+from mmgen.score import read_scores
 
 WORDS = ("red", "blue", "big", "small")
 GIVEN = {"attributes": ("colour=red", "colour=blue"), "caption": ("big red", "small blue")}
@@ -210,6 +214,43 @@ def test_the_same_z_and_pictures_from_everywhere(
         assert np.array_equal(more.z[0], drawn.z[0])
         further = next(judged.pictures(queries, posterior, 300, have=300))
         assert not np.array_equal(further.means[0].numpy(), drawn.means[0, : further.means.shape[1]])
+
+
+@pytest.mark.parametrize("weight", WEIGHTS)
+@pytest.mark.parametrize("name", ["elbo-attributes", "elbo-nothing", "labels", "jmvae", "cvae"])
+def test_one_stream_of_randomness_in_every_product(folder: Path, tmp_path: Path, name: str, weight: float) -> None:
+    """The program, Python, the pictures that `eval` judges, and figures: the same z and pictures of a description."""
+    loaded = opened(folder, name, weight)
+    if loaded is None or not loaded.reads(loaded.default_posterior):
+        return
+    words = "red big" if loaded.reads(loaded.default_posterior) == ("text",) else "colour=red size=big"
+    out, number, seed = tmp_path / "s.h5", 5, 3
+    options = ("--guidance", weight) if weight else ()
+    file = folder / f"{name}.safetensors"
+    assert program("sample", file, "--given", words, "-n", number, "--seed", seed, "-o", out, *options) == 0
+    samples = read_samples(out)
+    posterior = samples.header.settings["posterior"]
+    means, sampled, z = samples.images, samples.images_sampled, samples.z
+    assert sampled is not None
+
+    torch.testing.assert_close(loaded.sample(words, number, seed=seed), torch.from_numpy(means))
+
+    asked = parse(loaded, [words])
+    assert np.array_equal(draw_latents(loaded, posterior, asked, number, seed)[0].numpy(), z)
+
+    # A figure draws by its session; its sources have the posterior, guided or not.
+    session = open_session(gather([file]).groups[0], seed, guidance=weight)
+    sources = [s for s in (*session.sources, *session.priors) if s.loaded.guidance == weight]
+    shown = [s for s in sources if s.posterior == posterior] or [Source("its own", loaded, posterior, file)]
+    ((_, drawn),) = draw_all(session, asked, number, shown[:1])
+    assert np.array_equal(drawn.z[0], z)
+    np.testing.assert_allclose(drawn.means[0], means, atol=1e-6)
+
+    if asked.tokens is None:  # metrics ask by attributes
+        queries = Queries(asked.codes, np.ones(1), 0)
+        (piece,) = Draws(loaded, None, seed).pictures(queries, posterior, number)  # type: ignore[arg-type]
+        np.testing.assert_allclose(piece.means[0].numpy(), means, atol=1e-6)
+        assert (np.rint(255 * piece.seen[0].numpy()) == sampled).mean() > 0.999
 
 
 def test_posteriors_that_are_taken_unless_told(folder: Path) -> None:

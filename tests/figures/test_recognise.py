@@ -9,9 +9,12 @@ from PIL import Image
 
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.figures.draws import draw, find_judge
-from mmgen.figures.recognise import attribute_probabilities, images_of_file, reading
-from mmgen.figures.sampling import sample_grid, save_samples
+from mmgen.figures.drawing.samples import sample_grid
+from mmgen.generation.draws import draw
+from mmgen.generation.images import images_of_file
+from mmgen.generation.judge import find_judge
+from mmgen.generation.read import attribute_probabilities, reading
+from mmgen.generation.samples import save_samples
 from mmgen.loading import load
 
 

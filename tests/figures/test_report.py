@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mmgen.artifacts.ancestors import lineage, outline, tree_lines
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.figures._material import gather
-from mmgen.figures.lineage import lineage, outline, tree_lines
-from mmgen.figures.report import make_report
-from mmgen.figures.show import contact_sheet, describe
+from mmgen.figures.plots._material import gather
+from mmgen.figures.report.make import make_report
+from mmgen.figures.report.show import contact_sheet, describe
 
 SECTIONS = ["scores", "samples", "abstraction", "latents", "curves", "judge", "lineage", "settings"]
 

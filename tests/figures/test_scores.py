@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mmgen.errors import ArtifactError
-from mmgen.figures._published import published_judges, published_papers, published_tables
-from mmgen.figures.scores import read_scores, score_tables
+from mmgen.figures.plots._published import published_judges, published_papers, published_tables
+from mmgen.figures.report.scores import score_tables
+from mmgen.score import read_scores
 
 VE_DATA = {"recipe": "mnist-a", "size": 64, "binarise": True, "source": "mnist", "number": 700_000}
 

@@ -11,7 +11,7 @@ import pytest
 from mmgen.artifacts import write_checkpoint, write_latents
 from mmgen.cli._main import main
 from mmgen.errors import ArtifactError
-from mmgen.figures.show import contents, describe
+from mmgen.figures.report.show import contents, describe
 
 
 def checkpoint(path: Path) -> bytes:

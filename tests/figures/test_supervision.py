@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from mmgen.errors import UsageError
-from mmgen.figures.plotting import draw_plot
-from mmgen.figures.report import make_report
-from mmgen.figures.supervision import Curve, Point, curves_of, departures, draw_curves, finding, learnt_from
+from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots.weak_supervision import Curve, Point, curves_of, departures, draw_curves, finding, learnt_from
+from mmgen.figures.report.make import make_report
 from mmgen.score import Score
 
 

@@ -8,12 +8,12 @@ import pytest
 from matplotlib.figure import Figure
 
 from mmgen.errors import UsageError
-from mmgen.figures._labels import Labels
-from mmgen.figures._style import category_colours, new_figure
+from mmgen.figures.drawing.labels import Labels
+from mmgen.figures.drawing.style import category_colours, new_figure
+from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._trade_off import published_points, trade_off, which_metrics
 from mmgen.figures.plots.trade_off import draw_trade
-from mmgen.figures.plotting import draw_plot
-from mmgen.figures.scores import read_scores
-from mmgen.figures.trade_off import published_points, trade_off, which_metrics
+from mmgen.score import read_scores
 
 BOTH = ("correctness", "coverage")
 

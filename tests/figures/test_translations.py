@@ -8,14 +8,14 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
-from mmgen.figures._material import gather
-from mmgen.figures._page import to_bytes
-from mmgen.figures._pictures import open_session
-from mmgen.figures._style import rgb
-from mmgen.figures.blocks import GIVEN, WIDEST, Block, Column, Group, block_table, strips
-from mmgen.figures.plotting import draw_plot
-from mmgen.figures.report import _STAGES, make_report
-from mmgen.figures.translations import paired, usual, wanted
+from mmgen.figures.drawing.blocks import GIVEN, WIDEST, Block, Column, Group, block_table, strips
+from mmgen.figures.drawing.page import to_bytes
+from mmgen.figures.drawing.style import rgb
+from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import open_session
+from mmgen.figures.report.make import _STAGES, make_report
+from mmgen.generation.translations import drawn_from, paired, usual, wanted
 from mmgen.loading import Loaded, load
 
 SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
@@ -130,7 +130,7 @@ def test_several_sources_multiply(views: Path, model: Loaded) -> None:
 
 def test_a_description_is_one_more_expert(views: Path, model: Loaded) -> None:
     pictures = paired(model, views / "data.h5", 3, seed=0).pictures
-    from mmgen.generation.translate import infer
+    from mmgen.generation.encode import infer
 
     alone = infer(model, {"edges": pictures["edges"]})
     words = model.posterior("Red=yes")
@@ -147,6 +147,20 @@ def test_draws_come_from_the_posterior_and_their_seed(views: Path, model: Loaded
     assert torch.equal(drawn, model.translate(pictures["mask"], "mask", draws=6, seed=1))
     assert not torch.equal(drawn, model.translate(pictures["mask"], "mask", draws=6, seed=2))
     assert float(drawn.std(0).mean()) > 0
+
+
+def test_draws_from_pictures_are_those_of_mmgen_sample(views: Path, model: Loaded) -> None:
+    """The program and Python: the same z and pictures of the same rows, whichever others there are."""
+    shown = paired(model, views / "data.h5", 4, seed=0)
+    drawn = drawn_from(model, shown, ["edges"], ["image"], 3, seed=5)
+    found = model.translate(shown.pictures["edges"], "edges", "image", draws=3, seed=5, rows=shown.rows.tolist())
+    np.testing.assert_allclose(found.transpose(0, 1).numpy(), drawn.means, atol=1e-5)
+    alone = model.translate(
+        shown.pictures["edges"][2:], "edges", "image", draws=3, seed=5, rows=shown.rows[2:].tolist()
+    )
+    torch.testing.assert_close(alone, found[:, 2:], atol=1e-5, rtol=1e-5)
+    with pytest.raises(UsageError, match="got 1 rows for 4 pictures"):
+        model.translate(shown.pictures["edges"], "edges", "image", draws=3, rows=[0])
 
 
 def test_translations_that_cannot_be_say_why(views: Path, model: Loaded) -> None:

@@ -14,14 +14,15 @@ from PIL import Image
 from mmgen.artifacts import Dataset, DatasetWriter, TextInfo, write_samples
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.figures._page import FRAME, Grid, to_bytes
-from mmgen.figures._style import WRONG, rgb
-from mmgen.figures.draws import draw
-from mmgen.figures.sampling import sample_grid, save_samples, translated_grid
-from mmgen.figures.show import contact_sheet
-from mmgen.figures.translations import drawn_from, paired, parse_start, started
-from mmgen.figures.views import strip_page
+from mmgen.figures.drawing.page import FRAME, Grid, to_bytes
+from mmgen.figures.drawing.samples import sample_grid, translated_grid
+from mmgen.figures.drawing.style import WRONG, rgb
+from mmgen.figures.drawing.views import strip_page
+from mmgen.figures.report.show import contact_sheet
 from mmgen.generation.descriptions import parse
+from mmgen.generation.draws import draw
+from mmgen.generation.samples import save_samples
+from mmgen.generation.translations import drawn_from, paired, parse_start, started
 from mmgen.loading import Loaded, load
 
 NAMES = ("image", "edges", "mask")
@@ -187,7 +188,7 @@ def test_samples_keep_the_texts_that_were_drawn_and_asked_for(spoken: Path, tmp_
 
 
 def test_sheets_of_free_text_have_the_words_under_the_pictures(spoken: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from mmgen.figures import show
+    from mmgen.figures.report import show
 
     seen = []
     monkeypatch.setattr(show, "image_grid", lambda images, **rest: seen.append((images, rest)))

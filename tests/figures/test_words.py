@@ -7,11 +7,11 @@ import pytest
 from PIL import Image, ImageDraw
 
 from mmgen.errors import UsageError
-from mmgen.figures._page import FRAME
-from mmgen.figures._style import FAINT, INK, WRONG, category_colours, font, rgb
-from mmgen.figures._text import wrap_marked
-from mmgen.figures.tiles import Tile, TileRow, tile_table
-from mmgen.figures.words import Text, WordPanels, average_entropies, entropies, vocabulary_note
+from mmgen.figures.drawing.page import FRAME
+from mmgen.figures.drawing.style import FAINT, INK, WRONG, category_colours, font, rgb
+from mmgen.figures.drawing.text import wrap_marked
+from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
+from mmgen.figures.drawing.words import Text, WordPanels, average_entropies, entropies, vocabulary_note
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 from mmgen.errors import UsageError
 from mmgen.expressions import is_expression
-from mmgen.figures._material import Group, latent_sizes
-from mmgen.figures._pictures import Picture, Session
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.plots._material import Group, latent_sizes
+from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.score import Score
 

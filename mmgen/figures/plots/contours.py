@@ -6,13 +6,152 @@ References:
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+import numpy as np
+
+from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
-from mmgen.figures import _contours
-from mmgen.figures._pictures import Picture, Session
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.planes import (
+    Concept,
+    Plane,
+    aggregate_density,
+    normalise,
+    posterior_contours,
+    share_outside,
+)
 from mmgen.figures.plots._base import Wanted, asked, dataset_of, heeds
+from mmgen.figures.plots._session import Session
+from mmgen.generation.descriptions import Descriptions
+from mmgen.generation.encode import encode_examples
+from mmgen.generation.examples import read_examples
+from mmgen.notation import UNKNOWN
+
+if TYPE_CHECKING:
+    import torch
 
 __all__ = ["contours"]
+
+_CELLS = 160
+_MOST_IMAGES = 4000
+_IMAGES = 256
+_POINTS = 4096
+_CONCEPTS = 4
+
+
+@dataclass(frozen=True)
+class _Encodings:
+    """Posteriors of the training images of one description: means and log standard deviations, [n, 2]."""
+
+    mean: np.ndarray
+    log_sd: np.ndarray
+
+
+def _rows(session: Session, data: Dataset, asked: Descriptions) -> np.ndarray:
+    """Training rows with this description, as many as are encoded."""
+    model = session.model
+    rows = data.split(model.settings.data.split, "train")
+    if asked.tokens is not None and model.text is not None:
+        matching = (data.read_text(model.text.name, rows) == asked.tokens[0]).all(1)
+    else:
+        assert model.attributes is not None
+        known = asked.codes[0] != UNKNOWN
+        attributes = data.read_attributes(model.attributes.name, rows)
+        matching = (attributes[:, known] == asked.codes[0, known]).all(1)
+    return np.asarray(rows[np.flatnonzero(matching)[:_MOST_IMAGES]])
+
+
+def _encodings(session: Session, asked: Descriptions) -> _Encodings:
+    model = session.model
+    assert session.group.dataset is not None and model.image is not None
+    means, log_sds = [np.zeros((0, 2), np.float32)], [np.zeros((0, 2), np.float32)]
+    with Dataset.open(session.group.dataset) as data:
+        rows = _rows(session, data, asked)
+        for start in range(0, len(rows), _IMAGES):
+            part = rows[start : start + _IMAGES]
+            encoded = encode_examples(model, read_examples(model, data, part))
+            means.append(encoded.mean.float().cpu().numpy())
+            log_sds.append(encoded.log_sd.float().cpu().numpy())
+    return _Encodings(np.concatenate(means), np.concatenate(log_sds))
+
+
+def _true_posterior(session: Session, asked: Descriptions, z: "torch.Tensor", plane: Plane) -> np.ndarray:
+    """p(z|y) on the plane, proportional to p(y|z) p(z) (CK Section 5.5): of the text if the model generates text."""
+    import torch
+
+    model = session.model.model
+    condition = asked.batch(session.model, 0)
+    described = session.model.text if asked.tokens is not None else session.model.attributes
+    log_true = model.log_prior(z)[:, 0]
+    if described is not None and described.name in model.generates:
+        parts = [model.log_likelihood(described.name, part, condition)[:, 0] for part in torch.split(z, _POINTS)]
+        log_true = log_true + torch.cat(parts)
+    return normalise(log_true.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
+
+
+def _concept(session: Session, asked: Descriptions, encodings: _Encodings, plane: Plane) -> Concept:
+    """The densities of one description on the plane."""
+    import torch
+
+    z = torch.from_numpy(plane.points.reshape(-1, 1, 2)).to(session.model.device)  # [M, 1, 2]: for one description
+    aggregate = aggregate_density(encodings.mean, encodings.log_sd, plane) if len(encodings.mean) else None
+    fitted = {}
+    for source in session.sources:
+        log_prob = source.loaded.latent_log_prob(source.posterior)
+        condition = asked.batch(source.loaded, 0)
+        log_q = torch.cat([log_prob(part, condition)[:, 0] for part in torch.split(z, _POINTS)])
+        fitted[source.name] = normalise(log_q.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
+    name = asked.words(session.model)[0]
+    return Concept(name, _true_posterior(session, asked, z, plane), aggregate, fitted)
+
+
+def _plane(encodings: list[_Encodings]) -> Plane:
+    """Large enough for nearly all images, wherever the model put them."""
+    outermost = [float(np.quantile(np.abs(each.mean).max(1), 0.98)) + 0.5 for each in encodings if len(each.mean)]
+    return Plane(reach=max([3.0, *outermost]), cells=_CELLS)
+
+
+def _in_holes(found: list[Concept]) -> str:
+    """How much of each posterior lies where (nearly) no image of the description maps to."""
+    shares: dict[str, list[float]] = {}
+    for concept in found:
+        if concept.aggregate is not None:
+            for name, density in {"the true posterior": concept.true, **concept.fitted}.items():
+                shares.setdefault(name, []).append(100 * share_outside(density, concept.aggregate))
+    if not shares:
+        return ""
+    listed = "; ".join(f"{name} {np.mean(each):.0f} %" for name, each in shares.items())
+    return f" In holes, outside the smallest region that holds 95 % of the aggregate, lies: {listed}."
+
+
+def contour_pictures(session: Session, asked: Descriptions | None = None) -> list[Picture]:
+    """CK Fig. 1: true posteriors, the aggregates of the image posteriors, and what was fitted; [] if it cannot be.
+
+    Args:
+        session: A model of two latent dimensions with what was fitted to it.
+        asked: The descriptions; by default some that differ.
+    """
+    import torch
+
+    asked = session.concepts[:_CONCEPTS] if asked is None else asked
+    model = session.model
+    if session.group.dataset is None or model.image is None or model.model.latent_size != 2 or not len(asked):
+        return []
+    with torch.inference_mode():
+        each = [asked[row : row + 1] for row in range(len(asked))]
+        encodings = [_encodings(session, one) for one in each]
+        plane = _plane(encodings)
+        found = [_concept(session, *pair, plane) for pair in zip(each, encodings, strict=True)]
+    counts = ", ".join(f"{len(one.mean):,}" for one in encodings)
+    caption = (
+        f"Dashed: true posterior, proportional to p(y|z) p(z), normalised on {_CELLS} x {_CELLS} points. Filled: the "
+        f"aggregate of the posteriors of {counts} training images with these words. Solid: what was fitted. Dark and "
+        f"pale, thick and thin hold 50 % and 90 %.{_in_holes(found)}"
+    )
+    figure = posterior_contours(found, plane)
+    return [Picture("Posteriors of descriptions in the latent plane", caption, figure)]
 
 
 @heeds("given", "number", one=True, plane=True)
@@ -24,7 +163,7 @@ def contours(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """
     session = sessions[0]
     dataset_of(session)
-    found = _contours.contours(session, asked(session, wanted, 4))
+    found = contour_pictures(session, asked(session, wanted, 4))
     if not found:
         raise UsageError(f"{session.group.model} encodes no images, whose posteriors this figure shows")
     return found[0]

@@ -8,10 +8,37 @@ References:
 from collections.abc import Sequence
 
 from mmgen.errors import UsageError
-from mmgen.figures._pictures import Picture, Session, abstraction
+from mmgen.figures.drawing.comparison import hierarchy as hierarchy_grid
+from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Wanted, asked, heeds
+from mmgen.figures.plots._session import Session, across, blocks, draw_all
+from mmgen.generation.concepts import hierarchy_queries
+from mmgen.generation.descriptions import Descriptions
+from mmgen.notation import UNKNOWN
+from mmgen.queries import format_query
 
 __all__ = ["hierarchy"]
+
+
+def abstraction(session: Session, concepts: Descriptions | None = None) -> list[Picture]:
+    """A concept, the first of ``concepts``, and its ancestors (VE Fig. 4b)."""
+    concepts = session.concepts if concepts is None else concepts
+    info = session.model.attributes
+    sources = [source for source in session.sources if source.given != "text"]  # a sentence is whole
+    if info is None or not sources or not len(concepts):
+        return []
+    concept = concepts.codes[0]
+    known = int((concept != UNKNOWN).sum())
+    # Beyond six levels rows only repeat the lesson; the last attributes then stay given.
+    levels = hierarchy_queries(concept)[max(0, known - 6) :]
+    count = across(sources)
+    draws = draw_all(session, Descriptions(levels), count, sources)
+    grid = hierarchy_grid(draws, info)
+    caption = (
+        f"From abstract (top) to {format_query(levels[-1], info)} (bottom): attributes are dropped one by one, and "
+        f"what is not given should vary. {count} images a row from each of: {blocks(draws)}."
+    )
+    return [Picture("Abstraction hierarchy", caption, grid, session.note)]
 
 
 @heeds("given", "guidance", one=True)

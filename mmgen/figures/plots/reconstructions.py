@@ -8,12 +8,15 @@ References:
 from collections.abc import Sequence
 
 from mmgen.errors import UsageError
-from mmgen.figures._pictures import Picture, Session
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
+from mmgen.figures.drawing.words import HISTOGRAM_NOTE, texts_of, vocabulary_note
 from mmgen.figures.plots._base import Wanted, dataset_of, heeds, judged_note
-from mmgen.figures.texts import Spoken, Verdicts, caption, encode, examples, generated_text, speak, verdicts
-from mmgen.figures.tiles import Tile, TileRow, tile_table
-from mmgen.figures.words import HISTOGRAM_NOTE, vocabulary_note
+from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import nothing
+from mmgen.generation.encode import encode_examples
+from mmgen.generation.examples import random_examples
+from mmgen.generation.texts import Spoken, Verdicts, generated_text, speak, verdicts, words_of
 from mmgen.seeding import torch_generator
 
 __all__ = ["reconstructions"]
@@ -27,7 +30,9 @@ def _row(label: str, spoken: Spoken, judged: Verdicts) -> TileRow:
     counted = f"Judge: {100 * right / words:.0f} % of {words} words match" if words else ""
     tiles = [
         Tile(image, wrong=bool(wrong), remark=remark, text=text)
-        for image, text, wrong, remark in zip(spoken.images, spoken.texts, judged.wrong, judged.remarks, strict=True)
+        for image, text, wrong, remark in zip(
+            spoken.images, texts_of(spoken), judged.wrong, judged.remarks, strict=True
+        )
     ]
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])
 
@@ -44,17 +49,18 @@ def reconstructions(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     text, device = generated_text(model), str(model.device)
     through = "q(z|x,y)" if len(model.encoder_given) > 1 else "q(z|x)"
     wanted_number = wanted.number or _ACROSS
-    parts = {part: examples(model, dataset_of(session), part, wanted_number, seed) for part in _PARTS}
+    parts = {part: random_examples(model, dataset_of(session), part, wanted_number, seed) for part in _PARTS}
     count = min(len(shown.images) for shown in parts.values())
     if not count:
         raise UsageError(f"the dataset of {session.group.model} has no training or no validation examples to show")
     rows = []
     for part, name in _PARTS.items():
         shown = parts[part].first(count)
-        z = encode(model, shown).sample(torch_generator(seed, "reconstructions", part, device=device))
+        z = encode_examples(model, shown).sample(torch_generator(seed, "reconstructions", part, device=device))
         spoken = speak(model, z, torch_generator(seed, "reconstructed words", part, device=device))
+        assert shown.tokens is not None  # the model generates text
         pairs = zip(shown.images, shown.tokens, strict=True)
-        originals = [Tile(image, caption(tokens, text)) for image, tokens in pairs]
+        originals = [Tile(image, words_of(tokens, text)) for image, tokens in pairs]
         rows.append(TileRow(f"{name.capitalize()} images and their texts", [originals]))
         rows.append(_row(f"The same, decoded from {through}", spoken, verdicts(model, session.judge, spoken)))
     for source in session.priors:

@@ -8,13 +8,14 @@ References:
 from collections.abc import Sequence
 
 from mmgen.errors import UsageError
-from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.comparison import judge_note, sees_samples
-from mmgen.figures.draws import draw
-from mmgen.figures.hierarchy import share_right
+from mmgen.figures.drawing.comparison import judge_note
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table
 from mmgen.figures.plots._base import Wanted, asked, heeds
-from mmgen.figures.texts import generated_text, spoken_tiles
-from mmgen.figures.tiles import TileRow, tile_table
+from mmgen.figures.plots._session import Session
+from mmgen.generation.draws import draw, share_right
+from mmgen.generation.judge import sees_samples
+from mmgen.generation.texts import generated_text
 
 __all__ = ["text_to_image"]
 

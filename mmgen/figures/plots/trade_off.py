@@ -11,11 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from mmgen.artifacts import read_header
-from mmgen.figures._labels import Labels
-from mmgen.figures._pictures import Picture, Session
-from mmgen.figures._style import FAINT, INK, MUTED, category_colours, new_figure, tidy
+from mmgen.figures.drawing.labels import Labels
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import Wanted, heeds
-from mmgen.figures.trade_off import Curve, Trade, published_points, trade_off, which_metrics
+from mmgen.figures.plots._session import Session
+from mmgen.figures.plots._trade_off import Curve, Trade, published_points, trade_off, which_metrics
 
 __all__ = ["trade_off_figure"]
 

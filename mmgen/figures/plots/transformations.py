@@ -7,10 +7,11 @@ References:
 from collections.abc import Sequence
 
 from mmgen.errors import UsageError
-from mmgen.figures._pictures import Picture, Session
-from mmgen.figures.blocks import Block, Column, Group, block_table
+from mmgen.figures.drawing.blocks import Block, Column, Group, block_table
+from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Wanted, dataset_of, heeds
-from mmgen.figures.translations import Paired, Translation, paired, translated, wanted
+from mmgen.figures.plots._session import Session
+from mmgen.generation.translations import Paired, Translation, paired, translated, wanted
 
 __all__ = ["transformations"]
 
@@ -24,7 +25,7 @@ def transformations(sessions: Sequence[Session], wished: Wanted) -> Picture:
     Raises:
         UsageError: The model has one kind of picture draws none of what is asked for or infers nothing from it.
     """
-    from mmgen.generation.translate import drawn_images
+    from mmgen.generation.decode import drawn_images
 
     session = sessions[0]
     model = session.model

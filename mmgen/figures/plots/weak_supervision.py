@@ -4,13 +4,214 @@ References:
     Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335, Fig. 3
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from mmgen.figures._pictures import Picture, Session
+from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
+
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import Wanted, heeds
-from mmgen.figures.supervision import curves_of, departures, draw_curves, finding, learnt_from
+from mmgen.figures.plots._session import Session
+from mmgen.score import Score
 
 __all__ = ["weak_supervision"]
+
+_NAMES = {
+    "mvae": "MVAE",
+    "jmvae": "JMVAE, pairs alone",
+    "supervised": "supervised network",
+    "vae": "VAE + logistic regression",
+    "autoencoder": "autoencoder + logistic regression",
+    "rbm": "RBM + logistic regression",
+    "logistic": "logistic regression on pixels",
+}
+_PAIRS_ALONE = ("jmvae", "supervised", "logistic")
+_MARKERS = "osD^vP*XphH"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One accuracy: number of pairs, percent right, its standard error, test images."""
+
+    pairs: int
+    value: float
+    stderr: float
+    n: int
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The accuracies of one method, few pairs first."""
+
+    method: str
+    points: tuple[Point, ...]
+
+    @property
+    def label(self) -> str:
+        """What the method is called in words."""
+        return _NAMES.get(self.method, self.method)
+
+    def at(self, pairs: int) -> Point | None:
+        """The accuracy with this many pairs."""
+        return next((point for point in self.points if point.pairs == pairs), None)
+
+
+def curves_of(scores: Sequence[Score]) -> list[Curve]:
+    """Curves of all methods that scores are of, joint models first.
+
+    Of the two ways to read a label through a model the one at the mean of q(z|x) is taken; of several scores of the
+    same method and number of pairs the last.
+
+    Raises:
+        UsageError: No score says how many pairs it is of.
+    """
+    found: dict[str, dict[int, Score]] = {}
+    for score in scores:
+        pairs, method = score.extra.get("paired"), score.extra.get("method")
+        if score.metric != "label-accuracy" or not isinstance(pairs, int) or not isinstance(method, str):
+            continue
+        if score.quantity != "whole description" or score.protocol not in ("mean", "baseline") or not pairs:
+            continue
+        if math.isfinite(score.value):
+            found.setdefault(method, {})[pairs] = score
+    if not found:
+        raise UsageError(
+            "weak-supervision shows accuracies over numbers of pairs, got none; make some with mmgen train --paired "
+            "and mmgen eval --metric label-accuracy -o, and with mmgen baseline --paired"
+        )
+    order = [name for name in _NAMES if name in found] + sorted(found.keys() - _NAMES.keys())
+    return [
+        Curve(
+            method,
+            tuple(
+                Point(pairs, score.value, score.stderr or 0.0, score.n)
+                for pairs, score in sorted(found[method].items())
+            ),
+        )
+        for method in order
+    ]
+
+
+def _ahead(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
+    """Where MVAE is above the supervised network by more than two standard errors: both points."""
+    by_method = {curve.method: curve for curve in curves}
+    if "mvae" not in by_method or "supervised" not in by_method:
+        return []
+    both = [(point, by_method["supervised"].at(point.pairs)) for point in by_method["mvae"].points]
+    return [
+        (ours, theirs)
+        for ours, theirs in both
+        if theirs is not None and ours.value - theirs.value > 2 * math.hypot(ours.stderr, theirs.stderr)
+    ]
+
+
+def finding(curves: Sequence[Curve]) -> str:
+    """What the curves say about MVAE, in sentences; the paper's finding is that it leads in the middle."""
+    mvae = next((curve for curve in curves if curve.method == "mvae"), None)
+    if mvae is None:
+        return ""
+    said = []
+    ahead = _ahead(curves)
+    if ahead:
+        ours, theirs = max(ahead, key=lambda pair: pair[0].value - pair[1].value)
+        where = f"{ours.pairs:,} pairs"
+        said.append(
+            f"MVAE is above the supervised network by more than two standard errors at "
+            f"{_listed([f'{point.pairs:,}' for point, _ in ahead])} pairs, most of all at {where}: "
+            f"{ours.value:.1f} % against {theirs.value:.1f} %."
+        )
+    elif any(curve.method == "supervised" for curve in curves):
+        said.append("MVAE is nowhere above the supervised network by more than two standard errors.")
+    first = [
+        point.pairs
+        for point in mvae.points
+        if len(curves) > 1
+        and all(
+            other is None or point.value > other.value
+            for other in (curve.at(point.pairs) for curve in curves if curve is not mvae)
+        )
+    ]
+    if first:
+        said.append(f"It is above every other method at {_listed([f'{pairs:,}' for pairs in first])} pairs.")
+    return " ".join(said)
+
+
+def learnt_from(curves: Sequence[Curve]) -> str:
+    """Which methods have seen the images without labels, in a sentence."""
+    alone = [curve.label.removesuffix(", pairs alone") for curve in curves if curve.method in _PAIRS_ALONE]
+    if not alone:
+        return "All methods learn from the same pairs, and from the other images without labels."
+    if len(alone) == len(curves):
+        return "All methods learn from the same pairs alone."
+    return f"All methods learn from the same pairs; all but {_listed(alone)} also from the other images without labels."
+
+
+def departures(scores: Sequence[Score]) -> str:
+    """How a model's training differed from the paper's, in a sentence; "" where it did not."""
+    said = {}
+    for score in scores:
+        drawn, predicts = score.extra.get("paired_drawn"), score.extra.get("predicts")
+        if isinstance(drawn, int | float):
+            said["drawn"] = f"at least {100 * drawn:g} % of the examples drawn are paired"
+        if isinstance(predicts, dict):
+            each = [f"q(z|{name}) explains {_listed(list(map(str, others)))}" for name, others in predicts.items()]
+            said["predicts"] = f"{_listed(each)} of paired examples too"
+    return f"Unlike in the paper, {_listed(list(said.values()))}." if said else ""
+
+
+def _listed(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def draw_curves(curves: Sequence[Curve]) -> Figure:
+    """Accuracy over the number of pairs, logarithmic, with one standard error; shaded where MVAE leads the network."""
+    figure = new_figure(7.6, 4.4)
+    axes = tidy(figure.add_subplot(), "", "number of paired examples", "labels read off test images, % right")
+    axes.set_xscale("log")
+    pairs = sorted({point.pairs for curve in curves for point in curve.points})
+    for ours, _ in _ahead(curves):
+        left, right = _cell(pairs, ours.pairs)
+        axes.axvspan(left, right, color=FAINT, zorder=0, linewidth=0)
+    colours = category_colours(len(curves))
+    for number, (curve, colour) in enumerate(zip(curves, colours, strict=True)):
+        main = curve.method == "mvae"
+        axes.errorbar(
+            [point.pairs for point in curve.points],
+            [point.value for point in curve.points],
+            yerr=[point.stderr for point in curve.points],
+            color=colour,
+            marker=_MARKERS[number % len(_MARKERS)],
+            markersize=7 if main else 4.5,
+            linewidth=2.6 if main else 1.3,
+            capsize=2,
+            zorder=10 if main else 5 - 0.1 * number,
+            label=curve.label,
+        )
+    axes.set_xticks(pairs, [f"{count:,}" for count in pairs])
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.tick_params(axis="x", which="minor", length=0)
+    axes.grid(axis="y", color=FAINT, linewidth=1)
+    axes.set_axisbelow(True)
+    axes.legend(frameon=False, fontsize=SMALL, loc="lower right", labelcolor=INK)
+    if _ahead(curves):
+        axes.text(
+            0, 1.02, "shaded: MVAE above the supervised network by more than two standard errors",
+            transform=axes.transAxes, fontsize=SMALL, color=MUTED,
+        )  # fmt: skip
+    return figure
+
+
+def _cell(pairs: Sequence[int], count: int) -> tuple[float, float]:
+    """From halfway to the number of pairs before, to halfway to the one after, on a logarithmic axis."""
+    place = pairs.index(count)
+    step = 2.0
+    left = math.sqrt(count * pairs[place - 1]) if place else count / step
+    right = math.sqrt(count * pairs[place + 1]) if place + 1 < len(pairs) else count * step
+    return left, right
 
 
 @heeds()

@@ -11,13 +11,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mmgen.errors import UsageError
-from mmgen.figures._page import MARGIN, below
-from mmgen.figures._pictures import Picture, Session
-from mmgen.figures._style import DOTS, category_colours, figure_image, new_figure, tidy
+from mmgen.figures.drawing.page import MARGIN, below
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.style import DOTS, category_colours, figure_image, new_figure, tidy
+from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
+from mmgen.figures.drawing.words import HISTOGRAM_NOTE, average_entropies, texts_of, vocabulary_note
 from mmgen.figures.plots._base import Wanted, dataset_of, heeds
-from mmgen.figures.texts import Examples, Spoken, caption, encode, examples, generated_text, speak
-from mmgen.figures.tiles import Tile, TileRow, tile_table
-from mmgen.figures.words import HISTOGRAM_NOTE, average_entropies, vocabulary_note
+from mmgen.figures.plots._session import Session
+from mmgen.generation.encode import encode_examples
+from mmgen.generation.examples import Examples, random_examples
+from mmgen.generation.texts import Spoken, generated_text, speak, words_of
 from mmgen.parsing import printable
 from mmgen.queries import TextVocabulary
 from mmgen.seeding import torch_generator
@@ -45,7 +48,7 @@ def _names(sessions: Sequence[Session]) -> list[str]:
 
 def _decoded(session: Session, shown: Examples) -> Spoken:
     model, seed, device = session.model, session.seed, str(session.model.device)
-    z = encode(model, shown).sample(torch_generator(seed, "reconstructions", "val", device=device))
+    z = encode_examples(model, shown).sample(torch_generator(seed, "reconstructions", "val", device=device))
     return speak(model, z, torch_generator(seed, "reconstructed words", "val", device=device))
 
 
@@ -91,17 +94,18 @@ def word_uncertainty(sessions: Sequence[Session], wanted: Wanted) -> Picture:
                 "compare models of the same words"
             )
     first = sessions[0]
-    shown = examples(first.model, dataset_of(first), "val", _MEASURED, first.seed)
+    shown = random_examples(first.model, dataset_of(first), "val", _MEASURED, first.seed)
     if not len(shown.images):
         raise UsageError(f"the dataset of {first.group.model} has no validation examples to show")
     count = min(wanted.number or _ACROSS, len(shown.images))
     names = _names(sessions)
     decoded = [_decoded(session, shown) for session in sessions]
-    bits = [average_entropies(spoken.texts) for spoken in decoded]
+    bits = [average_entropies(texts_of(spoken)) for spoken in decoded]
+    assert shown.tokens is not None  # the model generates text
     pairs = list(zip(shown.images, shown.tokens, strict=True))[:count]
-    rows = [TileRow("Validation images and their texts", [[Tile(x, caption(y, text)) for x, y in pairs]])]
+    rows = [TileRow("Validation images and their texts", [[Tile(x, words_of(y, text)) for x, y in pairs]])]
     for name, spoken in zip(names, decoded, strict=True):
-        tiles = [Tile(image, text=words) for image, words in zip(spoken.images, spoken.texts, strict=True)]
+        tiles = [Tile(image, text=words) for image, words in zip(spoken.images, texts_of(spoken), strict=True)]
         rows.append(TileRow(f"Decoded from {name}", [tiles[:count]]))
     grid = tile_table(rows, info=text, attributes=first.model.attributes)
     chart = figure_image(entropy_chart(names, bits, text, max(960, grid.image.width - 2 * MARGIN)))

@@ -1,0 +1,1 @@
+"""What pictures are made of: pages, text, style, grids, blocks, tiles."""

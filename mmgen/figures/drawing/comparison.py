@@ -1,0 +1,74 @@
+"""The same words drawn from several posteriors side by side, the judge's mistakes framed red."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.grids import Grid, Panel, image_table
+from mmgen.generation.draws import Draws, share_right
+from mmgen.queries import Vocabulary, format_query
+
+__all__ = [
+    "FRAMES",
+    "comparison",
+    "hierarchy",
+    "judge_note",
+    "looks_at",
+]
+
+FRAMES = "Red frame: the judge reads at least one of the given attributes differently."
+
+
+def looks_at(samples: bool | None) -> str:
+    """What the judge looks at, in words; None where nobody knows what the data are."""
+    if samples is None:
+        return "sampled pixels if data are binary, else means"
+    return "sampled pixels, since the data are binary" if samples else "means, since the data are not binary"
+
+
+def judge_note(accuracy: dict[str, float] | None, samples: bool | None = None) -> str:
+    """What a reader must know about the frames: what the judge sees, and how often it is right itself.
+
+    Args:
+        accuracy: The judge's own, in percent; None without a judge.
+        samples: See :func:`mmgen.generation.judge.sees_samples`.
+    """
+    if accuracy is None:
+        return "Shown: means of p(image|z). No judge looked at these images."
+    mean = accuracy.get("mean")
+    itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
+    return f"{FRAMES} Shown: means of p(image|z). The judge{itself} looks at {looks_at(samples)}."
+
+
+def comparison(draws: Sequence[tuple[str, Draws]], labels: Sequence[str], *, title: str = "", note: str = "") -> Grid:
+    """A row for each description, a block for each posterior.
+
+    Args:
+        draws: Names and images, all for the same descriptions.
+        labels: The words of each description.
+        title: What the picture shows.
+        note: How it was made.
+
+    Raises:
+        UsageError: The blocks were drawn for different descriptions.
+    """
+    asked = draws[0][1].asked
+    if any(not np.array_equal(drawn.asked, asked) for _, drawn in draws):
+        raise UsageError("the posteriors drew different descriptions, expected the same words for each")
+    panels = [Panel(name, drawn.means, drawn.wrong, share_right(drawn)) for name, drawn in draws]
+    return image_table(panels, labels, title=title, note=note)
+
+
+def hierarchy(draws: Sequence[tuple[str, Draws]], info: Vocabulary, *, title: str = "", note: str = "") -> Grid:
+    """One row for each level of abstraction, one block for each model or posterior.
+
+    Args:
+        draws: Names and images; all of the same levels, from :func:`hierarchy_queries`.
+        info: The attributes' words.
+        title: What the picture shows.
+        note: How it was made.
+    """
+    panels = [Panel(name, drawn.means, drawn.wrong, share_right(drawn)) for name, drawn in draws]
+    labels = [format_query(row, info) for row in draws[0][1].asked]
+    return image_table(panels, labels, title=title, note=note)

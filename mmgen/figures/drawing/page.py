@@ -1,0 +1,203 @@
+"""What every picture of images is made of: a white page with a title and a note, boxes, frames, bytes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from PIL import Image, ImageDraw, ImageOps
+
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, rgb
+from mmgen.figures.drawing.text import Lines, wrap
+from mmgen.memory import check_memory
+
+__all__ = [
+    "FRAME",
+    "GAP",
+    "MARGIN",
+    "SENTENCE_TILE",
+    "TILE",
+    "Box",
+    "Grid",
+    "Sheet",
+    "annotated",
+    "below",
+    "enlarge",
+    "frame_colour",
+    "framed",
+    "lit",
+    "paste",
+    "sheet",
+    "to_bytes",
+]
+
+Box = tuple[int, int, int, int]
+
+TILE = 112
+"""Images are enlarged by a whole factor to about this many pixels; pages show them at half size, so they stay sharp."""
+SENTENCE_TILE = 224
+"""The same for images with whole sentences under them."""
+FRAME = 7
+"""Pixels of frame around each image: filled red where the judge disagrees, else white with a hairline."""
+_DARK = 0.5
+"""A picture none of whose pixels is brighter than this part of white is nearly black."""
+_GROUND = 0.12
+"""What black becomes on a page with such pictures, as a part of white."""
+GAP = 10
+MARGIN = 24
+NARROWEST = 640
+"""Pixels that a title needs beside even the smallest grid."""
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A finished picture.
+
+    Attributes:
+        image: RGB.
+        boxes: (left, top, right, bottom) of every image inside it, frames excluded, in the order given.
+        remark: What a reader must know of how the images are shown; "" where they are as they are.
+    """
+
+    image: Image.Image
+    boxes: list[Box]
+    remark: str = ""
+
+    def save(self, path: Path) -> None:
+        """Write a PNG; a reader never sees half of it."""
+        from mmgen.artifacts import atomic_path
+
+        with atomic_path(path) as temporary:
+            self.image.save(temporary, format="png", optimize=True)
+
+
+def to_bytes(images: np.ndarray) -> np.ndarray:
+    """Images as RGB bytes.
+
+    Args:
+        images: [..., C, H, W] with one or three channels; float in [0, 1] (values outside are clipped) or uint8 0..255.
+
+    Returns:
+        uint8 [..., H, W, 3].
+
+    Raises:
+        UsageError: Neither one nor three channels.
+    """
+    if images.ndim < 3 or images.shape[-3] not in (1, 3):
+        raise UsageError(f"got images of shape {list(images.shape)}, expected [..., C, H, W] with 1 or 3 channels")
+    if images.dtype != np.uint8:
+        # NaN would cast to any byte: it shows as black, and the scores say the rest.
+        images = np.rint(np.clip(np.nan_to_num(images.astype(np.float32)), 0, 1) * 255).astype(np.uint8)
+    last = np.moveaxis(images, -3, -1)
+    return np.repeat(last, 3, axis=-1) if last.shape[-1] == 1 else last
+
+
+def lit(blocks: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
+    """Images on a lighter ground where some are nearly black, so that those do not look like missing ones.
+
+    Args:
+        blocks: uint8 [n, H, W, 3] each, all on one page; sizes may differ.
+
+    Returns:
+        The same, all alike with black at dark grey and white at white if any image is nearly black; and a sentence that
+        says so, "" if not.
+    """
+    peaks = np.concatenate([block.reshape(len(block), -1).max(1) for block in blocks])
+    dark = int((peaks < _DARK * 255).sum())
+    if not dark:
+        return list(blocks), ""
+    lighter = [np.rint(255 * _GROUND + (1 - _GROUND) * block).astype(np.uint8) for block in blocks]
+    which = f"All {dark:,} pictures" if dark == len(peaks) else f"{dark:,} of {len(peaks):,} pictures"
+    which = "The picture" if len(peaks) == 1 else which
+    said = f"{which} {'is' if dark == 1 else 'are'} nearly black: no pixel is half as bright as white"
+    return lighter, f"{said}. Black is drawn as dark grey{'' if len(peaks) == 1 else ' in all'}."
+
+
+def frame_colour(wrong: bool) -> tuple[int, int, int]:
+    """The colour just outside an image's box: red where the judge disagrees, else the hairline's grey."""
+    return rgb(WRONG if wrong else RULE)
+
+
+def enlarge(images: np.ndarray, tile: int = TILE) -> np.ndarray:
+    """uint8 [n, H, W, 3] enlarged by a whole factor to about ``tile`` pixels, each pixel kept square and sharp."""
+    factor = max(1, round(tile / max(images.shape[1:3])))
+    return images.repeat(factor, axis=1).repeat(factor, axis=2)
+
+
+def paste(canvas: Image.Image, pixels: np.ndarray, box: Box, wrong: bool) -> None:
+    """Put an image into its box and a frame around it: red where the judge disagrees."""
+    draw = ImageDraw.Draw(canvas)
+    left, top, right, bottom = box
+    if wrong:
+        draw.rectangle((left - FRAME, top - FRAME, right + FRAME - 1, bottom + FRAME - 1), fill=WRONG)
+    else:
+        draw.rectangle((left - 1, top - 1, right, bottom), outline=RULE)
+    canvas.paste(Image.fromarray(pixels), (left, top))
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A white page with a title above and a note below its content."""
+
+    width: int
+    height: int
+    title: Lines
+    note: Lines
+    canvas: Image.Image = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        below = GAP + 4 + self.note.height if self.note.lines else 0
+        size = self.width + 2 * MARGIN, self.top + self.height + below + MARGIN
+        advice = "use a smaller --number, or a name that ends in .h5 where samples are written"
+        check_memory(3 * size[0] * size[1], f"a picture of {size[0]:,} x {size[1]:,} pixels", advice)
+        object.__setattr__(self, "canvas", Image.new("RGB", size, "white"))
+        draw = ImageDraw.Draw(self.canvas)
+        self.title.draw(draw, MARGIN, MARGIN - 4)
+        self.note.draw(draw, MARGIN, self.top + self.height + GAP + 4)
+
+    @property
+    def top(self) -> int:
+        """Where the content begins."""
+        return MARGIN + self.title.height + (GAP if self.title.lines else 0)
+
+
+def sheet(width: int, height: int, title: str, note: str, remark: str = "") -> Sheet:
+    """A page for content of this size; small ones are widened for their words.
+
+    A picture without a note of its own has it, and the remark, in words beside it.
+    """
+    note = f"{note} {remark}".strip() if note else ""
+    wide = max(width, NARROWEST if title or note else 0)
+    return Sheet(
+        wide,
+        height,
+        Lines(wrap(title, 28, wide, bold=True), 28, INK, bold=True),
+        Lines(wrap(note, 20, wide), 20, MUTED),
+    )
+
+
+def framed(image: Image.Image) -> Grid:
+    """A drawing with a page's margin around it."""
+    return Grid(ImageOps.expand(image, MARGIN, "white"), [])
+
+
+def annotated(grid: Grid, title: str, note: str) -> Grid:
+    """The same picture with a title above and a note below it, for a picture that stands alone."""
+    inner = grid.image
+    page = sheet(inner.width - 2 * MARGIN, max(1, inner.height - 2 * MARGIN), title, note)
+    shift = page.top - MARGIN
+    canvas = page.canvas
+    canvas.paste(inner.crop((0, MARGIN, inner.width, inner.height - MARGIN)), (0, page.top))
+    boxes = [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes]
+    return Grid(canvas, boxes, grid.remark)
+
+
+def below(image: Image.Image, grid: Grid) -> Grid:
+    """The grid under another image."""
+    shift = MARGIN + image.height
+    canvas = Image.new("RGB", (max(image.width + 2 * MARGIN, grid.image.width), shift + grid.image.height), "white")
+    canvas.paste(image, (MARGIN, MARGIN))
+    canvas.paste(grid.image, (0, shift))
+    boxes = [(left, top + shift, right, bottom + shift) for left, top, right, bottom in grid.boxes]
+    return Grid(canvas, boxes, grid.remark)

@@ -1,0 +1,74 @@
+"""One picture of a page or alone: an image with its title and how it was made."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from mmgen.artifacts import atomic_path
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.page import Grid, annotated, framed
+from mmgen.figures.drawing.style import data_uri, figure_image, plain_words
+
+__all__ = ["Picture"]
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image on a page.
+
+    Attributes:
+        title: What it shows, in a few words.
+        caption: How it was made: numbers, seeds.
+        drawn: The image itself.
+        note: What is true of all pictures of its section, which a page says once: what frames mean, who judged.
+    """
+
+    title: str
+    caption: str
+    drawn: Grid | Figure
+    note: str = ""
+
+    @property
+    def words(self) -> str:
+        """The caption, with how the images are shown where that is not as they are."""
+        remark = self.drawn.remark if isinstance(self.drawn, Grid) else ""
+        return f"{self.caption} {remark}".strip()
+
+    @property
+    def told(self) -> str:
+        """All of it, for a picture that stands alone."""
+        return f"{self.words} {self.note}".strip()
+
+    @cached_property
+    def uri(self) -> str:
+        """The PNG as a ``data:`` address."""
+        if isinstance(self.drawn, Grid):
+            return data_uri(self.drawn.image)
+        return data_uri(figure_image(self.drawn), palette=True)
+
+    @property
+    def width(self) -> int:
+        """Width on the page in CSS pixels; the PNG has more, for sharp screens."""
+        if isinstance(self.drawn, Grid):
+            return round(self.drawn.image.width / 2)
+        return round(96 * self.drawn.get_figwidth())
+
+    def save(self, path: Path) -> None:
+        """Write it alone: .png with title and caption, or bare lines as .pdf and .svg.
+
+        Raises:
+            UsageError: Another ending, or lines asked of a picture of images.
+        """
+        ending = path.suffix.lower()
+        if ending not in ((".png",) if isinstance(self.drawn, Grid) else (".png", ".pdf", ".svg")):
+            lines = "" if isinstance(self.drawn, Grid) else ", .pdf or .svg"
+            raise UsageError(f"--output got {path}, expected a name ending in .png{lines}")
+        if ending == ".png":
+            drawn = self.drawn if isinstance(self.drawn, Grid) else framed(figure_image(self.drawn))
+            annotated(drawn, self.title, self.told).save(path)
+            return
+        assert isinstance(self.drawn, Figure)
+        with atomic_path(path) as temporary, plain_words(self.drawn):
+            self.drawn.savefig(temporary, format=ending[1:], facecolor="white")

@@ -1,0 +1,302 @@
+"""Maps of a two-dimensional latent space: what is drawn where, and where a description's posteriors lie.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Fig. 7
+    On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
+    Fig. 1 and Section 5.5
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.patheffects import Normal, Stroke
+
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.style import INK, SMALL, category_colours, new_figure, tidy
+
+__all__ = [
+    "Concept",
+    "Plane",
+    "aggregate_density",
+    "latent_map",
+    "mass_levels",
+    "normalise",
+    "posterior_contours",
+    "share_outside",
+    "tinted",
+]
+
+MASSES = (0.5, 0.9)
+"""Contours enclose the smallest regions that hold these shares of the probability."""
+
+
+_SHADES = (0.30, 0.75)
+"""Opacity of the regions that hold 90 % and 50 %."""
+_WIDTHS = (1.0, 1.9)
+"""Widths of the lines around 90 % and 50 %."""
+_PAPER = 0.68
+"""How far the paper of a latent map is from its full colour towards white."""
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A square of the latent plane, centred on zero, cut into ``cells`` by ``cells`` cells.
+
+    Attributes:
+        reach: Half the side, in units of z; the standard normal prior has 99.7 % of each axis within 3.
+        cells: Cells along each side.
+    """
+
+    reach: float = 3.0
+    cells: int = 160
+
+    @property
+    def edges(self) -> np.ndarray:
+        """[cells + 1], ascending."""
+        return np.linspace(-self.reach, self.reach, self.cells + 1)
+
+    @property
+    def centres(self) -> np.ndarray:
+        """[cells], ascending."""
+        edges = self.edges
+        return np.asarray(0.5 * (edges[1:] + edges[:-1]))
+
+    @property
+    def area(self) -> float:
+        """Area of a cell."""
+        return (2 * self.reach / self.cells) ** 2
+
+    @property
+    def points(self) -> np.ndarray:
+        """z at the cell centres, float32 [cells, cells, 2]; the first axis is z_2 and ascends, the second is z_1."""
+        first, second = np.meshgrid(self.centres, self.centres)
+        return np.stack([first, second], -1).astype(np.float32)
+
+
+def normalise(log_density: np.ndarray, plane: Plane) -> np.ndarray:
+    """A density on the plane from its logarithm up to a constant (CK Section 5.5: "then normalized").
+
+    With ``log p(y|z) + log p(z)`` this is the true posterior p(z|y) on the grid.
+
+    Args:
+        log_density: Nats, [cells, cells].
+        plane: Where.
+
+    Returns:
+        float64 [cells, cells] whose sum times the cell's area is 1.
+    """
+    weights = np.exp(log_density.astype(np.float64) - np.max(log_density))
+    return np.asarray(weights / (weights.sum() * plane.area))
+
+
+def aggregate_density(mean: np.ndarray, log_sd: np.ndarray, plane: Plane) -> np.ndarray:
+    """The mixture of the image posteriors, CK Eq. 4, on the plane.
+
+    Each cell gets the mixture's exact mass, not its density at the centre: image posteriors are often narrower than any
+    affordable cell, and would slip between the centres.
+
+    Args:
+        mean: Means of q(z|x) for the images of one description, [N, 2].
+        log_sd: Natural logarithms of their standard deviations, [N, 2].
+        plane: Where.
+
+    Returns:
+        Density averaged over each cell, float64 [cells, cells]; mass beyond the plane is left out, not moved in.
+    """
+    import torch
+
+    # [N, 2, cells]: a diagonal Gaussian's mass in a cell is the product of its masses in the two intervals.
+    standard = (plane.edges - mean[..., None].astype(np.float64)) * np.exp(-log_sd[..., None].astype(np.float64))
+    mass = np.diff(torch.special.ndtr(torch.from_numpy(standard)).numpy(), axis=-1)
+    return np.asarray(mass[:, 1].T @ mass[:, 0]) / (len(mean) * plane.area)
+
+
+def mass_levels(density: np.ndarray, masses: Sequence[float] = MASSES) -> list[float]:
+    """Density levels whose regions above hold the given shares of the mass, ascending as contour plots want them."""
+    descending = np.sort(density.ravel())[::-1]
+    held = np.cumsum(descending) / descending.sum()
+    return sorted(float(descending[np.searchsorted(held, mass)]) for mass in masses)
+
+
+def tinted(images: np.ndarray, colours: np.ndarray) -> np.ndarray:
+    """Grey images as ink on tinted paper.
+
+    Args:
+        images: float [..., 1 or 3, H, W] in [0, 1]; colour images keep their own colours.
+        colours: float [..., 3] in [0, 1].
+
+    Returns:
+        float [..., H, W, 3].
+    """
+    last = np.moveaxis(np.clip(images, 0, 1), -3, -1)
+    paper = _PAPER + (1 - _PAPER) * colours[..., None, None, :]
+    if last.shape[-1] == 3:
+        return np.asarray(last)
+    return np.asarray((1 - last) * paper + last * (0.35 * colours[..., None, None, :]))
+
+
+def _pale(colour: str) -> tuple[float, float, float]:
+    """The paper of a map in this colour."""
+    red, green, blue = to_rgb(colour)
+    return _PAPER + (1 - _PAPER) * red, _PAPER + (1 - _PAPER) * green, _PAPER + (1 - _PAPER) * blue
+
+
+def latent_map(
+    images: np.ndarray, probabilities: np.ndarray, names: Sequence[str], plane: Plane, title: str = ""
+) -> Figure:
+    """What the model draws at each z, coloured by p(y|z) (VE Fig. 7).
+
+    Args:
+        images: Decoded at ``plane.points``, [cells, cells, C, H, W] in [0, 1].
+        probabilities: p(y|z) at the same points, [cells, cells, V].
+        names: The V values of y.
+        plane: Where; its ``cells`` are the number of images along a side.
+        title: What is shown.
+
+    Raises:
+        UsageError: Shapes that do not match.
+    """
+    if probabilities.shape[:2] != images.shape[:2] or probabilities.shape[2] != len(names):
+        raise UsageError(
+            f"got p(y|z) {list(probabilities.shape)} for images {list(images.shape)} and {len(names)} values, "
+            f"expected [{images.shape[0]}, {images.shape[1]}, {len(names)}]"
+        )
+    palette = category_colours(len(names))
+    mixed = probabilities @ np.array([to_rgb(colour) for colour in palette])
+    tiles = tinted(images, mixed)
+    if images.shape[2] == 3:  # photographs: the colour becomes a border of a pixel or two
+        border = max(1, tiles.shape[2] // 16)
+        framed = np.broadcast_to(mixed[:, :, None, None, :], tiles.shape).copy()
+        framed[:, :, border:-border, border:-border] = tiles[:, :, border:-border, border:-border]
+        tiles = framed
+    rows, columns, height, width, _ = tiles.shape
+    # z_2 ascends upwards, images read downwards.
+    mosaic = tiles[::-1].transpose(0, 2, 1, 3, 4).reshape(rows * height, columns * width, 3)
+    figure = new_figure(5.4, 5.9)
+    axes = tidy(figure.add_subplot(), title, "$z_1$", "$z_2$")
+    reach = plane.reach
+    axes.imshow(mosaic, extent=(-reach, reach, -reach, reach), interpolation="antialiased")
+    handles = [
+        Patch(facecolor=_pale(colour), edgecolor=colour, label=name)
+        for colour, name in zip(palette, names, strict=True)
+    ]
+    # What fits below the map in one row: about 80 letters, of which each key takes eight for its patch.
+    columns_of_key = max(1, min(5, 80 // (8 + max(len(name) for name in names))))
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns_of_key, frameon=False, fontsize=SMALL)
+    return figure
+
+
+@dataclass(frozen=True)
+class Concept:
+    """The densities of one description on a plane, each float [cells, cells].
+
+    Attributes:
+        name: The description.
+        true: p(z|y), normalised on the grid.
+        aggregate: The mixture of the posteriors of its images; None where there are no images.
+        fitted: What was fitted, by name.
+    """
+
+    name: str
+    true: np.ndarray
+    aggregate: np.ndarray | None = None
+    fitted: dict[str, np.ndarray] = field(default_factory=dict)
+
+
+def share_outside(density: np.ndarray, reference: np.ndarray, mass: float = 0.95) -> float:
+    """Share of ``density`` in cells outside the smallest region that holds ``mass`` of ``reference``."""
+    (level,) = mass_levels(reference, [mass])
+    return float(density[reference < level].sum() / density.sum())
+
+
+def _levels(density: np.ndarray) -> list[float]:
+    """Levels to draw; none where all of the mass lies beyond the plane or in one cell."""
+    if not density.sum() > 0:
+        return []
+    levels = mass_levels(density)
+    return levels if np.all(np.diff(levels) > 0) and levels[0] > 0 else []
+
+
+def _filled(axes: Axes, plane: Plane, density: np.ndarray, colour: str) -> None:
+    levels = _levels(density)
+    if levels:
+        layers = [*levels, float(density.max()) * 1.001]
+        shades = [(*to_rgb(colour), alpha) for alpha in _SHADES]
+        axes.contourf(plane.centres, plane.centres, density, levels=layers, colors=shades)
+
+
+def _lines(axes: Axes, plane: Plane, density: np.ndarray, colour: str, style: str) -> None:
+    levels = _levels(density)
+    if levels:
+        drawn = axes.contour(
+            plane.centres, plane.centres, density, levels=levels, colors=colour, linewidths=_WIDTHS, linestyles=style
+        )
+        # A white edge keeps lines apart from the filled regions of their own colour.
+        drawn.set_path_effects([Stroke(linewidth=3.4, foreground="white", alpha=0.7), Normal()])
+
+
+def _key(figure: Figure, concepts: Sequence[Concept], palette: Sequence[str]) -> None:
+    def line(style: Literal["-", "--"], width: float, label: str) -> Line2D:
+        return Line2D([], [], color=INK, linestyle=style, linewidth=width, label=label)
+
+    handles: list[Line2D | Patch] = [
+        Patch(color=colour, label=concept.name) for colour, concept in zip(palette, concepts, strict=True)
+    ]
+    handles.append(line("--", _WIDTHS[1], "true posterior p(z|y): 50 % inside; thin 90 %"))
+    if any(concept.aggregate is not None for concept in concepts):
+        handles.append(Patch(facecolor=INK, alpha=_SHADES[1], label="aggregate of images: 50 % inside; pale 90 %"))
+    if any(concept.fitted for concept in concepts):
+        handles.append(line("-", _WIDTHS[1], "fitted q(z|y): 50 % inside; thin 90 %"))
+    columns = 2 if max(len(concept.name) for concept in concepts) > 30 else 3
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, frameon=False, fontsize=SMALL)
+
+
+def _mean_outside(concepts: Sequence[Concept], title: str) -> str:
+    """For a panel's title: the part of what it draws that lies where hardly any image does."""
+    pairs = [(c.fitted[title] if title else c.true, c.aggregate) for c in concepts if not title or title in c.fitted]
+    shares = [100 * share_outside(density, aggregate) for density, aggregate in pairs if aggregate is not None]
+    return f"{np.mean(shares):.0f} % in holes of the aggregate" if shares else ""
+
+
+def posterior_contours(concepts: Sequence[Concept], plane: Plane) -> Figure:
+    """Where the posteriors of some descriptions lie (CK Fig. 1): the true ones, then a panel for each fitted one.
+
+    Filled in every panel: the aggregate of the image posteriors, dark and pale regions holding 50 % and 90 % of it.
+    Lines over it: the true posterior (dashed) or what was fitted (solid). White places inside the lines are what the
+    posterior draws from and no image maps to.
+
+    Args:
+        concepts: One or more, with the same panels.
+        plane: Where their densities are.
+    """
+    palette = category_colours(len(concepts))
+    titles = ["", *dict.fromkeys(title for concept in concepts for title in concept.fitted)]
+    columns = min(len(titles), 3)
+    rows = math.ceil(len(titles) / columns)
+    figure = new_figure(3.7 * columns, 4.0 * rows + 0.9)
+    for position, title in enumerate(titles):
+        axes = tidy(figure.add_subplot(rows, columns, position + 1), "", "$z_1$", "$z_2$")
+        heading = title or "p(z|y): true posterior"
+        axes.set_title(f"{heading}\n{_mean_outside(concepts, title)}".rstrip(), loc="left", fontsize=9.5, color=INK)
+        axes.set_aspect("equal")
+        axes.set_xlim(-plane.reach, plane.reach)
+        axes.set_ylim(-plane.reach, plane.reach)
+        for concept, colour in zip(concepts, palette, strict=True):
+            if concept.aggregate is not None:
+                _filled(axes, plane, concept.aggregate, colour)
+        for concept, colour in zip(concepts, palette, strict=True):
+            if not title:
+                _lines(axes, plane, concept.true, colour, "--")
+            elif title in concept.fitted:
+                _lines(axes, plane, concept.fitted[title], colour, "-")
+    _key(figure, concepts, palette)
+    return figure

@@ -1,0 +1,135 @@
+"""Draws as a picture: what ``mmgen sample`` shows."""
+
+from collections.abc import Sequence
+
+from mmgen.figures.drawing.comparison import FRAMES, looks_at
+from mmgen.figures.drawing.grids import Grid, Panel, image_grid, image_table
+from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table
+from mmgen.figures.drawing.views import translation_page, views_page
+from mmgen.generation.draws import Draws, share_right
+from mmgen.generation.translations import Paired
+from mmgen.queries import TextVocabulary, Vocabulary, format_caption, format_query
+
+__all__ = ["sample_grid", "translated_grid"]
+
+_ACROSS = 6
+"""Images with texts in a row at most; fewer where all rows are full then."""
+
+
+def _what(drawn: Draws, sampled: bool) -> str:
+    """What is shown, in words."""
+    return f"{'draws from' if sampled else 'means of'} p({'picture' if drawn.further else drawn.image or 'image'}|z)"
+
+
+def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None, samples: bool | None) -> str:
+    count = drawn.means.shape[1]
+    parts = [f"{count} images for each description" if len(drawn.asked) > 1 else f"{count} images"]
+    parts[0] += f", {what}, seed {drawn.seed}."
+    if drawn.judged is not None:
+        mean = (accuracy or {}).get("mean")
+        itself = f" (itself right on {mean:.1f} % of held-out attributes)" if mean is not None else ""
+        verdict = share_right(drawn)
+        if verdict:
+            parts.append(f"{FRAMES} The judge{itself} finds {verdict}; it looks at {looks_at(samples)}.")
+    return " ".join(parts)
+
+
+def _spoken_grid(
+    drawn: Draws,
+    words: Sequence[str],
+    text: TextVocabulary,
+    info: Vocabulary | None,
+    sampled: bool,
+    note: str,
+) -> Grid:
+    """Images with the texts drawn from the same z under them: a block of rows for each description."""
+    rows = []
+    title = words[0] if len(words) == 1 else ""
+    count = drawn.means.shape[1]
+    across = next((n for n in range(_ACROSS, 3, -1) if count % n == 0), _ACROSS)
+    for row, label in enumerate(words):
+        tiles = spoken_tiles(drawn, row, text, info, sampled)
+        lines = [tiles[start : start + across] for start in range(0, len(tiles), across)]
+        rows += [TileRow("" if i or title else label, [line]) for i, line in enumerate(lines)]
+    said = "Under each image the text drawn from the same z; words other than the given ones are bold."
+    return tile_table(rows, title=title, note=f"{note} {said}")
+
+
+def sample_grid(
+    drawn: Draws,
+    info: Vocabulary | None,
+    *,
+    text: TextVocabulary | None = None,
+    sampled: bool = False,
+    accuracy: dict[str, float] | None = None,
+    judged_samples: bool | None = None,
+) -> Grid:
+    """One description as a grid of images, several as a table with a row for each.
+
+    Args:
+        drawn: The images.
+        info: The attributes' words; None for a model without attributes.
+        text: Vocabulary of captions; None for a model without text.
+        sampled: Show draws from p(image|z) instead of its means.
+        accuracy: The judge's own, in percent.
+        judged_samples: Whether the judge looked at sampled pixels; see :func:`mmgen.generation.judge.sees_samples`.
+    """
+    images = drawn.sampled if sampled else drawn.means
+    what = _what(drawn, sampled)
+    if text is not None and drawn.asked_words is not None:
+        words = [format_caption(row, text) for row in drawn.asked_words]
+    else:
+        words = [format_query(row, info) if info is not None else "nothing given" for row in drawn.asked]
+    for row, expression in enumerate(drawn.expressions):
+        words[row] = words[row] if expression is None else str(expression)
+    name = str(drawn.guidance) if drawn.guidance else drawn.name or drawn.posterior
+    note = _note(drawn, what, accuracy, judged_samples)
+    if drawn.further:
+        note = f"From {name}. {note} Pictures beside each other are of the same z."
+        title = words[0] if len(words) == 1 else ""
+        return views_page(drawn, words, _texts(drawn, text), sampled=sampled, title=title, note=note)
+    if text is not None and drawn.words is not None:
+        return _spoken_grid(drawn, words, text, info, sampled, f"From {name}. {note}")
+    if len(words) > 1:
+        return image_table([Panel(name, images, drawn.wrong, share_right(drawn))], words, note=note)
+    remarks = None
+    if drawn.judged is not None and info is not None:
+        remarks = [drawn.remark(0, number, info) for number in range(drawn.means.shape[1])]
+    wrong = None if drawn.wrong is None else drawn.wrong[0]
+    return image_grid(images[0], wrong=wrong, remarks=remarks, title=words[0], note=f"From {name}. {note}")
+
+
+def _texts(drawn: Draws, text: TextVocabulary | None) -> list[list[str]]:
+    """The texts drawn for each description, as sentences; [] without any."""
+    if drawn.words is None or text is None:
+        return []
+    return [[format_caption(tokens, text) for tokens in each] for each in drawn.words]
+
+
+def translated_grid(
+    shown: Paired,
+    sources: Sequence[str],
+    drawn: Draws,
+    *,
+    given: str = "",
+    sampled: bool = False,
+) -> Grid:
+    """What was drawn from other pictures, beside what was given and what is true.
+
+    Args:
+        shown: The examples.
+        sources: Modalities that were given.
+        drawn: The draws.
+        given: The description that was given with them.
+        sampled: Show draws from p(picture | z) instead of its means.
+    """
+    count = drawn.means.shape[1]
+    draws = "one draw" if count == 1 else f"{count} draws"
+    truth = " Truth: the example's own picture." if set(drawn.pictures()) & set(shown.pictures) else ""
+    together = f", together with {given}" if given else ""
+    note = (
+        f"On grey: what is given{together}. Drawn: {_what(drawn, sampled)} at {draws} of z from {drawn.posterior}."
+        f"{truth} Seed {drawn.seed}."
+    )
+    title = f"From {' + '.join(sources)} to {', '.join(drawn.pictures())}"
+    return translation_page(shown, sources, drawn, sampled=sampled, title=title, note=note)

@@ -1,0 +1,132 @@
+"""Lines of text in pictures: wrapping, measuring, drawing."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from PIL import ImageDraw
+
+from mmgen.figures.drawing.style import INK, MUTED, font
+from mmgen.parsing import shown
+
+__all__ = ["Lines", "MarkedLines", "column_width", "wrap", "wrap_marked"]
+
+
+_MOST_LETTERS = 10_000
+"""No picture is made for more words than that; a longer text ends there."""
+
+
+def _split_long(word: str, size: int, bold: bool, width: int) -> list[str]:
+    """A word in pieces that fit ``width``, for words that are wider than a line."""
+    pieces, current = [], ""
+    for letter in word:
+        if current and font(size, bold).getlength(current + letter) > width:
+            pieces.append(current)
+            current = ""
+        current += letter
+    return [*pieces, current]
+
+
+def column_width(texts: Sequence[str], size: int, least: int, most: int) -> int:
+    """Pixels of a column in which no word of ``texts`` is broken, between ``least`` and ``most``."""
+    words = (word for text in texts for word in text.split())
+    return min(most, max([least, *(math.ceil(font(size).getlength(word)) for word in words)]))
+
+
+def wrap(text: str, size: int, width: int, bold: bool = False, most: int = 0) -> list[str]:
+    """``text`` in lines at most ``width`` pixels wide; past ``most`` lines (0: no limit) it ends in an ellipsis."""
+    lines = [""]
+    for word in shown(text[:_MOST_LETTERS]).split():
+        for piece in _split_long(word, size, bold, width):
+            longer = f"{lines[-1]} {piece}".strip()
+            if lines[-1] and font(size, bold).getlength(longer) > width:
+                lines.append(piece)
+            else:
+                lines[-1] = longer
+    if most and len(lines) > most:
+        lines = lines[:most]
+        while lines[-1] and font(size, bold).getlength(lines[-1] + "…") > width:
+            lines[-1] = lines[-1][:-1]
+        lines[-1] += "…"
+    return lines if lines != [""] else []
+
+
+@dataclass(frozen=True)
+class Lines:
+    """A block of wrapped text.
+
+    Attributes:
+        lines: One string per line.
+        size: Type size in pixels.
+        colour: ``#rrggbb``.
+        bold: Heavier type.
+    """
+
+    lines: list[str]
+    size: int
+    colour: str = INK
+    bold: bool = False
+
+    @property
+    def pitch(self) -> int:
+        """Pixels from one line to the next."""
+        return round(self.size * 1.35)
+
+    @property
+    def height(self) -> int:
+        """Pixels from the top of the block to its bottom; 0 without text."""
+        return self.pitch * len(self.lines)
+
+    @property
+    def width(self) -> int:
+        """Pixels of the widest line."""
+        return max((round(font(self.size, self.bold).getlength(line)) for line in self.lines), default=0)
+
+    def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int, centred_in: int = 0) -> None:
+        """Draw the block with its upper left corner at (left, top), or each line centred in ``centred_in`` pixels."""
+        letters = font(self.size, self.bold)
+        for row, line in enumerate(self.lines):
+            shift = max(0, round((centred_in - letters.getlength(line)) / 2)) if centred_in else 0
+            canvas.text((left + shift, top + row * self.pitch), line, font=letters, fill=self.colour)
+
+
+@dataclass(frozen=True)
+class MarkedLines:
+    """Wrapped words of which some stand out: bold and dark, where the others are grey.
+
+    Attributes:
+        lines: For each line its words, and whether each stands out.
+        size: Type size in pixels.
+    """
+
+    lines: list[list[tuple[str, bool]]]
+    size: int
+
+    @property
+    def height(self) -> int:
+        """Pixels from the top of the block to its bottom; 0 without text."""
+        return round(self.size * 1.35) * len(self.lines)
+
+    def draw(self, canvas: ImageDraw.ImageDraw, left: int, top: int) -> None:
+        """Draw the block with its upper left corner at (left, top)."""
+        for row, line in enumerate(self.lines):
+            x = float(left)
+            for word, marked in line:
+                letters = font(self.size, marked)
+                canvas.text((x, top + row * round(self.size * 1.35)), word, font=letters, fill=INK if marked else MUTED)
+                x += letters.getlength(word + " ")
+
+
+def wrap_marked(words: Sequence[str], marked: Sequence[bool], size: int, width: int) -> MarkedLines:
+    """Words in lines at most ``width`` pixels wide; a word that is wider than a line has one to itself."""
+    lines: list[list[tuple[str, bool]]] = []
+    used = 0.0
+    for text, mark in zip(words, marked, strict=True):
+        word = shown(text[:_MOST_LETTERS], keep="")
+        needed = font(size, mark).getlength(word + " ")
+        if not lines or used + font(size, mark).getlength(word) > width:
+            lines.append([])
+            used = 0.0
+        lines[-1].append((word, mark))
+        used += needed
+    return MarkedLines(lines, size)

@@ -1,0 +1,162 @@
+"""Word histograms: which words a text decoder would have used at each position, and which it did (CK Fig. 3, 5, 7).
+
+References:
+    On the Importance of Learning Aggregate Posteriors in Multimodal Variational Autoencoders (Cremer, Kushman, 2018),
+    Fig. 3
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from PIL import ImageDraw
+
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, font
+from mmgen.generation.texts import Spoken
+from mmgen.parsing import printable
+from mmgen.queries import TextVocabulary, Vocabulary
+
+__all__ = [
+    "HISTOGRAM_NOTE",
+    "Text",
+    "WordPanels",
+    "average_entropies",
+    "entropies",
+    "slot_words",
+    "texts_of",
+    "vocabulary_note",
+]
+
+HISTOGRAM_NOTE = "Under a picture: for each position of the text p(word | z, words before), black for the word drawn."
+
+_PITCH = 27
+"""Pixels from one panel to the next; pages show half of that."""
+_HEIGHT = 22
+_TYPE = 17
+_BAR = category_colours(1)[0]
+
+
+@dataclass(frozen=True)
+class Text:
+    """A text with the distributions that it was drawn from.
+
+    Attributes:
+        tokens: Word codes, integers [T]; V for no word.
+        probabilities: p(word_t | z, words before), float [T, V + 1].
+    """
+
+    tokens: np.ndarray
+    probabilities: np.ndarray
+
+
+def entropies(probabilities: np.ndarray) -> np.ndarray:
+    """Entropy of each word's distribution in bits: float [..., T, V + 1] -> [..., T].
+
+    One bit is the doubt between two equally probable words.
+
+    Example:
+        >>> entropies(np.array([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]])).tolist()
+        [1.0, 0.0]
+    """
+    p = np.asarray(probabilities, np.float64)
+    return np.asarray(-(p * np.log2(np.where(p > 0, p, 1.0))).sum(-1)) + 0.0
+
+
+def slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[list[int]]:
+    """For each position the codes of the words that belong there; [] for free text."""
+    if attributes is None or not info.slots or not set(info.slots) <= set(attributes.names):
+        return []
+    values = [attributes.values[attributes.names.index(slot)] for slot in info.slots]
+    return [[info.vocabulary.index(word) for word in words if word in info.vocabulary] for words in values]
+
+
+def vocabulary_note(info: TextVocabulary, attributes: Vocabulary | None = None) -> str:
+    """What the bars stand for: all words from left to right, those of one position together."""
+    groups = [info.vocabulary[0]]
+    kinds = slot_words(info, attributes)
+    for code in range(1, len(info.vocabulary)):
+        together = not kinds or any(code in kind and code - 1 in kind for kind in kinds)
+        groups += [(", " if together else " | ") + info.vocabulary[code]]
+    band = " Grey bands: the words that belong to the position." if kinds else " Last: no word."
+    return f"Bars from left to right: {''.join(groups)}.{band}"
+
+
+@dataclass(frozen=True)
+class WordPanels:
+    """A column of small histograms, one for each position of a text, the word that was drawn to the left of each.
+
+    Attributes:
+        info: The vocabulary.
+        attributes: What the positions spell; None for free text.
+        width: Pixels across.
+    """
+
+    info: TextVocabulary
+    attributes: Vocabulary | None
+    width: int
+
+    @property
+    def height(self) -> int:
+        """Pixels from the top of the first panel to the bottom of the last."""
+        return _PITCH * self.info.length
+
+    @property
+    def bars(self) -> int:
+        """Bars of a panel: the words, and for free text "no word"."""
+        return len(self.info.vocabulary) + (not slot_words(self.info, self.attributes))
+
+    @property
+    def label_width(self) -> int:
+        """Pixels to the left of the bars, for the words."""
+        longest = max(round(font(_TYPE).getlength(word)) for word in self.info.vocabulary)
+        return min(longest + 10, round(0.45 * self.width))
+
+    @property
+    def bar_pitch(self) -> int:
+        """Pixels from one bar to the next.
+
+        Raises:
+            UsageError: So many words do not fit.
+        """
+        pitch = (self.width - self.label_width) // self.bars
+        if pitch < 2:
+            raise UsageError(f"a histogram of {self.bars} words is wider than {self.width} pixels; draw fewer words")
+        return pitch
+
+    def bar(self, position: int, code: int, probability: float, left: int, top: int) -> tuple[int, int, int, int]:
+        """Box (left, top, right, bottom), right and bottom excluded, of a bar in panels whose corner is (left, top)."""
+        floor = top + position * _PITCH + _HEIGHT
+        x = left + self.label_width + code * self.bar_pitch
+        return x, floor - round(_HEIGHT * probability), x + max(1, self.bar_pitch - 1), floor
+
+    def draw(self, canvas: ImageDraw.ImageDraw, text: Text, left: int, top: int) -> None:
+        """Draw the panels of a text with their upper left corner at (left, top)."""
+        letters, pitch = font(_TYPE), self.bar_pitch
+        kinds = slot_words(self.info, self.attributes)
+        for position in range(self.info.length):
+            base = top + position * _PITCH + _HEIGHT
+            drawn = int(text.tokens[position])
+            word = printable(self.info.vocabulary[drawn], 100) if drawn < len(self.info.vocabulary) else "–"
+            while len(word) > 2 and letters.getlength(word) > self.label_width - 4:
+                word = word[:-2] + "…"
+            canvas.text((left, base - _TYPE - 3), word, font=letters, fill=INK if drawn != self.bars else MUTED)
+            for code in kinds[position] if kinds else []:
+                x, _, right, _ = self.bar(position, code, 1.0, left, top)
+                canvas.rectangle((x, base - _HEIGHT, right, base - 1), fill=FAINT)
+            start = left + self.label_width
+            canvas.line((start, base, start + self.bars * pitch, base), fill=RULE)
+            for code, probability in enumerate(text.probabilities[position][: self.bars]):
+                x, y, right, floor = self.bar(position, code, float(np.clip(probability, 0, 1)), left, top)
+                if y < floor:
+                    canvas.rectangle((x, y, right - 1, floor - 1), fill=INK if code == drawn else _BAR)
+
+
+def average_entropies(texts: Sequence[Text]) -> np.ndarray:
+    """Mean entropy at each position over texts, bits [T]."""
+    return np.asarray(np.mean([entropies(text.probabilities) for text in texts], axis=0))
+
+
+def texts_of(spoken: Spoken) -> list[Text]:
+    """Drawn texts with their distributions."""
+    return [Text(tokens, table) for tokens, table in zip(spoken.tokens, spoken.probabilities, strict=True)]

@@ -1,0 +1,64 @@
+"""From files to one figure: what ``mmgen plot`` does."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mmgen.errors import UsageError
+from mmgen.figures import plots
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.plots._base import Plot, Wanted
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import open_session
+
+__all__ = ["draw_plot"]
+
+
+def draw_plot(
+    name: str,
+    paths: Iterable[Path],
+    *,
+    given: Sequence[str] = (),
+    number: int | None = None,
+    sources: Sequence[str] = (),
+    targets: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    guidance: float = 0.0,
+    device: str = "cpu",
+    seed: int = 0,
+) -> tuple[Picture, list[str]]:
+    """A figure by name.
+
+    Args:
+        name: One of ``mmgen.figures.plots.names()``.
+        paths: Models, aggregates, judges, scores; their parents and the judge are found by lineage.
+        given: Descriptions in words; by default the figure chooses.
+        number: How many examples or descriptions it shows; by default as many as fit well.
+        sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
+        targets: Image modalities to draw; by default the figure chooses.
+        metrics: What is measured along the axes; by default the figure chooses.
+        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+        device: Where models run.
+        seed: Seed of every choice and draw.
+
+    Returns:
+        The picture, and what could not be opened.
+
+    Raises:
+        UsageError: There is no such figure, it cannot be drawn from these files, or does not heed what is asked of it.
+        ArtifactError: A file cannot be read.
+    """
+    from mmgen.generation.guidance import check_weight
+
+    member: Plot = plots.get(name)
+    wanted = Wanted(
+        tuple(given), number, tuple(sources), tuple(targets), tuple(metrics), guidance=check_weight(guidance)
+    )
+    member.check(name, wanted)
+    material = gather(paths)
+    if not material.groups and not material.scores:
+        raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
+    member.check_models(name, material.groups)
+    sessions = [open_session(group, seed, device, guidance) for group in material.groups]
+    notices = material.notices + [notice for session in sessions for notice in session.notices]
+    return member(sessions, replace(wanted, scores=tuple(material.scores))), notices

@@ -1,0 +1,260 @@
+"""What a report is made from: the files named, and what their lineage leads to."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mmgen.artifacts import Header, find_parent, read_header
+from mmgen.artifacts.ancestors import Node, lineage, walk
+from mmgen.artifacts.files import regular_file
+from mmgen.errors import ArtifactError, MissingParentError, UsageError
+from mmgen.generation.judge import find_judge
+from mmgen.naming import number_of
+from mmgen.parsing import MAX_TEXT_BYTES, Malformed, parse_json
+from mmgen.score import Score, read_scores
+
+__all__ = ["Group", "Material", "gather", "setting"]
+
+_ABOUT = "a checkpoint, an aggregate, a judge, a dataset, samples, scores of mmgen eval or a training log"
+
+
+@dataclass
+class Group:
+    """One model and what was fitted to it.
+
+    Attributes:
+        model: The model's file.
+        header: Its header.
+        aggregates: Files of the aggregates, fitted to the true posterior before fitted to the aggregate.
+        judge: The judge of its images; None where there is none.
+        dataset: Its dataset; None where it is gone.
+    """
+
+    model: Path
+    header: Header
+    aggregates: list[Path] = field(default_factory=list)
+    judge: Path | None = None
+    dataset: Path | None = None
+
+
+@dataclass
+class Material:
+    """Everything that a report shows.
+
+    Attributes:
+        nodes: The lineage of each artifact named.
+        groups: Models with their aggregates.
+        scores: Lines of all score files.
+        logs: Training logs by what they belong to: (name, kind of curve, path).
+        names: What to call a file, by content id.
+        notices: What is missing, and what to do about it.
+    """
+
+    nodes: list[Node] = field(default_factory=list)
+    groups: list[Group] = field(default_factory=list)
+    scores: list[Score] = field(default_factory=list)
+    logs: list[tuple[str, str, Path]] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
+    notices: list[str] = field(default_factory=list)
+
+    @property
+    def headers(self) -> dict[str, tuple[Path, Header]]:
+        """Paths and headers of all files that were found, by content id."""
+        found: dict[str, tuple[Path, Header]] = {}
+        for root in self.nodes:
+            for node in walk(root):
+                if node.header is not None:
+                    found.setdefault(node.content_id, (node.path, node.header))
+        return found
+
+    @property
+    def models(self) -> dict[str, str]:
+        """Content id of the model that each aggregate was fitted to, by the aggregate's content id."""
+        return {
+            content_id: parent.content_id
+            for content_id, (_, header) in self.headers.items()
+            if header.kind == "aggregate"
+            for parent in header.parents
+            if parent.role == "model"
+        }
+
+    @property
+    def data(self) -> dict[str, dict[str, Any]]:
+        """Settings of the datasets by content id: which of the papers' numbers are about the same data."""
+        return {key: dict(header.settings) for key, (_, header) in self.headers.items() if header.kind == "dataset"}
+
+
+def setting(header: Header, room: str, key: str) -> Any:
+    """A setting of a file, "?" where it has none: a report takes files as they are."""
+    values = header.settings.get(room)
+    return values.get(key, "?") if isinstance(values, dict) else "?"
+
+
+def latent_sizes(header: Header) -> str:
+    """Dimensions of z in words: "10", or "100 and 50" of layers."""
+    sizes = setting(header, "model", "latent_sizes")
+    return " and ".join(map(str, sizes)) if isinstance(sizes, list) else str(setting(header, "model", "latent_size"))
+
+
+def _is_lines(path: Path) -> bool:
+    """Whether a file is JSON lines rather than an artifact."""
+    regular_file(path)
+    try:
+        with open(path, "rb") as file:
+            start = file.read(64).lstrip()
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror}; check the path") from None
+    return start.startswith(b"{") or (not start and path.suffix == ".jsonl")
+
+
+def _first_record(path: Path) -> dict[str, Any]:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        lines = iter(lambda: file.readline(MAX_TEXT_BYTES + 1), "")
+        line = next((line for line in lines if line.strip()), "{}")
+    try:
+        record = parse_json(line)
+    except Malformed:  # whoever reads all of it says what is wrong
+        record = {}
+    return record if isinstance(record, dict) else {}
+
+
+def _kind_of_curve(header: Header) -> str:
+    """What the bound in a training log is: curves of different kinds do not share axes."""
+    if header.kind == "aggregate":
+        given = "" if setting(header, "aggregate", "given") == "attributes" else ", given nothing"
+        target = setting(header, "aggregate", "target")
+        weights = {key.replace("_", " "): setting(header, "aggregate", key) for key in ("text_weight", "guidance")}
+        said = [f"{key} {number_of(weight)}" for key, weight in weights.items() if isinstance(weight, int | float)]
+        weighed = "".join(f" with {part}" for part in said if not part.endswith(" 0"))
+        return f"aggregate, target {target}{weighed}{given}"
+    if header.kind == "classifier":
+        return "judge"
+    return f"model, objective {setting(header, 'objective', 'name')}"
+
+
+def _log_beside(path: Path) -> Path:
+    # The same rule as mmgen.training.log.log_path, which would load torch.
+    return path.with_name(f"{path.name.removesuffix('.safetensors')}.log.jsonl")
+
+
+def _add_logs(material: Material, extra: Sequence[Path]) -> None:
+    beside = set()
+    for path, header in material.headers.values():
+        log = _log_beside(path)
+        if header.kind in ("model", "aggregate", "classifier") and log.is_file():
+            material.logs.append((material.names[header.content_id], _kind_of_curve(header), log))
+            beside.add(log.resolve())
+    for path in extra:
+        if path.resolve() not in beside:
+            material.logs.append((path.name.removesuffix(".jsonl").removesuffix(".log"), "log alone", path))
+
+
+def _add_names(material: Material) -> None:
+    """Call each file by its name; by its folder as well where two share a name."""
+    paths = {content_id: path for content_id, (path, _) in material.headers.items()}
+    names = [path.stem for path in paths.values()]
+    for content_id, path in paths.items():
+        shared = names.count(path.stem) > 1
+        material.names[content_id] = f"{path.resolve().parent.name}/{path.stem}" if shared else path.stem
+
+
+def _group_of(material: Material, path: Path, header: Header) -> Group:
+    for group in material.groups:
+        if group.header.content_id == header.content_id:
+            return group
+    group = Group(path, header)
+    try:
+        group.dataset = find_parent(path, "dataset")
+    except (MissingParentError, ArtifactError) as error:
+        material.notices.append(f"{error}.")
+    material.groups.append(group)
+    return group
+
+
+def _add_groups(material: Material, judges: Sequence[Path]) -> None:
+    for node in material.nodes:
+        if node.kind == "model" and node.header is not None:
+            _group_of(material, node.path, node.header)
+        elif node.kind == "aggregate":
+            model = next((parent for parent in node.parents if parent.role == "model"), None)
+            if model is None or model.header is None:
+                command = model.command if model else "mmgen train"
+                material.notices.append(
+                    f"{node.path} is left out: its model is missing; make it again with: {command}."
+                )
+                continue
+            group = _group_of(material, model.path, model.header)
+            if node.path.resolve() not in {path.resolve() for path in group.aggregates}:
+                group.aggregates.append(node.path)
+    fitted = {node.path: node.header for node in material.nodes if node.header is not None}
+    for group in material.groups:
+        group.aggregates.sort(key=lambda path: setting(fitted[path], "aggregate", "target") != "true")
+        group.judge = _judge_of(group, material, judges)
+
+
+def _judged(group: Group) -> bool:
+    """Whether a judge could say anything of a model's images: it reads attributes."""
+    data = group.header.settings.get("data")
+    return not isinstance(data, dict) or data.get("attributes") is not None
+
+
+def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path | None:
+    """A judge named for the report if it saw the same dataset, else one found beside the files.
+
+    Where there are several it is the one that gave the scores of that dataset.
+    """
+    datasets = {parent.content_id for parent in group.header.parents if parent.role == "dataset"}
+    gave = {str(s.ids["judge"]) for s in material.scores if s.ids.get("judge") and s.ids.get("dataset") in datasets}
+    named = {path: header for path, header in material.headers.values() if path in judges}
+    named = {p: h for p, h in named.items() if any(parent.content_id in datasets for parent in h.parents)}
+    found = min(named, key=lambda path: named[path].content_id not in gave, default=None)
+    if found is None:
+        try:
+            found = find_judge(group.model, group.aggregates, gave)
+        except ArtifactError:
+            found = None
+        if found is not None and not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):
+            material.nodes.append(lineage(found))
+    if found is None and _judged(group):
+        material.notices.append(
+            f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
+            f"mmgen train-classifier {group.dataset or 'DATASET'}."
+        )
+    elif found is not None and gave and read_header(found).content_id not in gave:
+        material.notices.append(
+            f"The images of {group.model.name} are judged by {found.name}, which gave none of the scores: name the "
+            "judge that did, or measure again with mmgen eval."
+        )
+    return found
+
+
+def gather(paths: Iterable[Path]) -> Material:
+    """Sort the files of a report and follow their lineage.
+
+    Args:
+        paths: Checkpoints, aggregates, judges, datasets, samples, scores (JSON lines of ``mmgen eval``), training logs.
+
+    Raises:
+        UsageError: No files.
+        ArtifactError: A file is none of these.
+    """
+    material, logs, judges = Material(), [], []
+    paths = list(dict.fromkeys(paths))
+    if not paths:
+        raise UsageError(f"got no files to report on, expected {_ABOUT}")
+    for path in paths:
+        if _is_lines(path):
+            if "step" in _first_record(path):
+                logs.append(path)
+            else:
+                material.scores += read_scores(path)
+            continue
+        node = lineage(path)
+        material.nodes.append(node)
+        if node.kind == "classifier":
+            judges.append(path)
+    _add_groups(material, judges)
+    _add_names(material)
+    _add_logs(material, logs)
+    return material

@@ -1,0 +1,87 @@
+"""The papers' numbers, and whether they are about the same data as one's own."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
+from typing import Any
+
+from mmgen.parsing import parse_toml
+
+__all__ = ["Published", "PublishedJudge", "published_judges", "published_papers", "published_tables"]
+
+
+@dataclass(frozen=True)
+class _OfData:
+    """Numbers of a dataset that a recipe makes.
+
+    Attributes:
+        source: The paper, and where in it.
+        recipe: The recipe of the dataset; "" where there is none.
+        settings: The settings of that recipe which make it the same dataset: size, binarisation, source.
+    """
+
+    source: str
+    recipe: str
+    settings: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
+
+    def differences(self, settings: Mapping[str, Any]) -> list[str]:
+        """How a dataset of the same recipe differs from the paper's; [] where the numbers may be compared.
+
+        Example:
+            >>> table = published_tables()[0]
+            >>> table.differences({"recipe": "mnist-a", "size": 32, "binarise": True, "source": "mnist"})
+            ['size 32 instead of 64']
+        """
+
+        def said(value: Any) -> str:
+            return value if isinstance(value, str) else json.dumps(value)
+
+        return [
+            f"{key} {said(settings[key])} instead of {said(value)}" if key in settings else f"{key} not recorded"
+            for key, value in self.settings.items()
+            if key not in settings or settings[key] != value
+        ]
+
+
+@dataclass(frozen=True)
+class Published(_OfData):
+    """One published table; see published.toml for the fields."""
+
+    dataset: str
+    columns: tuple[str, ...]
+    row: tuple[dict[str, Any], ...]
+    spread_means: str = ""
+
+
+@dataclass(frozen=True)
+class PublishedJudge(_OfData):
+    """Accuracies in percent of a published judge, by attribute."""
+
+    accuracy: dict[str, float]
+
+
+@cache
+def _file() -> dict[str, Any]:
+    return parse_toml((resources.files("mmgen.figures.plots") / "published.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def published_tables() -> tuple[Published, ...]:
+    """Every published table."""
+    return tuple(
+        Published(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
+        for table in _file()["table"]
+    )
+
+
+@cache
+def published_judges() -> tuple[PublishedJudge, ...]:
+    """Every published judge."""
+    return tuple(PublishedJudge(**judge) for judge in _file()["judge"])
+
+
+def published_papers() -> dict[str, str]:
+    """Short names of the papers and their full titles."""
+    return dict(_file()["papers"])

@@ -1,0 +1,188 @@
+"""A model with what was fitted to it and its judge, opened for drawing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.artifacts import Dataset
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.figures.drawing.comparison import judge_note
+from mmgen.figures.plots._material import Group
+from mmgen.generation.concepts import choose_concepts
+from mmgen.generation.descriptions import Descriptions, complete
+from mmgen.generation.draws import Draws, draw, share_right
+from mmgen.generation.judge import check_judge, sees_samples
+from mmgen.seeding import numpy_generator
+
+if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
+    from mmgen.loading import Loaded
+
+__all__ = ["Session", "Source", "across", "blocks", "draw_all", "open_session"]
+
+_MOST_COMBINATIONS = 200_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """Something that draws latents for a description.
+
+    Attributes:
+        name: What it is called.
+        loaded: The model or aggregate.
+        posterior: The posterior to ask it for.
+        path: Its file.
+        given: What it must be given: "attributes", of which any may be unknown, a whole "text", or "nothing".
+    """
+
+    name: str
+    loaded: "Loaded"
+    posterior: str
+    path: Path
+    given: str = "attributes"
+
+
+@dataclass
+class Session:
+    """A group of files opened for drawing.
+
+    Attributes:
+        group: The files.
+        model: The model.
+        judge: The judge, or None.
+        sources: What draws for descriptions: the model's own q(z|y), fitted posteriors.
+        priors: What draws without a description: p(z), learned q(z).
+        notices: What could not be opened, and what to do about it.
+        concepts: Descriptions to draw, the most varied first; none for a model that knows neither attributes nor text.
+        seed: Seed of every choice and draw.
+    """
+
+    group: Group
+    model: "Loaded"
+    judge: "Classifier | None"
+    seed: int
+    sources: list[Source] = field(default_factory=list)
+    priors: list[Source] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    concepts: Descriptions = field(default_factory=lambda: Descriptions(np.zeros((0, 0), np.uint8)))
+
+    @property
+    def note(self) -> str:
+        """What a reader must know about frames and seeds."""
+        return f"{judge_note(self.judge.accuracy if self.judge else None, sees_samples(self.model))} Seed {self.seed}."
+
+
+def _distinct(sources: list[Source]) -> list[Source]:
+    """Sources with the same name told apart by their file."""
+    names = [source.name for source in sources]
+    return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
+
+
+def _guided(session: Session, weight: float) -> list[Source]:
+    """Guided posteriors to show beside the others: of what was fitted to encodings, else of what else there is.
+
+    Raises:
+        UsageError: The model has no p(words | z).
+    """
+    fitted = [s for s in (*session.sources, *session.priors) if s.posterior == "aggregate"]
+    found = []
+    for source in fitted or session.sources or session.priors[:1]:
+        loaded = source.loaded.guided(weight, session.seed)
+        read = loaded.reads(source.posterior)
+        given = "text" if loaded.text is not None and read == (loaded.text.name,) else "attributes"
+        name = str(loaded.guide(source.posterior).told)
+        found.append(Source(name, loaded, source.posterior, source.path, source.given.replace("nothing", given)))
+    return found
+
+
+def open_session(group: Group, seed: int, device: str = "cpu", guidance: float = 0.0) -> Session:
+    """Load a model, its aggregates and its judge.
+
+    Args:
+        group: The files.
+        seed: Seed of every choice and draw.
+        device: Where models run.
+        guidance: Weight w of guided posteriors, which are sources beside the others; 0 for none.
+
+    Raises:
+        UsageError: The model has no p(words | z) to guide with.
+    """
+    from mmgen.classifier import load_classifier
+    from mmgen.loading import load
+
+    model = load(group.model, device)
+    session = Session(group, model, None, seed)
+    if group.judge is not None:
+        try:
+            session.judge = load_classifier(group.judge, model.device)
+            check_judge(model, session.judge)
+        except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
+            session.judge = None
+            session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
+    session.priors.append(Source(model.title_of("prior"), model, "prior", group.model, "nothing"))
+    fitted = [load(path, device) for path in group.aggregates]
+    for loaded in fitted:
+        if loaded.aggregate is not None and loaded.target is not None:
+            given = loaded.aggregate.given
+            fits = session.priors if given == "nothing" else session.sources
+            fits.append(Source(loaded.title_of(loaded.target), loaded, loaded.target, loaded.path, given))
+    if "text" in model.posteriors and not model.model.conditional_on:
+        session.sources.insert(0, Source(model.title_of("text"), model, "text", group.model, model.given or "nothing"))
+    elif model.model.conditional_on:
+        session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
+    if guidance:
+        session.sources += _guided(session, guidance)
+    session.sources, session.priors = _distinct(session.sources), _distinct(session.priors)
+    session.concepts = _concepts(session)
+    return session
+
+
+def _concepts(session: Session, count: int = 24) -> Descriptions:
+    """Descriptions from the test part; from the vocabulary where the dataset is gone."""
+    model = session.model
+    info, text = model.attributes, model.text
+    spelled = info is not None and text is not None and set(text.slots) == set(info.names)
+    if session.group.dataset is not None:
+        with Dataset.open(session.group.dataset) as data:
+            rows = data.split(model.settings.data.split, "test")
+            if text is not None and not spelled:
+                captions, places = np.unique(data.read_text(text.name, rows), axis=0, return_index=True)
+                chosen = numpy_generator(session.seed, "captions").permutation(len(captions))[:count]
+                # Free text says nothing of attributes: those of an example with that text go with it.
+                free = info is not None and not text.slots
+                codes = data.read_attributes(info.name, rows[places[chosen]]) if free and info is not None else None
+                return complete(model, codes, captions[chosen])
+            if info is None:
+                return session.concepts
+            concepts = choose_concepts(data.read_attributes(info.name, rows), count, session.seed)
+            return complete(model, np.sort(concepts, axis=0) if len(info.names) == 1 else concepts)
+    if info is None:
+        return session.concepts
+    if len(info.values) == 1:
+        return complete(model, np.arange(min(len(info.values[0]), count), dtype=np.uint8)[:, None])
+    sizes = [len(words) for words in info.values]
+    generator = numpy_generator(session.seed, "vocabulary")
+    most = min(_MOST_COMBINATIONS, int(np.prod(sizes, dtype=np.float64)), 4096)
+    drawn = np.stack([generator.integers(0, size, most) for size in sizes], 1).astype(np.uint8)
+    return complete(model, choose_concepts(drawn, count, session.seed))
+
+
+def draw_all(session: Session, asked: Descriptions, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:
+    return [
+        (s.name, draw(s.loaded, asked, count, posterior=s.posterior, seed=session.seed, judge=session.judge))
+        for s in sources
+    ]
+
+
+def across(sources: Sequence[Source]) -> int:
+    """Images a row and source, so that a page is not wider than a screen."""
+    return {1: 10, 2: 6}.get(len(sources), max(2, 12 // max(1, len(sources))))
+
+
+def blocks(draws: Sequence[tuple[str, Draws]]) -> str:
+    """The blocks of a picture in words, for readers who search or listen."""
+    verdicts = [(name, share_right(drawn)) for name, drawn in draws]
+    return "; ".join(f"{name} ({verdict})" if verdict else name for name, verdict in verdicts)

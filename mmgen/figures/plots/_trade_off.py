@@ -1,0 +1,311 @@
+"""Two measures of the same pictures against each other: from scores to a curve of each posterior over its weights."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mmgen.errors import UsageError
+from mmgen.figures.report.scores import published_tables
+from mmgen.score import Score
+
+__all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "which_metrics"]
+
+_PARTNERS = {"correctness": "coverage", "precision": "recall"}
+_PROTOCOLS = ("exact", "description")
+"""Preferred where scores of several protocols are there."""
+_OWN = ("prior", "text", "image")
+"""Posteriors of the model itself, whichever file they were asked of."""
+_NAMES = {"true": "q_true", "aggregate": "q_agg", "text": "q(z|y)", "prior": "p(z)", "image": "q(z|x)"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is measured along an axis: metric, protocol, number of given attributes."""
+
+    metric: str
+    protocol: str
+    given: int | None
+
+    @property
+    def label(self) -> str:
+        """What stands beside the axis."""
+        words = {
+            "correctness": "correctness: given words that the judge reads, %",
+            "coverage": "coverage: variety of what is not given, %",
+            "precision": "precision: drawn pictures that could be real, %",
+            "recall": "recall: real pictures that could be drawn, %",
+        }
+        return words.get(self.metric, f"{self.metric}, %") + self.asked
+
+    @property
+    def asked(self) -> str:
+        """How many attributes were given, in brackets."""
+        return f" ({self.given} given)" if self.given is not None else ""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One posterior with one weight.
+
+    Attributes:
+        weight: Of p(y|z); 0 where it is not guided.
+        x: Mean over models, in percent.
+        y: The same of the other measure.
+        x_error: Standard deviation over models; of a single one the standard error; None where there is none.
+        y_error: The same of the other measure.
+        models: How many there are.
+    """
+
+    weight: float
+    x: float
+    y: float
+    x_error: float | None
+    y_error: float | None
+    models: int
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A posterior over its weights, small ones first."""
+
+    posterior: str
+    guided: bool
+    points: tuple[Point, ...]
+    text_weight: float | None = None
+
+    @property
+    def label(self) -> str:
+        """What it is called beside its curve."""
+        name = _NAMES.get(self.posterior, self.posterior)
+        if self.text_weight is not None:
+            name += f"(w = {self.text_weight:g})"
+        return f"{name}, guided" if self.guided else name
+
+    def told(self, point: Point) -> str:
+        """What is said of a point: its weight; that nothing guides it; nothing where there is no weight at all."""
+        if self.guided and not point.weight:
+            return _NAMES.get(self.posterior, self.posterior)
+        return f"w = {point.weight:g}" if self.guided or self.posterior == "true" else ""
+
+
+@dataclass(frozen=True)
+class Trade:
+    """Everything that the figure shows.
+
+    Attributes:
+        y: The upward axis.
+        x: The other.
+        curves: The most varied first.
+        corner: What real pictures get: (x, y), None where that is not known.
+        models: Models that a point is at most a mean of.
+        alone: Posteriors that were left out because only one of both measures is there.
+    """
+
+    y: Axis
+    x: Axis
+    curves: tuple[Curve, ...]
+    corner: tuple[float | None, float | None]
+    models: int
+    alone: tuple[str, ...]
+
+
+def which_metrics(asked: Sequence[str]) -> tuple[str, str]:
+    """The upward metric and the other: correctness and coverage, the partner of the one that is asked for, or both.
+
+    Raises:
+        UsageError: More than two, twice the same, or one without a partner.
+    """
+    if not asked:
+        return "correctness", "coverage"
+    if len(asked) > 2 or len(set(asked)) < len(asked):
+        raise UsageError(f"trade-off got --metric {' --metric '.join(asked)}, expected two that differ, upward first")
+    if len(asked) == 2:
+        return asked[0], asked[1]
+    if asked[0] not in _PARTNERS:
+        raise UsageError(
+            f"trade-off got one --metric {asked[0]}, expected correctness, precision, or two: the upward one first"
+        )
+    return asked[0], _PARTNERS[asked[0]]
+
+
+Key = tuple[str, float | None, float]
+"""Posterior, its text weight where it is also guided or of q_true, guidance."""
+
+
+def _key(score: Score) -> Key:
+    """What was drawn from; scores from before weights were told are of q_true with weight 1."""
+    told: Mapping[str, object] = {**score.extra, **{k: v for k, v in vars(score).items() if v is not None}}
+    guidance, text = told.get("guidance"), told.get("text_weight")
+    posterior = str(told.get("base") or "aggregate") if score.posterior == "guided" else score.posterior
+    weight = float(text) if isinstance(text, int | float) else 1.0
+    return (
+        posterior,
+        weight if posterior == "true" else None,
+        float(guidance) if isinstance(guidance, int | float) else 0.0,
+    )
+
+
+def _model(score: Score, key: Key) -> tuple[str, str]:
+    """Which files it is of: the model, and what was fitted to it."""
+    fitted = "" if key[0] in _OWN else str(score.ids.get("aggregate") or "")
+    return str(score.ids.get("model") or fitted), fitted
+
+
+def _question(scores: Sequence[Score], metric: str) -> tuple[Axis, list[Score]]:
+    """The scores of a metric that answer one question: by one protocol, with the most attributes given."""
+    own = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
+    if not own:
+        there = ", ".join(dict.fromkeys(score.metric for score in scores)) or "none"
+        raise UsageError(
+            f"trade-off shows {metric}, got scores of {there}; measure it with mmgen eval --metric {metric} -o"
+        )
+    if own[0].unit != "%" or own[0].better != "higher":
+        raise UsageError(f"trade-off shows measures in % of which more is better, got {metric} in {own[0].unit}")
+    protocols = list(dict.fromkeys(score.protocol for score in own))
+    protocol = next((name for name in _PROTOCOLS if name in protocols), protocols[0])
+    own = [score for score in own if score.protocol == protocol]
+    given = max((score.given for score in own if score.given is not None), default=None)
+    return Axis(metric, protocol, given), [score for score in own if score.given == given]
+
+
+Found = dict[Key, dict[tuple[str, str], Score]]
+
+
+def _by_posterior(scores: Sequence[Score]) -> Found:
+    """Scores by posterior and files; of several of the same the last.
+
+    Raises:
+        UsageError: Two fits of the same posterior to one model.
+    """
+    found: Found = {}
+    for score in scores:
+        key = _key(score)
+        found.setdefault(key, {})[_model(score, key)] = score
+    for key, by_files in found.items():
+        models = [model for model, _ in by_files]
+        if len(set(models)) < len(models):
+            name = Curve(key[0], bool(key[2]), ()).label
+            raise UsageError(
+                f"trade-off got scores of several fits of {name} with the same weight to one model; name those of one"
+            )
+    return found
+
+
+def _check_alike(groups: Sequence[Found]) -> None:
+    """Raise a UsageError where points were measured on other data, or by another judge, than others."""
+    for name, of in (
+        ("split", lambda score: str(score.extra.get("split") or "")),
+        ("part", lambda score: str(score.extra.get("part") or "")),
+        ("dataset", lambda score: str(score.ids.get("dataset") or "")),
+        ("judge", lambda score: str(score.ids.get("judge") or "")),
+    ):
+        each = {frozenset(of(score) for score in by_files.values()) for found in groups for by_files in found.values()}
+        if len(each) > 1:
+            values = sorted({value[:12] or "none" for group in each for value in group})
+            raise UsageError(
+                f"trade-off compares posteriors by the same {name}s, got some by others than the rest "
+                f"({', '.join(values)}); name scores that were measured alike"
+            )
+
+
+def _mean(scores: Sequence[Score]) -> tuple[float, float | None]:
+    """Mean over models with their standard deviation; of a single one its standard error."""
+    values = [score.value for score in scores]
+    if len(values) == 1:
+        return values[0], scores[0].stderr
+    return float(np.mean(values)), float(np.std(values, ddof=1))
+
+
+def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
+    """Curves of all posteriors that both metrics are known of.
+
+    Args:
+        scores: Of score files.
+        metrics: The upward one, and the other.
+
+    Raises:
+        UsageError: There are none, or they were not measured alike.
+    """
+    (y, upward), (x, across) = (_question(scores, metric) for metric in metrics)
+    ys, xs = _by_posterior(upward), _by_posterior(across)
+    points: dict[Key, Point] = {}
+    kept: list[Found] = [{}, {}]
+    for key in ys.keys() & xs.keys():
+        files = sorted(ys[key].keys() & xs[key].keys())
+        if not files:
+            continue
+        sides = [{one: found[key][one] for one in files} for found in (ys, xs)]
+        for group, side in zip(kept, sides, strict=True):
+            group[key] = side
+        (high, high_error), (far, far_error) = (_mean(list(side.values())) for side in sides)
+        weight = (key[1] or 0.0) if key[0] == "true" and not key[2] else key[2]
+        points[key] = Point(weight, far, high, far_error, high_error, len(files))
+    if not points:
+        raise UsageError(
+            f"trade-off needs {y.metric} and {x.metric} of the same posterior, got none with both; measure both with "
+            f"mmgen eval --metric {y.metric} --metric {x.metric} -o"
+        )
+    for group in kept:
+        _check_alike([group])
+    alone = sorted({Curve(key[0], bool(key[2]), ()).label for key in (ys.keys() | xs.keys()) - points.keys()})
+    every = [score for group in kept for by_files in group.values() for score in by_files.values()]
+    corner = (_real(every, x), _real(every, y))
+    return Trade(y, x, _curves(points), corner, max(point.models for point in points.values()), tuple(alone))
+
+
+def _curves(points: Mapping[Key, Point]) -> tuple[Curve, ...]:
+    """A curve for each posterior; one that is guided starts where nothing guides it."""
+    curves = []
+    for posterior in sorted({key[0] for key in points}):
+        own = {key: point for key, point in points.items() if key[0] == posterior}
+        if posterior == "true":
+            plain = [point for key, point in own.items() if not key[2]]
+            if plain:
+                curves.append(Curve(posterior, False, _ordered(plain)))
+            for weight in sorted({key[1] for key in own if key[2]}, key=lambda weight: weight or 0.0):
+                guided = [point for key, point in own.items() if key[1] == weight and key[2]]
+                curves.append(Curve(posterior, True, _ordered(guided), weight))
+        else:
+            curves.append(Curve(posterior, any(key[2] for key in own), _ordered(list(own.values()))))
+    return tuple(sorted(curves, key=lambda curve: -max(point.x + point.y for point in curve.points)))
+
+
+def _ordered(points: Sequence[Point]) -> tuple[Point, ...]:
+    return tuple(sorted(points, key=lambda point: point.weight))
+
+
+def _real(scores: Sequence[Score], axis: Axis) -> float | None:
+    """What real pictures get in percent: the judge's own accuracy, all of the variety, the ceiling of real halves."""
+    if axis.metric == "coverage":
+        return 100.0
+    own = [score for score in scores if score.metric == axis.metric]
+    if axis.metric == "correctness":
+        key = "words" if axis.protocol == "paper" else "mean"
+        known = [(score.judge_accuracy or {}).get(key, (score.judge_accuracy or {}).get("mean")) for score in own]
+    else:
+        known = [score.extra.get("ceiling") for score in own]
+    values = [float(value) for value in known if isinstance(value, int | float)]
+    return float(np.mean(values)) if values else None
+
+
+def published_points(trade: Trade, recipe: str) -> list[tuple[str, str, float, float]]:
+    """Published methods of the same recipe, measured alike: (source, method, x, y)."""
+    found = []
+    for table in published_tables():
+        if not recipe or table.recipe != recipe:
+            continue
+        sides = [next((row for row in table.row if _says(row, axis)), None) for axis in (trade.x, trade.y)]
+        if sides[0] is None or sides[1] is None:
+            continue
+        for method, far, high in zip(table.columns, sides[0]["values"], sides[1]["values"], strict=True):
+            if far != "" and high != "":
+                found.append((table.source, method, float(far), float(high)))
+    return found
+
+
+def _says(row: Mapping[str, object], axis: Axis) -> bool:
+    """Whether a row of a published table has what an axis shows."""
+    protocol = row.get("protocol", axis.protocol)
+    return (row["metric"], protocol, row.get("given")) == (axis.metric, axis.protocol, axis.given)

@@ -1,0 +1,1 @@
+"""Pages of pictures and tables: ``mmgen report``, and what ``mmgen show`` draws of a file."""

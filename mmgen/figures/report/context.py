@@ -1,0 +1,226 @@
+"""The tables and lists of a report: everything on its page that is not drawn by a model."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mmgen.artifacts.ancestors import outline
+from mmgen.artifacts.checkpoint import verify_checkpoint
+from mmgen.classifier._files import held_out_accuracy
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.plots._material import Group, Material, latent_sizes, setting
+from mmgen.figures.plots._published import Published, published_judges, published_papers, published_tables
+from mmgen.figures.report.curves import learning_curves, read_log, term_curves
+from mmgen.figures.report.scores import ScoreTable, TableKey, score_tables
+from mmgen.parsing import flat
+from mmgen.score import Score
+from mmgen.version import __version__
+
+__all__ = ["about", "context", "flat"]
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def about(group: Group) -> str:
+    """One line on a model: objective, size, training."""
+    header = group.header
+    steps = header.facts.get("step")
+    trained = f", {steps:,} steps" if isinstance(steps, int) else ""
+    objective = setting(header, "objective", "name")
+    return f"objective {objective}, latent size {latent_sizes(header)}{trained}"
+
+
+def _compared(material: Material) -> dict[str, Any] | None:
+    """Settings in which the models differ; None for a single model."""
+    settings = [flat({**group.header.settings, "seed": group.header.seed}) for group in material.groups]
+    keys = list(dict.fromkeys(key for one in settings for key in one))
+    rows = [(key, [one.get(key, "–") for one in settings]) for key in keys]
+    rows = [(key, values) for key, values in rows if len(set(values)) > 1]
+    if len(settings) < 2 or not rows:
+        return None
+    return {"names": [material.names[group.header.content_id] for group in material.groups], "rows": rows}
+
+
+def _data(material: Material) -> list[str]:
+    """One line for each dataset: what it is and how it was made."""
+    lines = []
+    for path, header in material.headers.values():
+        if header.kind == "dataset":
+            chosen = {k: v for k, v in flat(header.settings).items() if k != "recipe" and "sha256" not in k}
+            made = ", ".join(f"{key} {value}" for key, value in chosen.items())
+            settings = f" ({made})" if made else ""
+            lines.append(f"Data: {path.name}, recipe {header.settings.get('recipe', '?')}{settings}.")
+    return lines
+
+
+def _files(material: Material) -> list[dict[str, Any]]:
+    """Settings of every file, and apart from them what was measured while it was made."""
+    return [
+        {
+            "name": path.name,
+            "kind": header.kind,
+            "rows": [
+                ("command", header.command),
+                ("content id", header.content_id),
+                ("made with", f"mmgen {header.program_version}, format {header.format_version}"),
+                ("seed", str(header.seed)),
+                *flat(header.settings).items(),
+            ],
+            "measured": list(flat(_rounded(header.facts)).items()),
+        }
+        for path, header in material.headers.values()
+    ]
+
+
+def _rounded(value: Any) -> Any:
+    """What was measured, to four digits; whole numbers and words as they are."""
+    if isinstance(value, Mapping):
+        return {key: _rounded(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def _percent(value: Any) -> str:
+    return f"{value:.1f}" if isinstance(value, int | float) else "–"
+
+
+def _judges(material: Material) -> list[dict[str, Any]]:
+    """Accuracies of the judges, by attribute, beside the published ones."""
+    found: list[dict[str, Any]] = []
+    for path, header in material.headers.values():
+        if header.kind != "classifier":
+            continue
+        verify_checkpoint(path)  # its accuracy stands beside scores
+        accuracy = held_out_accuracy(path, header)
+        if not accuracy:
+            continue
+        described = setting(header, "classifier", "names")
+        order = [str(name) for name in described] if isinstance(described, list) else []
+        names = [n for n in order if n in accuracy] + [n for n in accuracy if n not in order]  # the mean comes last
+        rows = [{"label": path.name, "published": False, "cells": [_percent(accuracy.get(n)) for n in names]}]
+        others = []
+        data = next((material.data[p.content_id] for p in header.parents if p.content_id in material.data), {})
+        for paper in published_judges():
+            if paper.recipe != data.get("recipe"):
+                continue
+            cells = [_percent(paper.accuracy.get(name)) for name in names]
+            if differing := paper.differences(data):
+                others.append({"label": paper.source, "cells": cells, "differences": ", ".join(differing)})
+            else:
+                rows.append({"label": paper.source, "published": True, "cells": cells})
+        images = header.facts.get("held_out_images")
+        counts = [n for n in images.values() if isinstance(n, int)] if isinstance(images, dict) else []
+        counted = f" on {max(counts):,} images" if counts else ""
+        meaning = f"Measured{counted} that the judge has not seen. It bounds every score that it gives."
+        found.append({"names": names, "rows": rows, "others": others, "about": meaning})
+    return found
+
+
+def _quantity(kind: str) -> str:
+    """What a log's curve is: only models, and what is fitted to a true posterior, maximise a bound."""
+    names = {"judge": "log p(labels|image)", "aggregate, target aggregate": "minus KL from the images' posteriors"}
+    names["log alone"] = "what is maximised"
+    return next((name for start, name in names.items() if kind.startswith(start)), "bound")
+
+
+def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
+    """Learning curves, one picture for each kind of bound, and the terms of each run."""
+    kinds: dict[str, list[tuple[str, Path]]] = {}
+    for name, kind, path in material.logs:
+        kinds.setdefault(kind, []).append((name, path))
+    together, apart = [], []
+    for kind, named in kinds.items():
+        logs = [read_log(path, name) for name, path in named]
+        caption = f"{_plural(len(logs), 'run')}, by training step; higher is better."
+        together.append(Picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs, _quantity(kind))))
+        for log in logs:
+            apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", term_curves(log)))
+    return together, apart
+
+
+def _findings(material: Material) -> list[str]:
+    """The main comparison in a sentence: correctness of q_agg against every q_true with most attributes given."""
+    lines = []
+    owners = material.models
+    for group in material.groups:
+        # By the same judge on the same data: what may stand in one table.
+        measured: dict[TableKey, dict[str, Score]] = {}
+        for score in material.scores:
+            identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
+            owned = owners.get(identity, identity) == group.header.content_id
+            if not owned or score.metric != "correctness" or not score.given or score.value != score.value:
+                continue
+            best = measured.setdefault(TableKey.of(score), {})
+            if score.source not in best or score.given > (best[score.source].given or 0):
+                best[score.source] = score
+        compared = next(filter(None, (_compared_fits(best) for best in measured.values())), [])
+        if compared:
+            name, count = material.names[group.header.content_id], compared[0].given
+            found = [f"{_value(score)}{{}} in images drawn from {score.source}" for score in compared]
+            said = ", ".join(part.format("" if place else " right") for place, part in enumerate(found))
+            lines.append(f"{name}: of the {count} attributes asked for, the judge finds {said}.")
+    return lines
+
+
+def _compared_fits(best: Mapping[str, Score]) -> list[Score]:
+    """Scores of q_agg and of every q_true with as many attributes given, in this order; [] without both."""
+    ours = [score for score in best.values() if score.posterior == "aggregate"]
+    rivals = [score for score in best.values() if score.posterior == "true" and ours and score.given == ours[0].given]
+    return [*(score for score in ours if score.given == ours[0].given), *rivals] if rivals else []
+
+
+def _value(score: Score) -> str:
+    return f"{score.value:.1f}{f' ± {score.stderr:.1f}' if score.stderr is not None else ''} %"
+
+
+def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
+    """Published tables of what was measured, but on the data of other recipes."""
+    shown = {row.posterior for table in tables for row in table.rows if row.published}
+    shown |= {other.source for table in tables for other in table.others}
+    measured = {table.metric for table in tables}
+    return [
+        table
+        for table in published_tables()
+        if table.source not in shown and any(row["metric"] in measured for row in table.row)
+    ]
+
+
+def context(
+    material: Material, runs: Sequence[Mapping[str, Any]], title: str, command: str, seed: int
+) -> dict[str, Any]:
+    """Everything that the page's template names.
+
+    Args:
+        material: The files.
+        runs: For each model its name and pictures.
+        title: Heading of the page.
+        command: What made it.
+        seed: Seed of its pictures.
+    """
+    together, apart = _curves(material)
+    tables = score_tables(material.scores, material.names, data=material.data, models=material.models)
+    sizes = [latent_sizes(group.header) for group in material.groups]
+    counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
+    counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
+    return {
+        "title": title,
+        "subtitle": f"{counted}; pictures drawn with seed {seed}.",
+        "findings": _findings(material),
+        "data": _data(material),
+        "notices": material.notices,
+        "tables": tables,
+        "elsewhere": _elsewhere(tables),
+        "papers": published_papers(),
+        "runs": runs,
+        "latent_sizes": ", ".join(dict.fromkeys(sizes)),
+        "curves": together,
+        "terms": apart,
+        "judges": _judges(material),
+        "outline": outline(material.nodes),
+        "compared": _compared(material),
+        "files": _files(material),
+        "footer": f"Made with mmgen {__version__}" + (f": {command}" if command else "."),
+    }

@@ -1,0 +1,201 @@
+"""Learning curves from the JSON-lines log beside a checkpoint."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mmgen.errors import ArtifactError
+from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, tidy
+from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
+
+__all__ = ["TrainingLog", "learning_curves", "read_log", "term_curves"]
+
+
+@dataclass(frozen=True)
+class TrainingLog:
+    """A training log as arrays; T lines of training, V of validation.
+
+    Attributes:
+        name: What the curves are labelled with.
+        steps: [T].
+        seconds: Since the start, [T].
+        bound: Training bound of a batch, nats per example, [T].
+        terms: Its terms by name, each [T]; NaN where a line lacks one.
+        rate: Examples per second, [T].
+        learning_rate: Step size, [T].
+        gradient_norm: Norm of the gradient before clipping, [T].
+        validation_steps: [V].
+        validation: Validation bound, nats per example, [V].
+        validation_stderr: Its standard error, [V]; NaN where a line lacks it.
+    """
+
+    name: str
+    steps: np.ndarray
+    seconds: np.ndarray
+    bound: np.ndarray
+    terms: dict[str, np.ndarray] = field(default_factory=dict)
+    rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    learning_rate: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    gradient_norm: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    validation_steps: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    validation: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    validation_stderr: np.ndarray = field(default_factory=lambda: np.zeros(0))
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    try:
+        lines = read_bounded(path, MAX_LOG_BYTES).splitlines()
+    except OSError as error:
+        raise ArtifactError(f"cannot read the log {path}: {error.strerror}; check the path") from None
+    except Malformed as error:
+        raise ArtifactError(f"{path} is not a training log (JSON lines): {error}; check the path") from None
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            record = parse_json(line)
+        except Malformed as error:
+            if number == len(lines):  # a killed run may leave half a line
+                break
+            raise ArtifactError(
+                f"{path} is not a training log: line {number} is no JSON ({error}); check the path"
+            ) from None
+        if not isinstance(record, dict) or not isinstance(record.get("step"), int):
+            raise ArtifactError(f"{path} is not a training log: line {number} has no step; check the path")
+        records.append(record)
+    return records
+
+
+def read_log(path: Path, name: str = "") -> TrainingLog:
+    """The log at ``path``.
+
+    Args:
+        path: JSON lines: ``{"step", "seconds", "bound", "terms", "rate", "learning_rate", "gradient_norm"}`` for
+            training, ``{"step", "validation": {"bound", "stderr"}}`` for validation. An unfinished last line is passed
+            over.
+        name: Label; the file's stem by default.
+
+    Raises:
+        ArtifactError: It cannot be read, or is no such log.
+    """
+    records = _records(path)
+    training = [record for record in records if "bound" in record]
+    checks = [record for record in records if isinstance(record.get("validation"), dict)]
+
+    def column(rows: Sequence[dict[str, Any]], key: str) -> np.ndarray:
+        return np.array([_number(row.get(key)) for row in rows])
+
+    terms = [record["terms"] if isinstance(record.get("terms"), dict) else {} for record in training]
+    names = list(dict.fromkeys(key for row in terms for key in row))
+    validation = [record["validation"] for record in checks]
+    return TrainingLog(
+        name or path.name.removesuffix(".jsonl").removesuffix(".log"),
+        column(training, "step"),
+        column(training, "seconds"),
+        column(training, "bound"),
+        {key: column(terms, key) for key in names},
+        column(training, "rate"),
+        column(training, "learning_rate"),
+        column(training, "gradient_norm"),
+        column(checks, "step"),
+        column(validation, "bound"),
+        column(validation, "stderr"),
+    )
+
+
+def _window(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
+    """Limits that the settled part of the curves fills; a steep start may leave the picture."""
+    settled = [v[np.isfinite(v)][len(v) // 20 :] for v in values]
+    joined = np.concatenate([v for v in settled if len(v)] or [np.zeros(0)])
+    if not len(joined):
+        return None
+    low, high = np.percentile(joined, [10, 100])
+    low = min([low, *(v[-1] for v in settled if len(v))])
+    margin = 0.06 * (high - low) or 1.0
+    return float(low - margin), float(high + margin)
+
+
+def _smooth(values: np.ndarray) -> np.ndarray:
+    """Running mean over about a fortieth of the curve, ignoring NaN."""
+    if not len(values):
+        return values
+    width = max(1, len(values) // 40)
+    good = np.isfinite(values)
+    kernel = np.ones(width)
+    total = np.convolve(np.where(good, values, 0.0), kernel, "same")
+    count = np.convolve(good.astype(float), kernel, "same")
+    return np.asarray(np.divide(total, count, out=np.full(len(values), np.nan), where=count > 0))
+
+
+def _steps_axis(axes: Axes) -> None:
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
+
+
+def learning_curves(logs: Sequence[TrainingLog], quantity: str = "bound") -> Figure:
+    """What every run maximises over steps, nats per example: training thin, validation with its standard error.
+
+    Args:
+        logs: The runs.
+        quantity: What it is: a bound, for models.
+    """
+    figure = new_figure(5.4, 3.4)
+    axes = tidy(figure.add_subplot(), "", "step", f"{quantity}, nats per example")
+    for log, colour in zip(logs, category_colours(len(logs)), strict=True):
+        axes.plot(log.steps, _smooth(log.bound), color=colour, linewidth=1.0, alpha=0.45)
+        label = log.name
+        if len(log.validation):
+            errors = np.nan_to_num(log.validation_stderr)
+            axes.fill_between(
+                log.validation_steps, log.validation - errors, log.validation + errors, color=colour, alpha=0.2, lw=0
+            )
+            marker = "o" if len(log.validation) < 40 else ""
+            axes.plot(log.validation_steps, log.validation, color=colour, lw=1.8, marker=marker, ms=3, label=label)
+        else:
+            axes.plot([], [], color=colour, linewidth=1.0, alpha=0.45, label=f"{label} (training only)")
+    limits = _window([curve for log in logs for curve in (_smooth(log.bound), log.validation)])
+    if limits:
+        axes.set_ylim(*limits)
+    _steps_axis(axes)
+    if logs:
+        axes.legend(frameon=False, fontsize=SMALL, loc="lower right")
+    axes.text(
+        0, 1.02, "thick: validation with standard error · thin: training batches, smoothed",
+        transform=axes.transAxes, fontsize=SMALL, color=MUTED,
+    )  # fmt: skip
+    return figure
+
+
+def term_curves(log: TrainingLog) -> Figure:
+    """Every term of the bound, gradient norm, learning rate and speed of one run, each in its own small panel."""
+    panels = [(name, values, "nats") for name, values in log.terms.items() if np.isfinite(values).any()]
+    panels += [
+        (name, values, "")
+        for name, values in (
+            ("gradient norm", log.gradient_norm),
+            ("learning rate", log.learning_rate),
+            ("examples per second", log.rate),
+        )
+        if np.isfinite(values).any()
+    ]
+    columns = min(4, max(1, len(panels)))
+    rows = max(1, math.ceil(len(panels) / columns))
+    figure = new_figure(2.75 * columns, 1.9 * rows)
+    for position, (name, values, unit) in enumerate(panels):
+        axes = tidy(figure.add_subplot(rows, columns, position + 1), "", "", unit)
+        axes.set_title(name.replace("_", " "), loc="left", fontsize=SMALL)
+        axes.plot(log.steps, values, color=category_colours(1)[0], linewidth=0.5, alpha=0.35)
+        axes.plot(log.steps, _smooth(values), color=category_colours(1)[0], linewidth=1.3)
+        limits = _window([values])
+        if limits and name != "learning rate":
+            axes.set_ylim(*limits)
+        _steps_axis(axes)
+    return figure

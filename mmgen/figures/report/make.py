@@ -1,0 +1,195 @@
+"""One self-contained page about models and what was fitted to them: scores, samples, latent maps, curves, lineage.
+
+The page refers to nothing outside itself, runs no script, and shows whatever stands in a file as text.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mmgen.artifacts import write_text_atomic
+from mmgen.errors import UsageError
+from mmgen.figures import plots
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.plots._base import Wanted
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import Session, open_session
+from mmgen.figures.plots.hierarchy import abstraction
+from mmgen.figures.plots.weak_supervision import curves_of
+from mmgen.figures.report.context import about, context
+from mmgen.figures.report.pictures import maps, same_words, varied_words, without_words
+from mmgen.figures.report.reconstructions import reconstructed
+from mmgen.parsing import shown
+from mmgen.progress import Progress, Work
+from mmgen.score import Score
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+__all__ = ["Summary", "make_report", "render"]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """A table that opens a report.
+
+    Attributes:
+        title: What it says.
+        columns: Headings; the first column holds words, the others numbers.
+        rows: Cells as they are to be shown, one for each column.
+        note: A sentence or two under it.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+def _speaks(session: Session) -> bool:
+    """Whether the model generates images and text."""
+    text = session.model.text
+    return text is not None and session.model.image is not None and text.name in session.model.model.generates
+
+
+def _texts(session: Session) -> list[Picture]:
+    """What a model of images and text has to show; [] for others."""
+    if not _speaks(session):
+        return []
+    found = [plots.get("text-to-image")([session], Wanted())] if session.sources else []
+    if session.group.dataset is not None:
+        found.append(plots.get("reconstructions")([session], Wanted()))
+    return found
+
+
+def _transformations(session: Session) -> list[Picture]:
+    """What a model of several kinds of pictures makes of each from the others; [] for other models."""
+    from mmgen.generation.decode import drawn_images
+    from mmgen.generation.translations import wanted
+
+    if session.group.dataset is None or len(drawn_images(session.model)) < 2 or not wanted(session.model, (), ()):
+        return []
+    return [plots.get("transformations")([session], Wanted())]
+
+
+def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
+    """How sure models are of their words: those of the same images and words as the first, with data at hand."""
+    speaking = [session for session in sessions if session.group.dataset is not None and _speaks(session)]
+    alike = [
+        session
+        for session in speaking
+        if (session.model.text, session.model.image) == (speaking[0].model.text, speaking[0].model.image)
+    ]
+    return [plots.get("word-uncertainty")(alike, Wanted())] if alike else []
+
+
+_STAGES: dict[str, Callable[[Session], list[Picture]]] = {
+    "same_words": same_words,
+    "varied_words": varied_words,
+    "without_words": without_words,
+    "reconstructed": reconstructed,
+    "abstraction": abstraction,
+    "texts": _texts,
+    "transformations": _transformations,
+    "maps": maps,
+}
+
+
+def _curves(scores: Sequence[Score]) -> list[Picture]:
+    """Accuracies over numbers of pairs, where scores are of several such numbers."""
+    try:
+        curves = curves_of(scores)
+    except UsageError:
+        return []
+    if len({point.pairs for curve in curves for point in curve.points}) < 2:
+        return []
+    return [plots.get("weak-supervision")([], Wanted(scores=tuple(scores)))]
+
+
+def _plain_letters(value: Any) -> Any:
+    """What a page shows of a value: nothing that steers a terminal, or turns the direction of what follows."""
+    return shown(value) if type(value) is str else value  # not what is marked as a page's own
+
+
+def page_environment() -> "Environment":
+    """What templates of pages are filled in by: every value is escaped and shown as plain letters."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    return Environment(
+        loader=PackageLoader("mmgen.figures.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        finalize=_plain_letters,
+    )
+
+
+def render(values: Mapping[str, Any]) -> str:
+    """The page for what :func:`mmgen.figures.report.context.context` returns."""
+    return page_environment().get_template("report.html.jinja").render(values)
+
+
+def make_report(
+    paths: Iterable[Path],
+    out: Path,
+    *,
+    title: str = "",
+    seed: int = 0,
+    device: str = "cpu",
+    command: str = "",
+    summaries: Sequence[Summary] = (),
+    guidance: float = 0.0,
+) -> Work[Path]:
+    """A report as work to do: reads the files, draws the pictures, writes the page.
+
+    Args:
+        paths: Checkpoints, aggregates, judges, datasets, samples, scores and logs; their parents are found by lineage.
+        out: The page.
+        title: Its heading; by default it names the models.
+        seed: Seed of every choice and draw in its pictures.
+        device: Where models run.
+        command: The command that makes it, for its foot.
+        summaries: Tables to open the page with, such as a paper's numbers beside one's own.
+        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+
+    Raises:
+        UsageError: No model that was named can be guided so.
+        ArtifactError: A file cannot be read, or is nothing that a report shows.
+    """
+    from mmgen.generation.guidance import check_weight
+
+    material = gather(paths)
+    if check_weight(guidance) and not material.groups:
+        raise UsageError("got guidance, but no model that could draw with it; leave it out, or name a model")
+    curves = _curves(material.scores)
+    if curves:  # they show what baselines reached; a table of models has no row for them
+        material.scores = [score for score in material.scores if score.protocol != "baseline"]
+    names = [material.names[group.header.content_id] for group in material.groups]
+    heading = title or (f"Report on {' and '.join(names)}" if 0 < len(names) < 4 else "Report")
+    total = len(material.groups) * len(_STAGES) + 1
+
+    def generator() -> Generator[Progress, None, Path]:
+        runs: list[dict[str, Any]] = []
+        sessions: list[Session] = []
+        done = 0
+        for group in material.groups:
+            session = open_session(group, seed, device, guidance)
+            material.notices += session.notices
+            sessions.append(session)
+            run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
+            run["note"] = session.note
+            for stage, drawn in _STAGES.items():
+                run[stage] = drawn(session)
+                for picture in run[stage]:  # packed now, so that progress tells the truth
+                    _ = picture.uri
+                done += 1
+                yield Progress(done)
+            runs.append(run)
+        values = context(material, runs, heading, command, seed)
+        values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
+        write_text_atomic(out, render(values))
+        yield Progress(total)
+        return out
+
+    return Work(f"drawing {out.name}", total, "stage", generator)

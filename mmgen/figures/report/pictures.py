@@ -1,0 +1,80 @@
+"""Pictures that a report shows of every model: the same words from each posterior, many words, no words."""
+
+from mmgen.figures.drawing.comparison import comparison
+from mmgen.figures.drawing.grids import Panel, image_grid, image_table
+from mmgen.figures.drawing.page import SENTENCE_TILE, TILE
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.plots._session import Session, across, blocks, draw_all
+from mmgen.figures.plots.contours import contour_pictures
+from mmgen.figures.plots.latent_map import latent_maps
+from mmgen.generation.descriptions import nothing
+from mmgen.generation.draws import draw, share_right
+
+__all__ = ["maps", "same_words", "varied_words", "without_words"]
+
+
+def _single(session: Session) -> bool:
+    """Whether a description is the value of a single attribute, such as a digit."""
+    asked = session.concepts
+    return len(asked) > 0 and asked.tokens is None and asked.codes.shape[1] == 1
+
+
+def same_words(session: Session) -> list[Picture]:
+    """The same descriptions drawn by every posterior."""
+    if not len(session.concepts) or not session.sources:
+        return []
+    count = across(session.sources)
+    asked = session.concepts[: 12 if _single(session) else 6]
+    draws = draw_all(session, asked, count, session.sources)
+    grid = comparison(draws, asked.values(session.model))
+    caption = f"Each row one description, {count} images from each of: {blocks(draws)}."
+    return [Picture("The same words, drawn from each posterior", caption, grid, session.note)]
+
+
+def varied_words(session: Session) -> list[Picture]:
+    """One image for each of many descriptions, with the judge's reading where it differs (VE Fig. 3 and 10)."""
+    info, asked = session.model.attributes, session.concepts
+    if not len(asked) or (_single(session) and len(asked) <= 12):  # all of them are among the same words
+        return []
+    pictures = []
+    for name, drawn in draw_all(session, asked, 1, session.sources):
+        captions = asked.values(session.model)
+        wrong = read = None
+        if info is not None and drawn.judged is not None and drawn.wrong is not None:
+            wrong = drawn.wrong[:, 0]
+            read = [drawn.remark(row, 0, info) for row in range(len(drawn.asked))]
+        tile = TILE if asked.tokens is None else SENTENCE_TILE
+        grid = image_grid(drawn.means[:, 0], columns=6, captions=captions, remarks=read, wrong=wrong, tile=tile)
+        verdict = share_right(drawn)
+        caption = f"One image for each of {len(captions)} descriptions of the test part"
+        pictures.append(Picture(name, f"{caption}{', ' + verdict if verdict else ''}.", grid, session.note))
+    return pictures
+
+
+def without_words(session: Session) -> list[Picture]:
+    """Images from the prior and from the learned prior, nothing given."""
+    if session.model.model.conditional_on:  # its decoder wants a description
+        return []
+    columns, rows = across(session.priors), 3
+    panels = []
+    for source in session.priors:
+        name = source.name
+        drawn = draw(
+            source.loaded, nothing(source.loaded), columns * rows, posterior=source.posterior, seed=session.seed
+        )
+        images = drawn.means[0].reshape(rows, columns, *drawn.means.shape[2:])
+        panels.append(Panel(name, images))
+    grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))
+    names = "; ".join(panel.title for panel in panels)
+    caption = f"{columns * rows} images from each of: {names}. Shown: means of p(image|z). Seed {session.seed}."
+    return [Picture("Without words", caption, grid)]
+
+
+def maps(session: Session) -> list[Picture]:
+    """Maps of a model with two latent dimensions; none for others."""
+    import torch
+
+    if session.model.model.latent_size != 2:
+        return []
+    with torch.inference_mode():
+        return latent_maps(session) + contour_pictures(session)

@@ -1,0 +1,47 @@
+"""Test images beside what a model decodes from their encodings, for models that draw one kind of picture alone."""
+
+import numpy as np
+
+from mmgen.artifacts import Dataset
+from mmgen.figures.drawing.grids import Panel, image_table
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.plots._session import Session
+from mmgen.generation.decode import drawn_images, means
+from mmgen.generation.encode import encode, encode_examples
+from mmgen.generation.examples import read_examples
+from mmgen.generation.images import rows_to_show
+from mmgen.queries import batch_of_queries
+
+__all__ = ["reconstructed"]
+
+_ACROSS = 12
+
+
+def reconstructed(session: Session) -> list[Picture]:
+    """Two rows of pictures, the true ones above the decoded ones; [] where the data are gone or models say more.
+
+    Models of texts and those of several kinds of pictures have figures of their own.
+    """
+    model, dataset = session.model, session.group.dataset
+    image, info, text = model.image, model.attributes, model.text
+    if dataset is None or image is None or drawn_images(model) != [image.name]:
+        return []
+    if text is not None and text.name in model.model.generates:
+        return []
+    with Dataset.open(dataset) as data:
+        rows = rows_to_show(data, model.settings.data.split, _ACROSS, session.seed)
+        if not len(rows):
+            return []
+        shown = read_examples(model, data, rows)
+    condition, through = None, "q(z|x)"
+    if model.model.answers((image.name,)):
+        posterior = encode(model, shown.images)
+    else:
+        posterior, through = encode_examples(model, shown), "q(z|x,y)"
+        if shown.codes is not None and info is not None:
+            condition = batch_of_queries(shown.codes, info.name, str(model.device))
+    decoded = means(model, image.name, posterior.mean, condition).cpu().numpy()
+    images = shown.images
+    labels = ["Test images", f"Decoded from the mean of {through}"]
+    caption = f"{len(rows)} test images, drawn at random. Shown: means of p(image|z). Seed {session.seed}."
+    return [Picture("Reconstructions", caption, image_table([Panel("", np.stack([images, decoded]))], labels))]

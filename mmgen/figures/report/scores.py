@@ -1,0 +1,287 @@
+"""Tables of scores, the papers' numbers beside one's own."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from mmgen.figures.plots._published import Published, published_tables
+from mmgen.score import Score
+
+__all__ = [
+    "Cell",
+    "OtherData",
+    "Row",
+    "ScoreTable",
+    "TableKey",
+    "score_tables",
+]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of a table.
+
+    Attributes:
+        text: As it is printed, with its error: "82.1 ± 0.6".
+        detail: What the reader may want to know beyond it: number of samples, kind of error.
+        best: Whether none of one's own in its column is better by two standard errors of the difference.
+    """
+
+    text: str
+    detail: str = ""
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Row:
+    """One model and posterior, or one published method.
+
+    Attributes:
+        label: Name of the file or method.
+        posterior: Where z came from; the source of a published number.
+        cells: One for each column; None where nothing was measured.
+        published: Whether it comes from a paper.
+    """
+
+    label: str
+    posterior: str
+    cells: list[Cell | None]
+    published: bool = False
+
+
+class TableKey(NamedTuple):
+    """What scores must share to be compared with each other, "" where it was not recorded."""
+
+    metric: str
+    protocol: str
+    split: str
+    part: str
+    unit: str
+    dataset: str
+    judge: str
+
+    @classmethod
+    def of(cls, score: Score) -> "TableKey":
+        """That of a score."""
+        split, part = (str(score.extra.get(name) or "") for name in ("split", "part"))
+        dataset, judge = (str(score.ids.get(name) or "") for name in ("dataset", "judge"))
+        return cls(score.metric, score.protocol, split, part, score.unit, dataset, judge)
+
+
+@dataclass(frozen=True)
+class OtherData:
+    """A published table of other data than one's own, made by the same recipe.
+
+    Attributes:
+        source: The paper and its table.
+        dataset: What it measured on, and what its errors are.
+        differences: How one's own data differ: "size 32 instead of 64".
+        rows: Its numbers, in the columns of the table that they stand below.
+    """
+
+    source: str
+    dataset: str
+    differences: list[str]
+    rows: list[Row]
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """All scores of one metric by one protocol, on the same data, by the same judge.
+
+    Attributes:
+        metric: "correctness".
+        protocol: "exact", "paper", ...; "" where there is only one.
+        split: Split scheme that queries and data points come from; "" where it was not recorded.
+        about: What the heading says of the data and the judge: "split iid, part val, judge judge-2".
+        unit: "%", "nats", ...
+        better: "higher" or "lower".
+        columns: What each column is: "4 given", "log p(x)".
+        rows: One's own first, then the papers'.
+        footnotes: Datasets of the published numbers, meaning of their errors; what was measured more than once.
+        others: Published numbers of other data by the same recipe, which are not to be compared.
+    """
+
+    metric: str
+    protocol: str
+    split: str
+    about: str
+    unit: str
+    better: str
+    columns: list[str]
+    rows: list[Row]
+    footnotes: list[str]
+    others: list[OtherData] = field(default_factory=list)
+
+
+def _digits(value: float, error: float | None) -> str:
+    """A number with the decimals that its error leaves meaning to: one digit of the error beyond its leading one."""
+    if value != value:
+        return "not finite"
+    places = 2
+    if error is not None and error > 0:
+        places = 0 if error >= 10 else 1 if error >= 0.3 else 2
+    return f"{value:,.{places}f}" + (f" ± {error:,.{places}f}" if error is not None else "")
+
+
+def _column(score: Score | Mapping[str, Any]) -> tuple[int, str]:
+    """Which column a score belongs to, with its place: many attributes given first, then quantities by name."""
+    values = score if isinstance(score, Mapping) else {"given": score.given, "quantity": score.quantity}
+    given, quantity = values.get("given"), str(values.get("quantity") or "")
+    if given is not None:
+        return -int(given), f"{given} given"
+    return 1, quantity or "value"
+
+
+def _own_cell(score: Score, best: bool) -> Cell:
+    detail = [f"{score.n:,} samples"] if score.n else []
+    if score.stderr is not None:
+        detail.append("± is the standard error")
+    splits = score.extra.get("splits_sd")
+    if isinstance(splits, int | float):
+        detail.append(f"sd over 5 splits of the queries {splits:.2f}")
+    ceiling = score.extra.get("ceiling")
+    if isinstance(ceiling, int | float):
+        detail.append(f"real halves {_digits(ceiling, None)}")
+    each = score.extra.get("by_attribute")
+    if isinstance(each, dict):
+        detail += [f"{name} {value:.1f}" for name, value in each.items() if isinstance(value, int | float)]
+    if score.ids.get("dataset"):
+        detail.append(f"dataset {str(score.ids['dataset'])[:12]}")
+    return Cell(_digits(score.value, score.stderr), ", ".join(detail), best)
+
+
+def _published_rows(table: Published, metric: str, protocol: str, columns: Sequence[str]) -> list[Row]:
+    rows = [
+        row
+        for row in table.row
+        if row["metric"] == metric and row.get("protocol", protocol) == protocol and _column(row)[1] in columns
+    ]
+    found = []
+    for position, method in enumerate(table.columns):
+        cells: list[Cell | None] = [None] * len(columns)
+        for row in rows:
+            value = row["values"][position]
+            if value != "":
+                spread = row.get("spread", [None] * len(table.columns))[position]
+                text = f"{value:,.2f}" + (f" ± {spread:.2f}" if spread is not None else "")
+                cells[columns.index(_column(row)[1])] = Cell(text, table.spread_means if spread is not None else "")
+        if any(cells):
+            found.append(Row(method, table.source, cells, published=True))
+    return found
+
+
+def _papers(
+    key: TableKey, columns: Sequence[str], data: Mapping[str, Mapping[str, Any]]
+) -> tuple[list[Row], list[str], list[OtherData]]:
+    """What papers report of the same data, footnotes about it; and what of other data made by the same recipe."""
+    settings = data.get(key.dataset, {})
+    if not key.dataset and len(data) == 1:  # older scores do not say, but there is only one
+        settings = next(iter(data.values()))
+    same, footnotes, others = [], [], []
+    for table in published_tables():
+        rows = _published_rows(table, key.metric, key.protocol, columns)
+        if not rows or not table.recipe or table.recipe != settings.get("recipe"):
+            continue
+        spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
+        if differing := table.differences(settings):
+            others.append(OtherData(table.source, f"{table.dataset}{spread}", differing, rows))
+        else:
+            same += rows
+            footnotes.append(f"{table.source}: {table.dataset}{spread}.")
+    return same, footnotes, others
+
+
+def score_tables(
+    scores: Sequence[Score],
+    names: Mapping[str, str],
+    *,
+    data: Mapping[str, Mapping[str, Any]] | None = None,
+    models: Mapping[str, str] | None = None,
+) -> list[ScoreTable]:
+    """Scores as tables, one for all that may be compared, with the papers' numbers for the same dataset below.
+
+    Args:
+        scores: From :func:`read_scores`.
+        names: What to call the files, by content id; others are called by the start of their id.
+        data: Settings of the datasets by content id: published numbers stand beside those of the same data.
+        models: Content ids of models by those of the aggregates fitted to them: what is drawn from a model's own prior
+            or posterior is the model's, whichever file it was asked of.
+    """
+    groups: dict[TableKey, list[Score]] = {}
+    for score in scores:
+        groups.setdefault(TableKey.of(score), []).append(score)
+    called = _Names(names, models or {})
+    return [_table(key, group, called, data or {}, _about(key, list(groups), called)) for key, group in groups.items()]
+
+
+@dataclass(frozen=True)
+class _Names:
+    """What files and posteriors are called."""
+
+    files: Mapping[str, str]
+    models: Mapping[str, str]
+
+    def of(self, score: Score) -> tuple[str, str, str]:
+        """Identity, name of the file, name of the posterior."""
+        identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
+        if (score.base or score.posterior) in ("prior", "text", "image"):
+            identity = str(score.ids.get("model") or self.models.get(identity, identity))
+        return identity, self.file(identity), score.title
+
+    def file(self, content_id: str) -> str:
+        """Name of a file, else the start of its content id."""
+        return self.files.get(content_id) or content_id[:12] or "?"
+
+
+def _about(key: TableKey, keys: Sequence[TableKey], names: _Names) -> str:
+    """Data and judge of a table; files are named only where tables of the same kind differ in them."""
+    alike = [
+        other for other in keys if (other.metric, other.protocol, other.unit) == (key.metric, key.protocol, key.unit)
+    ]
+    said = [f"split {key.split}"] if key.split else []
+    said += [f"part {key.part}"] if key.part not in ("", "test") else []
+    said += [f"dataset {names.file(key.dataset)}"] if len({other.dataset for other in alike}) > 1 else []
+    said += [f"judge {names.file(key.judge)}"] if len({other.judge for other in alike}) > 1 else []
+    return ", ".join(said)
+
+
+def _is_best(score: Score, rivals: Sequence[Score]) -> bool:
+    """Whether a number is not worse than any of its rivals by two standard errors of the difference; never alone."""
+    if not rivals or score.value != score.value:
+        return False
+    sign = 1 if score.better == "higher" else -1
+    return all(
+        sign * (rival.value - score.value) <= 2 * math.hypot(score.stderr or 0, rival.stderr or 0)
+        for rival in rivals
+        if rival.value == rival.value
+    )
+
+
+def _table(
+    key: TableKey, group: Sequence[Score], names: _Names, data: Mapping[str, Mapping[str, Any]], about: str
+) -> ScoreTable:
+    columns = [name for _, name in sorted({_column(score) for score in group})]
+    better = group[0].better
+    shown: dict[tuple[str, str, str], Score] = {}
+    repeated = set()
+    for score in group:
+        identity, _, posterior = names.of(score)
+        cell = (identity, posterior, _column(score)[1])
+        if cell in shown and (shown[cell].value, shown[cell].stderr) != (score.value, score.stderr):
+            repeated.add(cell)
+        shown[cell] = score
+    rows: dict[tuple[str, str], Row] = {}
+    for cell, score in shown.items():
+        identity, source, column = cell
+        _, label, posterior = names.of(score)
+        row = rows.setdefault((identity, source), Row(label, posterior, [None] * len(columns)))
+        rivals = [other for place, other in shown.items() if place[2] == column and place != cell]
+        row.cells[columns.index(column)] = _own_cell(score, _is_best(score, rivals))
+    papers, footnotes, others = _papers(key, columns, data)
+    if repeated:
+        count = "1 number was" if len(repeated) == 1 else f"{len(repeated)} numbers were"
+        footnotes.insert(0, f"{count} measured more than once, with other seeds or settings; the last line is shown.")
+    every = [*rows.values(), *papers]
+    return ScoreTable(key.metric, key.protocol, key.split, about, key.unit, better, columns, every, footnotes, others)

@@ -1,0 +1,256 @@
+"""What a file is, in words and as a sheet of its images."""
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mmgen.artifacts import Dataset, find_parent, read_header
+from mmgen.artifacts.ancestors import lineage
+from mmgen.artifacts.bundle import bundle_shapes
+from mmgen.artifacts.header import KINDS
+from mmgen.artifacts.tensors import tensor_shapes
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.comparison import judge_note
+from mmgen.figures.drawing.grids import Grid, image_grid
+from mmgen.figures.drawing.page import SENTENCE_TILE, TILE
+from mmgen.figures.drawing.views import strip_page
+from mmgen.generation.concepts import choose_concepts
+from mmgen.generation.descriptions import Descriptions, complete, nothing
+from mmgen.generation.draws import draw
+from mmgen.generation.images import read_pictures
+from mmgen.generation.judge import differences, judge_images, judged_wrong
+from mmgen.notation import UNKNOWN
+from mmgen.queries import format_caption, format_values
+from mmgen.seeding import numpy_generator
+
+if TYPE_CHECKING:
+    from mmgen.loading import Loaded
+
+__all__ = ["best_posterior", "contact_sheet", "contents", "describe"]
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Everything that a file says about itself, as plain values.
+
+    Returns:
+        kind, path, content_id, format_version, program_version, seed, command, settings, facts, contents and lineage
+        (a tree of parents, each with ``found``).
+
+    Raises:
+        ArtifactError: It is no artifact.
+    """
+    node = lineage(path)
+    header = node.header
+    assert header is not None
+    return {
+        "path": str(path),
+        "kind": header.kind,
+        "content_id": header.content_id,
+        "format_version": header.format_version,
+        "program_version": header.program_version,
+        "seed": header.seed,
+        "command": header.command,
+        "bytes": path.stat().st_size,
+        "contents": contents(path),
+        "facts": header.facts,
+        "settings": header.settings,
+        "parents": [parent.to_json() for parent in node.parents],
+    }
+
+
+def contents(path: Path) -> dict[str, Any]:
+    """What is inside, without loading it all: modalities, factors and splits; or arrays; or weights."""
+    header = read_header(path)
+    if header.kind == "dataset":
+        with Dataset.open(path, verify=False) as data:
+            return {
+                "examples": data.size,
+                "images": {i.name: {"shape": list(i.shape), "layout": i.layout} for i in data.images.values()},
+                "attributes": {
+                    a.name: dict(zip(a.names, map(list, a.values), strict=True)) for a in data.attributes.values()
+                },
+                "texts": {
+                    t.name: {"words": list(t.vocabulary), "length": t.length, "spells": list(t.slots)}
+                    for t in data.texts.values()
+                },
+                "factors": {f.name: f"{f.meaning} [{f.unit}]" if f.unit else f.meaning for f in data.factors.values()},
+                "splits": {
+                    scheme: {part: len(data.split(scheme, part)) for part in ("train", "val", "test")}
+                    for scheme in data.schemes
+                },
+            }
+    if header.kind in ("latents", "samples"):
+        return {name: list(shape) for name, shape in bundle_shapes(path).items()}
+    sizes = [math.prod(shape) for shape in tensor_shapes(path).values()]
+    return {"tensors": len(sizes), "numbers": sum(sizes)}
+
+
+def _main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
+    """float32 [n, C, H, W] in [0, 1] of the main image modality."""
+    return next(iter(read_pictures(data, rows).values()))
+
+
+def _some_rows(data: Dataset, part: str | None, count: int, seed: int) -> np.ndarray:
+    rows = data.split(data.default_scheme, part) if part and data.schemes else np.arange(data.size)
+    chosen = numpy_generator(seed, "contact sheet").choice(len(rows), min(count, len(rows)), replace=False)
+    return np.sort(rows[chosen])
+
+
+def _dataset_sheet(path: Path, count: int, seed: int) -> Grid:
+    with Dataset.open(path) as data:
+        if not data.images:
+            raise UsageError(f"{path} holds no images; a contact sheet needs some")
+        rows = _some_rows(data, None, count, seed)
+        captions = None
+        if data.texts:
+            text = next(iter(data.texts.values()))
+            captions = [format_caption(tokens, text) for tokens in data.read_text(text.name, rows)]
+        elif data.attributes:
+            info = next(iter(data.attributes.values()))
+            captions = [format_values(codes, info) for codes in data.read_attributes(info.name, rows)]
+        note = f"{len(rows)} of {data.size:,} examples, drawn at random with seed {seed}."
+        tile = SENTENCE_TILE if data.texts else TILE
+        return _sheet(read_pictures(data, rows), captions, title=path.name, note=note, tile=tile)
+
+
+def _sheet(
+    pictures: Mapping[str, np.ndarray],
+    captions: Sequence[str] | None,
+    *,
+    wrong: np.ndarray | None = None,
+    title: str,
+    note: str,
+    tile: int = TILE,
+) -> Grid:
+    """Examples with their words: under a single picture, else to the left of all kinds of pictures of the example."""
+    if len(pictures) > 1:
+        return strip_page(pictures, captions or (), wrong=wrong, title=title, note=note)
+    images = next(iter(pictures.values()))
+    return image_grid(images, captions=captions, wrong=wrong, title=title, note=note, tile=tile)
+
+
+def _samples_sheet(path: Path, count: int) -> Grid:
+    from mmgen.artifacts.samples import read_samples
+
+    samples = read_samples(path)
+    shown = slice(0, count)
+    asked, judged = samples.attributes[shown], samples.attributes_judged
+    wrong = None if judged is None else judged_wrong(asked, judged[shown])
+    captions, said, tile = None, "", TILE
+    texts, words = samples.text if samples.text is not None else samples.text_asked, samples.text_info
+    if texts is not None and words is not None:
+        captions, tile = [format_caption(tokens, words) for tokens in texts[shown]], SENTENCE_TILE
+        said = "Words: drawn with the picture. " if samples.text is not None else "Words: what was asked for. "
+    elif samples.info is not None and (asked != UNKNOWN).any():
+        captions = [format_values(codes, samples.info) for codes in asked]
+    pictures = {samples.image: samples.images[shown]}
+    pictures |= {name: means[shown] for name, (means, _) in samples.further.items()}
+    note = f"{len(asked)} of {len(samples.images):,} samples, seed {samples.header.seed}. {said}"
+    note += judge_note(None if judged is None else {})
+    return _sheet(pictures, captions, wrong=wrong, title=path.name, note=note, tile=tile)
+
+
+def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
+    """Held-out images, framed red where the judge misreads them."""
+    from mmgen.classifier import load_classifier
+
+    judge = load_classifier(path)
+    with Dataset.open(find_parent(path, "dataset")) as data:
+        rows = _some_rows(data, "test", count, seed)
+        images = _main_images(data, rows)
+        info = next(iter(data.attributes.values()))
+        codes = data.read_attributes(info.name, rows)
+    seen = judge_images(judge, images, codes)
+    wrong = judged_wrong(codes, seen)
+    remarks = [differences(a, b, info) for a, b in zip(codes, seen, strict=True)]
+    accuracy = ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items())
+    return image_grid(
+        images,
+        captions=[format_values(row, info) for row in codes],
+        remarks=remarks,
+        wrong=wrong,
+        title=path.name,
+        note=f"{len(rows)} test images, seed {seed}. Red frame: the judge misreads at least one attribute. "
+        f"Held-out accuracy: {accuracy or 'not measured'}.",
+    )
+
+
+def best_posterior(posteriors: list[str]) -> str:
+    """The posterior to draw from unless told otherwise: what was fitted, else the model's own, else the prior."""
+    for name in ("aggregate", "true", "text"):
+        if name in posteriors:
+            return name
+    return posteriors[0]
+
+
+def _model_sheet(path: Path, count: int, seed: int) -> Grid:
+    from mmgen.generation.decode import drawn_images
+    from mmgen.loading import load
+
+    loaded = load(path)
+    posterior = best_posterior(list(loaded.posteriors))
+    with Dataset.open(loaded.dataset_path()) as data:
+        described = _described(loaded, data, posterior, count, seed)
+    targets = drawn_images(loaded)
+    captions = None
+    if described is None:  # nothing is given: each image comes with the text of the same z, if there is any
+        drawn = draw(loaded, nothing(loaded), count, posterior=posterior, seed=seed, targets=targets)
+        if drawn.words is not None and loaded.text is not None:
+            captions = [format_caption(tokens, loaded.text) for tokens in drawn.words[0]]
+        pictures = {name: images[0] for name, images in drawn.pictures().items()}
+        what = f"{count} images"
+        what += ", under each the text drawn with it" if captions else ""
+    else:
+        drawn = draw(loaded, described, 1, posterior=posterior, seed=seed, targets=targets)
+        captions = described.values(loaded)
+        pictures = {name: images[:, 0] for name, images in drawn.pictures().items()}
+        what = f"One image for each of {len(described)} descriptions"
+    if len(pictures) > 1:
+        what = f"{len(next(iter(pictures.values())))} draws of z, each with all kinds of pictures"
+        what += ", and the text drawn with them" if captions and described is None else ""
+    title = f"{path.name}: {loaded.title_of(posterior)}"
+    tile = SENTENCE_TILE if loaded.text is not None and captions else TILE
+    return _sheet(pictures, captions, title=title, note=f"{what}, seed {seed}. {judge_note(None)}", tile=tile)
+
+
+def _described(loaded: "Loaded", data: Dataset, posterior: str, count: int, seed: int) -> Descriptions | None:
+    """Various descriptions that a posterior can be given; None where it is given nothing."""
+    nothing_given = loaded.aggregate is not None and loaded.aggregate.given == "nothing"
+    if nothing_given or (posterior == "prior" and not loaded.model.conditional_on):
+        return None
+    if loaded.given == "text" and loaded.text is not None:
+        tokens = np.unique(data.read_text(loaded.text.name, np.arange(min(data.size, 4096))), axis=0)
+        return complete(loaded, tokens=numpy_generator(seed, "captions").permutation(tokens)[:count])
+    if loaded.attributes is None:
+        return None
+    return complete(loaded, choose_concepts(data.read_attributes(loaded.attributes.name), count, seed))
+
+
+def contact_sheet(path: Path, count: int = 32, seed: int = 0) -> Grid:
+    """The images of any file that has some or can draw some.
+
+    Args:
+        path: A dataset (random examples), samples (the first), a model or an aggregate (one image for each of various
+            descriptions), a classifier (test images, framed red where it misreads them).
+        count: How many images at most.
+        seed: Which ones.
+
+    Raises:
+        UsageError: This kind of file has no images.
+    """
+    kind = read_header(path).kind
+    if kind == "dataset":
+        return _dataset_sheet(path, count, seed)
+    if kind == "samples":
+        return _samples_sheet(path, count)
+    if kind == "classifier":
+        return _judge_sheet(path, count, seed)
+    if kind in ("model", "aggregate"):
+        return _model_sheet(path, count, seed)
+    raise UsageError(
+        f"{path} is of kind {kind} and has no images, expected one of: "
+        f"{', '.join(k for k in KINDS if k not in ('latents', 'training-state'))}"
+    )

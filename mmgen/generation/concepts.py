@@ -1,0 +1,78 @@
+"""Which concepts to draw: some that differ much, and one with its attributes dropped one by one (VE Fig. 1 and 4b).
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgen.errors import UsageError
+from mmgen.notation import UNKNOWN
+from mmgen.seeding import numpy_generator
+
+__all__ = ["choose_concepts", "hierarchy_queries"]
+
+
+def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
+    """Concepts that show as many different values as so few can.
+
+    Args:
+        attributes: uint8 [N, A] of the examples to choose from; those with unknown attributes are passed over.
+        count: How many concepts; fewer come back where there are fewer.
+        seed: Breaks ties.
+
+    Returns:
+        uint8 [count, A], distinct, all known.
+
+    Raises:
+        UsageError: No example has all its attributes known.
+    """
+    concepts = np.unique(attributes[(attributes != UNKNOWN).all(1)], axis=0)
+    if not len(concepts):
+        raise UsageError("no example has all its attributes known: there is no concept to draw")
+    concepts = concepts[numpy_generator(seed, "concepts").permutation(len(concepts))]
+    chosen: list[np.ndarray] = []
+    each = np.arange(concepts.shape[1])
+    used = np.zeros((concepts.shape[1], UNKNOWN), bool)
+    while len(chosen) < count and len(concepts):
+        fresh = (~used[each, concepts]).sum(1)
+        best = int(np.argmax(fresh))
+        # Every value has been shown: start over, so that later concepts differ from each other as well.
+        if not fresh[best]:
+            used[:] = False
+        chosen.append(concepts[best])
+        used[each, concepts[best]] = True
+        concepts = np.delete(concepts, best, axis=0)
+    return np.stack(chosen)
+
+
+def hierarchy_queries(codes: np.ndarray, order: Sequence[int] | None = None) -> np.ndarray:
+    """A concept and its ancestors, from the most abstract to the concept itself.
+
+    Args:
+        codes: uint8 [A], the concept; attributes that it leaves unknown stay so.
+        order: Positions of the attributes in the order in which they are dropped; by default the first goes first.
+
+    Returns:
+        uint8 [L + 1, A], where L attributes are known: row 0 knows none, each next row one more (VE Fig. 4b: "starting
+        from abstract (top) to refined (bottom)").
+
+    Raises:
+        UsageError: ``order`` does not name exactly the known attributes.
+
+    Example:
+        >>> hierarchy_queries(np.array([3, 0, 1], np.uint8)).tolist()
+        [[255, 255, 255], [255, 255, 1], [255, 0, 1], [3, 0, 1]]
+    """
+    known = [position for position, code in enumerate(codes) if code != UNKNOWN]
+    dropping = known if order is None else list(order)
+    if sorted(dropping) != known:
+        raise UsageError(f"order of dropping got {dropping}, expected each of the known attributes {known} once")
+    levels = [np.array(codes, np.uint8)]
+    for position in dropping:
+        level = levels[-1].copy()
+        level[position] = UNKNOWN
+        levels.append(level)
+    return np.stack(levels[::-1])

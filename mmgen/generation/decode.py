@@ -1,0 +1,222 @@
+"""Pictures and words from z, a bounded number at a time: the one way of decoding."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from mmgen.errors import UsageError
+from mmgen.generation.latents import stream
+from mmgen.registry import unknown_name
+from mmgen.training.precision import autocast
+
+if TYPE_CHECKING:
+    from mmgen.batch import Batch
+    from mmgen.generation.descriptions import Descriptions
+    from mmgen.generation.opened import Opened
+
+__all__ = [
+    "Piece",
+    "check_target",
+    "drawn_images",
+    "draw_words",
+    "means",
+    "means_and_draws",
+    "pictures",
+    "wanted_images",
+]
+
+_CHUNK = 256
+"""Images decoded at a time."""
+_WORDS = 8192
+"""Latents whose words are decoded at a time."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Pictures of some descriptions, from one pass through the decoder.
+
+    Attributes:
+        rows: Which descriptions, q of them.
+        draws: Which draws of each, n of them.
+        means: E[image | z], float32 [q, n, C, H, W].
+        sampled: Draws from p(image | z), of the same shape; None where they were not asked for.
+    """
+
+    rows: slice
+    draws: slice
+    means: Tensor
+    sampled: Tensor | None = None
+
+    @property
+    def seen(self) -> Tensor:
+        """What a judge is to look at: draws where they were asked for, else means."""
+        return self.means if self.sampled is None else self.sampled
+
+
+def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
+    """Which descriptions and which of their draws go through the decoder together.
+
+    The draws of a description are cut at the same places whichever others there are: its stream of pixels is then the
+    same.
+    """
+    together = max(1, _CHUNK // count)
+    for start in range(0, descriptions, together):
+        for low in range(0, count, _CHUNK):
+            yield slice(start, min(start + together, descriptions)), slice(low, min(low + _CHUNK, count))
+
+
+@torch.no_grad()
+def pictures(
+    loaded: "Opened",
+    name: str,
+    z: Tensor,
+    asked: "Descriptions",
+    seed: int,
+    *,
+    sampled: bool = True,
+    have: int = 0,
+    precision: str = "auto",
+) -> Iterator[Piece]:
+    """Pictures of one modality for z [Q, n, D], a bounded number at a time.
+
+    Args:
+        loaded: The model.
+        name: The image modality.
+        z: From :func:`~mmgen.generation.latents.draw_latents`.
+        asked: The Q descriptions, which conditional decoders see.
+        seed: Of the pixels.
+        sampled: Draw pixels as well as their means.
+        have: How many draws of each description there are already.
+        precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
+    """
+    model, device = loaded.model, str(loaded.device)
+    # The main picture is the same whatever else is drawn from its z.
+    of_it = () if loaded.image is not None and name == loaded.image.name else (name,)
+    streams = [stream(seed, "pixels", (*of_it, *asked.key(row)), have, device) for row in range(len(asked))]
+    modality = model.modalities[name]
+    for rows, draws in _pieces(*z.shape[:2]):
+        part = z[rows, draws]
+        condition = asked.batch(loaded, rows, part.shape[1]) if model.conditional_on else None
+        with autocast(loaded.device, precision):
+            parameters = model.decode(name, part.flatten(0, 1), condition)
+            means = modality.mean(parameters).float().unflatten(0, part.shape[:2])
+            drawn = None
+            if sampled:
+                each = parameters.unflatten(0, part.shape[:2])
+                drawn = torch.stack(
+                    [modality.sample(of_one, of).float() for of_one, of in zip(each, streams[rows], strict=True)]
+                )
+        yield Piece(rows, draws, means, drawn)
+
+
+@torch.no_grad()
+def draw_words(
+    loaded: "Opened", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
+) -> Tensor:
+    """Words or attribute codes int64 [Q, n, T or A] drawn from the same z [Q, n, D] as the pictures."""
+    said = []
+    for row, latents in enumerate(z):
+        generator = stream(seed, "words", asked.key(row), device=str(loaded.device))
+        with autocast(loaded.device, precision):
+            parts = [loaded.model.sample(name, part, generator) for part in latents.split(_CHUNK)]
+        said.append(torch.cat(parts))
+    return torch.stack(said)
+
+
+@torch.no_grad()
+def means(
+    loaded: "Opened", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
+) -> Tensor:
+    """E[modality | z], in fp32 at least: z [..., D] -> [..., *shape], a bounded number at a time.
+
+    Args:
+        loaded: The model.
+        name: The modality: images in [0, 1], or probabilities of words.
+        z: Latents.
+        condition: What conditional decoders see: one description for all, or one for each z [N, D].
+        precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
+    """
+    at_once = _CHUNK if name in loaded.images else _WORDS
+    flat, parts = z.reshape(-1, z.shape[-1]), []
+    for start in range(0, len(flat), at_once):
+        rows = slice(start, start + at_once)
+        with autocast(loaded.device, precision):
+            found = loaded.model.mean(name, flat[rows], _condition(loaded, condition, rows, len(flat[rows])))
+        parts.append(found if found.dtype == torch.float64 else found.float())
+    drawn = torch.cat(parts)
+    return drawn.reshape(*z.shape[:-1], *drawn.shape[1:])
+
+
+def _condition(loaded: "Opened", condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
+    if condition is None or not loaded.model.conditional_on:
+        return None
+    return condition.repeat(count) if condition.size == 1 else condition[rows]
+
+
+@torch.no_grad()
+def means_and_draws(
+    loaded: "Opened",
+    name: str,
+    z: Tensor,
+    condition: "Batch | None",
+    generator: torch.Generator,
+    precision: str = "32-true",
+) -> tuple[Tensor, Tensor]:
+    """Means and sampled images of one modality for z [n, D], all with one stream of randomness.
+
+    Args:
+        loaded: The model.
+        name: The image modality.
+        z: Latents.
+        condition: The description of all of them, or one of each, which conditional decoders see.
+        generator: Of the pixels.
+        precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
+    """
+    modality = loaded.model.modalities[name]
+    found, drawn = [], []
+    for start in range(0, len(z), _CHUNK):
+        rows = slice(start, start + _CHUNK)
+        with autocast(loaded.device, precision):
+            parameters = loaded.model.decode(name, z[rows], _condition(loaded, condition, rows, len(z[rows])))
+            found.append(modality.mean(parameters).float())
+            drawn.append(modality.sample(parameters, generator).float())
+    return torch.cat(found), torch.cat(drawn)
+
+
+def wanted_images(loaded: "Opened", targets: Sequence[str] = ()) -> list[str]:
+    """The image modalities to draw: those named, by default the main one.
+
+    Raises:
+        UsageError: The model draws no images, or not these.
+    """
+    if loaded.image is None:
+        raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
+    if targets:
+        for name in targets:
+            check_target(loaded, name)
+    return list(dict.fromkeys(targets)) or [loaded.image.name]
+
+
+def drawn_images(loaded: "Opened") -> list[str]:
+    """Image modalities that a model draws, the main one first."""
+    return [name for name in loaded.images if name in loaded.model.generates]
+
+
+def check_target(loaded: "Opened", target: str) -> None:
+    """Refuse a kind of picture that a model does not draw.
+
+    Raises:
+        UsageError: It names the ones that it does.
+    """
+    drawn = drawn_images(loaded)
+    if target in drawn:
+        return
+    if target in loaded.images:
+        raise UsageError(
+            f"{loaded.path} does not draw {target}, which its objective leaves out; it draws "
+            f"{', '.join(drawn) or 'no images'}"
+        )
+    raise UsageError(unknown_name("image modality", target, drawn))

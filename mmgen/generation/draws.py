@@ -1,0 +1,190 @@
+"""Images and texts drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.errors import UsageError
+from mmgen.expressions import Expression
+from mmgen.generation.descriptions import Descriptions, check_read, complete
+from mmgen.generation.judge import check_judge, differences, judge_images, judged_wrong, sees_samples
+from mmgen.memory import check_memory
+from mmgen.naming import Guidance
+from mmgen.notation import UNKNOWN
+from mmgen.queries import Vocabulary
+
+if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
+    from mmgen.generation.opened import Opened
+
+__all__ = [
+    "Draws",
+    "draw",
+    "share_right",
+]
+
+
+@dataclass(frozen=True)
+class Draws:
+    """n images for each of Q descriptions.
+
+    Attributes:
+        posterior: Where z came from ("text", "aggregate", ...).
+        seed: Seed of z and of the sampled pixels.
+        asked: uint8 [Q, A], 255 where the description says nothing.
+        means: E[image | z], float32 [Q, n, C, H, W]: what people look at.
+        sampled: Draws from p(image|z), float32 [Q, n, C, H, W]: what the judge looks at where the data are binary;
+            elsewhere it looks at the means, since grey levels of the data are no draws of a Bernoulli variable.
+        z: float32 [Q, n, D].
+        judged: What the judge sees, uint8 [Q, n, A]; None without a judge.
+        asked_words: Captions asked for, word codes [Q, T]; None where there were none.
+        words: Texts drawn from the same z, word codes int64 [Q, n, T]; None from a model that generates none.
+        told: Positions of attributes that the judge was told, and so cannot be right or wrong about.
+        image: Modality of ``means`` and ``sampled``; "" for the only one.
+        further: Other image modalities drawn from the same z, each as ``means`` and ``sampled``, by name.
+        name: What people call the posterior and what it is; "" where z came from elsewhere.
+        expressions: Negation and alternatives that were asked for, [Q]; empty where there were none.
+        guidance: By what the posterior was guided; None where it was not.
+    """
+
+    posterior: str
+    seed: int
+    asked: np.ndarray
+    means: np.ndarray
+    sampled: np.ndarray
+    z: np.ndarray
+    judged: np.ndarray | None = None
+    asked_words: np.ndarray | None = None
+    words: np.ndarray | None = None
+    told: tuple[int, ...] = ()
+    image: str = ""
+    further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    name: str = ""
+    expressions: tuple[Expression | None, ...] = ()
+    guidance: Guidance | None = None
+
+    def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
+        """All image modalities by name, [Q, n, C, H, W] each: means, or draws from p(image|z)."""
+        every = {self.image: (self.means, self.sampled), **self.further}
+        return {name: both[int(sampled)] for name, both in every.items()}
+
+    @property
+    def descriptions(self) -> Descriptions:
+        """What was asked for."""
+        return Descriptions(self.asked, self.asked_words, self.expressions)
+
+    @property
+    def wrong(self) -> np.ndarray | None:
+        """Bool [Q, n]: the judge reads something else than was asked for; None without a judge."""
+        if self.judged is None:
+            return None
+        wrong = judged_wrong(self.asked[:, None], self.judged)
+        for row, expression in enumerate(self.expressions):
+            if expression is not None:
+                wrong[row] = ~expression.holds(self.judged[row])
+        return wrong
+
+    @property
+    def right(self) -> tuple[int, int]:
+        """How many of the attributes asked for the judge agrees with, and how many were asked for, over all images.
+
+        Of a description with negation or alternatives each image counts once, as right or wrong.
+        """
+        if self.judged is None or self.wrong is None:
+            return 0, 0
+        asked = np.broadcast_to(self.asked[:, None], self.judged.shape)
+        known = asked != UNKNOWN
+        known[..., list(self.told)] = False
+        whole = np.array([expression is not None for expression in self.expressions] or [False] * len(self.asked))
+        known[whole] = False
+        right = int(((asked == self.judged) & known).sum()) + int((~self.wrong[whole]).sum())
+        return right, int(known.sum()) + int(whole.sum()) * self.judged.shape[1]
+
+    def remark(self, row: int, number: int, info: Vocabulary) -> str:
+        """What the judge sees in one image instead of what was asked for: "judge: 5, small"; "" where it agrees."""
+        if self.judged is None or self.wrong is None:
+            return ""
+        expression = self.expressions[row] if self.expressions else None
+        seen = self.judged[row, number]
+        if expression is None:
+            return differences(self.asked[row], seen, info)
+        mentioned = np.flatnonzero(expression.mentioned)
+        return f"judge: {', '.join(info.values[a][seen[a]] for a in mentioned)}" if self.wrong[row, number] else ""
+
+
+def draw(
+    loaded: "Opened",
+    asked: np.ndarray | Descriptions,
+    count: int,
+    *,
+    posterior: str,
+    seed: int = 0,
+    judge: "Classifier | None" = None,
+    targets: Sequence[str] = (),
+) -> Draws:
+    """Draw images for descriptions, and texts where the model generates them.
+
+    Each description has its own stream of randomness, so that its images do not depend on which others are drawn.
+
+    Args:
+        loaded: A model or an aggregate.
+        asked: The descriptions; attribute codes uint8 [Q, A] stand for the captions that spell them as well.
+        count: Images for each description, n.
+        posterior: One of ``loaded.posteriors``.
+        seed: Seed.
+        judge: Looks at the images, as it does in metrics: sampled where the data are binary, else means.
+        targets: Image modalities to draw from each z; by default the main one, which alone is judged.
+
+    Raises:
+        UsageError: The model has no such posterior or modality, or the judge has other attributes.
+    """
+    from mmgen.generation.decode import draw_words, pictures, wanted_images
+    from mmgen.generation.latents import draw_latents
+
+    if not isinstance(asked, Descriptions):
+        asked = complete(loaded, asked)
+    if count < 1 or not len(asked):
+        raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
+    names = wanted_images(loaded, targets)
+    numbers = sum(math.prod(loaded.images[name].shape) for name in names)
+    size = 8 * numbers * count * len(asked)  # mean and draw of each pixel, four bytes each
+    check_memory(size, f"{count:,} images of {len(asked):,} descriptions", "use a smaller --number")
+    check_read(loaded, posterior, asked)
+    if judge is not None:
+        check_judge(loaded, judge)
+    if loaded.image is None or names[0] != loaded.image.name:  # the judge has learned the main picture
+        judge = None
+    z = draw_latents(loaded, posterior, asked, count, seed)
+    judged = None if judge is None else np.empty((len(asked), count, asked.codes.shape[1]), np.uint8)
+    drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+    for name in names:
+        shape = (len(asked), count, *loaded.images[name].shape)
+        drawn[name] = means, sampled = np.empty(shape, np.float32), np.empty(shape, np.float32)
+        for piece in pictures(loaded, name, z, asked, seed):
+            means[piece.rows, piece.draws] = piece.means.cpu().numpy()
+            assert piece.sampled is not None
+            sampled[piece.rows, piece.draws] = piece.sampled.cpu().numpy()
+            if judge is not None and judged is not None and loaded.image is not None and name == names[0]:
+                seen = (sampled if sees_samples(loaded) else means)[piece.rows, piece.draws]
+                codes = np.repeat(asked.codes[piece.rows], seen.shape[1], axis=0)
+                verdicts = judge_images(judge, seen.reshape(-1, *seen.shape[2:]), codes)
+                judged[piece.rows, piece.draws] = verdicts.reshape(*seen.shape[:2], -1)
+    text, words = loaded.text, None
+    if text is not None and text.name in loaded.model.generates:
+        words = draw_words(loaded, text.name, z, asked, seed).cpu().numpy()
+    told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
+    guidance = loaded.guided(loaded.guidance, seed).guide(posterior).told if loaded.guidance else None
+    return Draws(
+        posterior, seed, asked.codes, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, asked.tokens, words,
+        told, names[0], drawn, loaded.title_of(posterior), asked.expressions, guidance,
+    )  # fmt: skip
+
+
+def share_right(draws: Draws) -> str:
+    """The judge's verdict over all images of ``draws``, as a sentence; "" without a judge."""
+    right, asked = draws.right
+    what = "descriptions" if any(draws.expressions) else "attributes"
+    return f"{100 * right / asked:.1f} % of {asked:,} {what} right" if asked else ""

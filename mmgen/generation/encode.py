@@ -1,0 +1,135 @@
+"""z from examples: pictures, pictures with what belongs to them, or several kinds of pictures."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.encoding import encode_points
+from mmgen.errors import UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.descriptions import describe
+from mmgen.generation.examples import Examples
+from mmgen.notation import UNKNOWN
+from mmgen.registry import unknown_name
+from mmgen.training.batches import to_batch
+
+if TYPE_CHECKING:
+    from mmgen.generation.opened import Opened
+
+__all__ = ["Pictures", "encode", "encode_examples", "infer", "pixels_of", "source_images"]
+
+Pictures = Tensor | np.ndarray
+"""Images [B, C, H, W] in [0, 1]."""
+
+
+def pixels_of(loaded: "Opened", images: Pictures) -> Tensor:
+    """Images of the main modality as float32 in [0, 1], whichever way they are given.
+
+    Raises:
+        UsageError: They are neither in [0, 1] nor bytes.
+    """
+    assert loaded.image is not None
+    pixels = torch.as_tensor(images)
+    if pixels.dtype == torch.uint8 and loaded.image.layout == "bytes":
+        return pixels.float() / 255
+    pixels = pixels.float()
+    if pixels.numel() and not ((pixels >= 0) & (pixels <= 1)).all():
+        raise UsageError(
+            f"images got values from {float(pixels.min()):g} to {float(pixels.max()):g}, expected 0 to 1, or uint8 "
+            "as Dataset.read_image gives them"
+        )
+    return pixels
+
+
+def encode(
+    loaded: "Opened",
+    images: Pictures | Mapping[str, Pictures],
+    attributes: np.ndarray | None = None,
+    text: np.ndarray | None = None,
+) -> DiagonalGaussian:
+    """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.loading.Loaded.encode`."""
+    if isinstance(images, Mapping):
+        if attributes is not None or text is not None:
+            raise UsageError("got images by modality and codes of a description, expected one of them")
+        return infer(loaded, images)
+    assert loaded.image is not None
+    pixels = {loaded.image.name: pixels_of(loaded, images)}
+    codes = {}
+    if loaded.attributes is not None:
+        unknown = np.full((len(pixels[loaded.image.name]), len(loaded.attributes.names)), UNKNOWN, np.uint8)
+        codes[loaded.attributes.name] = torch.as_tensor(unknown if attributes is None else attributes)
+    words = {}
+    if loaded.text is not None and text is not None:
+        words[loaded.text.name] = torch.as_tensor(np.asarray(text, np.int64))
+    described = attributes is not None or text is not None
+    given = loaded.encoder_given if described else (loaded.image.name,)
+    if not loaded.model.answers(given):
+        given = loaded.encoder_given
+    return encode_points(loaded.model, to_batch(pixels, codes, words).to(loaded.device), given)
+
+
+def encode_examples(loaded: "Opened", shown: Examples) -> DiagonalGaussian:
+    """Posteriors [n, D] of examples, given what the model's decoders were trained with: q(z|x) or q(z|x,y)."""
+    return encode(loaded, shown.images, shown.codes, shown.tokens)
+
+
+def source_images(loaded: "Opened") -> list[str]:
+    """Image modalities from each of which alone a model infers z, the main one first."""
+    return [name for name in loaded.images if loaded.model.answers((name,))]
+
+
+def _check_source(loaded: "Opened", names: Sequence[str], described: tuple[str, ...]) -> None:
+    for name in names:
+        if name not in loaded.images:
+            raise UsageError(unknown_name("image modality", name, list(loaded.images)))
+    if not names:
+        raise UsageError(f"got no pictures to start from, expected some of {', '.join(loaded.images) or 'no modality'}")
+    if not loaded.model.answers((*names, *described)):
+        alone = source_images(loaded)
+        raise UsageError(
+            f"{loaded.path} infers no z from {' and '.join((*names, *described))}; "
+            f"it does from {', '.join(alone) or 'no single kind of picture'}. A model that does is trained with "
+            "--objective mvae"
+        )
+
+
+def _described(loaded: "Opened", given: str | Mapping[str, str]) -> Batch | None:
+    """A description as a batch of one; None where it says nothing."""
+    if not given:
+        return None
+    batch = describe(loaded, given)
+    return batch.select(loaded.informative(batch) or list(batch.values)[:1])
+
+
+def infer(loaded: "Opened", pictures: Mapping[str, Pictures], given: str | Mapping[str, str] = "") -> DiagonalGaussian:
+    """q(z | pictures) [B, D], or q(z | pictures, description).
+
+    Args:
+        loaded: The model.
+        pictures: Images by modality, all of the same B examples.
+        given: A description that holds for all of them.
+
+    Raises:
+        UsageError: The model infers no z from these, or images have another size than its own.
+    """
+    description = _described(loaded, given)
+    said = tuple(description.values) if description is not None else ()
+    _check_source(loaded, list(pictures), said)
+    tensors = {name: torch.as_tensor(images, dtype=torch.float32) for name, images in pictures.items()}
+    for name, images in tensors.items():
+        expected = tuple(loaded.images[name].shape)
+        if tuple(images.shape[1:]) != expected:
+            got, wanted = ("x".join(map(str, shape)) for shape in (images.shape[1:], expected))
+            raise UsageError(f"got {name} of {got} (channels x height x width), expected {wanted}; resize them")
+    sizes = {name: len(images) for name, images in tensors.items()}
+    if len(set(sizes.values())) != 1:
+        raise UsageError(f"got pictures of different numbers of examples, {sizes}, expected the same number of each")
+    batch = to_batch(tensors, {})
+    if description is not None:
+        batch = batch | description.repeat(batch.size)
+    # Pictures that a person starts from are few, and what is drawn of them should not depend on the processor.
+    return encode_points(loaded.model, batch.to(loaded.device), (*tensors, *said), "32-true")

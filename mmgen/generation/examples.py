@@ -1,0 +1,57 @@
+"""Rows of a dataset with all that a model may read of them."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.artifacts import Dataset
+from mmgen.seeding import numpy_generator
+
+if TYPE_CHECKING:
+    from mmgen.generation.opened import Opened
+
+__all__ = ["Examples", "random_examples", "read_examples"]
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Rows of a dataset.
+
+    Attributes:
+        rows: Where they are, int [n].
+        images: Pictures of the main modality, float32 [n, C, H, W] in [0, 1].
+        tokens: Word codes uint16 [n, T]; None of a model without text.
+        codes: Attribute codes uint8 [n, A]; None of a model without attributes.
+    """
+
+    rows: np.ndarray
+    images: np.ndarray
+    tokens: np.ndarray | None
+    codes: np.ndarray | None
+
+    def first(self, count: int) -> "Examples":
+        """Only ``count`` of them."""
+        tokens, codes = (None if part is None else part[:count] for part in (self.tokens, self.codes))
+        return Examples(self.rows[:count], self.images[:count], tokens, codes)
+
+
+def read_examples(loaded: "Opened", data: Dataset, rows: np.ndarray) -> Examples:
+    """Rows of an open dataset: the model's main picture, its attributes and its text."""
+    image, info, text = loaded.image, loaded.attributes, loaded.text
+    assert image is not None
+    return Examples(
+        rows,
+        data.read_pixels(image.name, rows),
+        data.read_text(text.name, rows) if text is not None else None,
+        data.read_attributes(info.name, rows) if info is not None else None,
+    )
+
+
+def random_examples(loaded: "Opened", dataset: Path, part: str, count: int, seed: int) -> Examples:
+    """Some examples of a part of the data, drawn at random: "train", "val" or "test"."""
+    with Dataset.open(dataset) as data:
+        every = data.split(loaded.settings.data.split, part)
+        chosen = numpy_generator(seed, "examples", part).permutation(len(every))[:count]
+        return read_examples(loaded, data, np.sort(every[chosen]))

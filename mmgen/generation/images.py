@@ -1,0 +1,114 @@
+"""Images to start from: of a picture, a samples file or a dataset, float32 in [0, 1]."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from mmgen.artifacts import Dataset, require_kind
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.seeding import numpy_generator
+
+__all__ = ["images_of_dataset", "images_of_file", "read_pictures", "rows_to_show"]
+
+_FILE_SUFFIXES = (".h5", ".hdf5")
+
+
+def images_of_dataset(path: Path, rows: Sequence[int], modality: str = "") -> tuple[np.ndarray, list[str]]:
+    """Images float32 [n, C, H, W] in [0, 1] of rows of a dataset, and what to call them.
+
+    Args:
+        path: The dataset.
+        rows: Which rows.
+        modality: Which images, where it has several; the modality "image", else the first, where it has no such.
+
+    Raises:
+        UsageError: A row that the dataset does not have, or a dataset without images.
+    """
+    with Dataset.open(path) as data:
+        if not data.images:
+            raise UsageError(f"{path} holds no images; choose a dataset that does")
+        info = data.images.get(modality) or data.images.get("image") or next(iter(data.images.values()))
+        images = data.read_pixels(info.name, np.asarray(rows, np.int64))
+    return images, [f"{path.name} row {row}" for row in rows]
+
+
+def images_of_file(
+    path: Path, shape: Sequence[int], rows: Sequence[int] = (), modality: str = ""
+) -> tuple[np.ndarray, list[str]]:
+    """Images to look at, from a picture, a samples file or rows of a dataset file.
+
+    Args:
+        path: A picture (see :data:`mmgen.pictures.FORMATS`), or .h5.
+        shape: (C, H, W) that the model expects.
+        rows: Rows of a dataset or of samples; without any all samples, or the first 16 of a dataset.
+        modality: Which images of a file that has several.
+
+    Returns:
+        float32 [n, C, H, W] in [0, 1], and what to call each.
+
+    Raises:
+        ArtifactError: It cannot be read as any of these.
+        UsageError: Images of another size.
+    """
+    if path.suffix.lower() in _FILE_SUFFIXES:
+        if require_kind(path, "samples", "dataset").kind == "dataset":
+            images, names = images_of_dataset(path, list(rows) or list(range(16)), modality)
+        else:
+            images, names = _images_of_samples(path, rows, modality)
+    else:
+        images, names = _picture(path, shape)[None], [path.name]
+    if tuple(images.shape[1:]) != tuple(shape):
+        raise _wrong_size(path, images.shape[1:], shape)
+    return images, names
+
+
+def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[np.ndarray, list[str]]:
+    from mmgen.artifacts.samples import read_samples
+
+    samples = read_samples(path)
+    # A sampled image is what the decoder's distribution means by an image; the mean is a blur between several.
+    means, sampled = samples.further.get(modality, (samples.images, samples.images_sampled))
+    images = means if sampled is None else sampled.astype(np.float32) / 255
+    chosen = list(rows) or list(range(len(images)))
+    if min(chosen) < 0 or max(chosen) >= len(images):
+        raise UsageError(f"{path} has samples 0 to {len(images) - 1}, got {max(chosen)}; choose one that it has")
+    return images[chosen], [f"{path.name} sample {row}" for row in chosen]
+
+
+def _picture(path: Path, shape: Sequence[int]) -> np.ndarray:
+    """A picture of the size that the model expects, float32 [C, H, W]; others are refused undecoded."""
+    from mmgen.foreign import CannotReadError
+    from mmgen.pictures import WrongSizeError, read_picture
+
+    channels, height, width = (int(n) for n in shape)
+    try:
+        picture = read_picture(path, "RGB" if channels == 3 else "L", size=(width, height))
+    except WrongSizeError as error:
+        raise _wrong_size(path, (channels, *error.size[::-1]), shape) from None
+    except CannotReadError as error:
+        raise ArtifactError(
+            f"cannot read the picture {path}: {error}; name a picture, or an HDF5 file (.h5) of images"
+        ) from None
+    pixels = np.asarray(picture, np.float32) / 255
+    return pixels.transpose(2, 0, 1) if channels == 3 else pixels[None]
+
+
+def _wrong_size(path: Path, got: Sequence[int], expected: Sequence[int]) -> UsageError:
+    said = ["x".join(map(str, shape)) for shape in (got, expected)]
+    return UsageError(f"{path} has images of {said[0]} (channels x height x width), expected {said[1]}; resize them")
+
+
+def read_pictures(data: Dataset, rows: np.ndarray, names: Sequence[str] = ()) -> dict[str, np.ndarray]:
+    """Images float32 [n, C, H, W] in [0, 1] of rows of an open dataset, by modality; by default of all of them.
+
+    The modality "image" comes first, the others in the file's order.
+    """
+    wanted = list(names) or sorted(data.images, key=lambda name: name != "image")
+    return {name: data.read_pixels(name, rows) for name in wanted}
+
+
+def rows_to_show(data: Dataset, scheme: str, count: int, seed: int) -> np.ndarray:
+    """Some rows of the test part, at random, increasing."""
+    every = data.split(scheme, "test")
+    return np.sort(every[numpy_generator(seed, "examples", "test").permutation(len(every))[:count]])

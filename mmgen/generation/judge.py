@@ -1,0 +1,106 @@
+"""The judge of drawn pictures: which one, whether it fits the model, what it is shown and what it says."""
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.artifacts import Dataset, parent_of
+from mmgen.classifier._find import find_judge as judge_of
+from mmgen.errors import MissingParentError, UsageError
+from mmgen.notation import UNKNOWN
+from mmgen.queries import Vocabulary
+
+if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
+    from mmgen.generation.opened import Opened
+
+__all__ = [
+    "check_judge",
+    "differences",
+    "find_judge",
+    "find_judge_of_dataset",
+    "judge_images",
+    "judged_wrong",
+    "sees_samples",
+]
+
+
+def sees_samples(loaded: "Opened") -> bool:
+    """Whether the judge looks at sampled pixels: where the data are binary. Elsewhere it looks at means."""
+    return loaded.image is not None and loaded.image.layout == "bits"
+
+
+def judged_wrong(asked: np.ndarray, judged: np.ndarray) -> np.ndarray:
+    """Whether any attribute asked for is judged differently: uint8 [..., A], uint8 [..., A] -> bool [...]."""
+    return np.asarray(((asked != judged) & (asked != UNKNOWN)).any(-1))
+
+
+def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
+    """What the judge sees instead, for a caption: "judge: 5, small"; "" where it agrees.
+
+    Args:
+        asked: uint8 [A].
+        judged: uint8 [A].
+        info: The attributes' words.
+    """
+    seen = [
+        words[code]
+        for words, wanted, code in zip(info.values, asked, judged, strict=True)
+        if wanted not in (UNKNOWN, code) and code < len(words)
+    ]
+    return f"judge: {', '.join(seen)}" if seen else ""
+
+
+def check_judge(loaded: "Opened", judge: "Classifier") -> None:
+    """Refuse a judge that answers in other words than the model was asked in.
+
+    Raises:
+        UsageError: Its attributes or their values differ.
+    """
+    info = loaded.attributes
+    if info is not None and (list(judge.names), list(judge.values)) != (list(info.names), list(info.values)):
+        raise UsageError(
+            f"the judge knows the attributes {', '.join(judge.names)}, expected {', '.join(info.names)} with the same "
+            "values: train a judge on this model's dataset with mmgen train-classifier"
+        )
+
+
+def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> np.ndarray:
+    """What the judge sees: images [n, C, H, W], codes uint8 [n, A] of which it is told what it wants -> [n, A]."""
+    import torch
+
+    pixels = torch.from_numpy(images).to(judge.device)
+    return np.asarray(judge.predict(pixels, torch.from_numpy(told)).cpu().numpy())
+
+
+def find_judge(model: Path, near: Sequence[Path] = (), preferred: Collection[str] = ()) -> Path | None:
+    """The judge of the dataset that a model was trained on, the one that ``mmgen eval`` takes; None without one.
+
+    Args:
+        model: The model's checkpoint.
+        near: Files in whose folders to look besides those of the model and the current one.
+        preferred: Content ids of judges that come before all others: those that gave the scores shown.
+
+    Raises:
+        ArtifactError: ``model`` is no model made from a dataset.
+    """
+    dataset = parent_of(model, "dataset")
+    folders = [model.parent, *(path.parent for path in near), (model.parent / dataset.path).parent, Path.cwd()]
+    return judge_of(dataset.content_id, folders, preferred)
+
+
+def find_judge_of_dataset(dataset: Dataset, folders: Sequence[Path]) -> Path:
+    """The judge of a dataset among the artifacts in ``folders``, as :func:`mmgen.classifier._find.find_judge` says.
+
+    Raises:
+        MissingParentError: There is none; names the command that makes one.
+    """
+    found = judge_of(dataset.header.content_id, folders)
+    if found is None:
+        raise MissingParentError(
+            f"no judge that was trained on {dataset.path} is in {', '.join(dict.fromkeys(map(str, folders)))}; "
+            f"make one with: mmgen train-classifier {dataset.path}, or name one with --judge"
+        )
+    return found

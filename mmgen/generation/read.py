@@ -1,0 +1,138 @@
+"""From images to attributes: p(y | x) through the latent space.
+
+References:
+    Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762,
+    Section 1: p(y|x) = integral of p(y|z) q(z|x) dz
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.errors import UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.decode import means
+from mmgen.generation.encode import encode
+from mmgen.queries import Vocabulary, format_caption
+from mmgen.seeding import torch_generator
+
+if TYPE_CHECKING:
+    from mmgen.generation.opened import Opened
+
+__all__ = ["attribute_probabilities", "latents_to_read", "read_parts", "reading", "texts_of_images"]
+
+_LATENTS = 8192
+"""Latents per pass through a decoder of attributes."""
+_TEXTS = 64
+"""Images put into words at a time."""
+
+
+def attribute_probabilities(
+    loaded: "Opened", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
+) -> np.ndarray:
+    """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z|x).
+
+    Args:
+        loaded: A model with a decoder of attributes.
+        images: float32 [B, C, H, W] in [0, 1], or several kinds of pictures of the same examples by modality.
+        draws: Draws of z for each image.
+        seed: Seed of the draws.
+
+    Returns:
+        float32 [B, A, V]; 0 beyond an attribute's own number of values.
+
+    Raises:
+        UsageError: The model cannot read attributes off images.
+    """
+    info = loaded.attributes
+    if info is None or info.name not in loaded.model.generates:
+        raise UsageError(
+            f"{loaded.path} generates no attributes, so it cannot read them off images; "
+            "use a joint model (elbo, telbo, jmvae, bivcca) or a judge"
+        )
+    return torch.cat([*read_parts(loaded, info.name, encode(loaded, images), draws, seed)]).float().cpu().numpy()
+
+
+@torch.no_grad()
+def read_parts(
+    loaded: "Opened", name: str, posterior: DiagonalGaussian, draws: int, seed: int, precision: str = "32-true"
+) -> Iterator[Tensor]:
+    """p(y_k | x) [b, A, V] of attributes, a bounded number of the N examples at a time, float64.
+
+    Args:
+        loaded: A model with a decoder of attributes.
+        name: The modality of attributes.
+        posterior: q(z | x) [N, D].
+        draws: Draws of z for each example; 0 takes the mean of q alone.
+        seed: Seed of the draws.
+        precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
+    """
+    for z in latents_to_read(loaded, posterior, draws, seed):
+        yield means(loaded, name, z, precision=precision).double().mean(0)
+
+
+def latents_to_read(loaded: "Opened", posterior: DiagonalGaussian, draws: int, seed: int) -> Iterator[Tensor]:
+    """Draws of z [S, b, D] from q(z | x), or its mean [1, b, D]; as many examples together as fit well."""
+    generator = torch_generator(seed, "reading", device=str(loaded.device))
+    width = max(1, _LATENTS // max(1, draws))
+    for start in range(0, len(posterior.mean), width):
+        part = posterior[slice(start, start + width)]
+        yield part.sample(generator, (draws,)) if draws else part.mean.unsqueeze(0)
+
+
+@torch.no_grad()
+def texts_of_images(
+    loaded: "Opened", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
+) -> list[list[str]]:
+    """What a model says of images: the likeliest words at the mean of q(z|x), then draws of z and words.
+
+    Args:
+        loaded: A model that generates text and infers z from images.
+        images: float32 [B, C, H, W] in [0, 1], or several kinds of pictures of the same examples by modality.
+        draws: Texts drawn for each image.
+        seed: Seed of the draws.
+
+    Returns:
+        For each image 1 + ``draws`` texts.
+
+    Raises:
+        UsageError: The model generates no text, or infers z from images and texts together only.
+    """
+    text, image = loaded.text, loaded.image
+    if text is None or image is None or text.name not in loaded.model.generates:
+        raise UsageError(f"{loaded.path} generates no text, so it cannot put images into words; use a model of both")
+    if not isinstance(images, Mapping) and not loaded.model.answers((image.name,)):
+        raise UsageError(
+            f"{loaded.path} infers z from images and texts together, so it cannot put images alone into words; "
+            "use a model of q(z|x), such as one trained with --set 'objective.given=[\"image\"]'"
+        )
+    generator = torch_generator(seed, "captions of images", device=str(loaded.device))
+    posterior, found = encode(loaded, images), []
+    for start in range(0, len(posterior.mean), _TEXTS):
+        part = posterior[slice(start, start + _TEXTS)]
+        likeliest = loaded.model.sample(text.name, part.mean, greedy=True)
+        drawn = loaded.model.sample(text.name, part.sample(generator, (draws,)), generator)
+        tokens = torch.cat([likeliest[None], drawn]).transpose(0, 1).cpu().numpy()
+        found += [[format_caption(row, text) for row in each] for each in tokens]
+    return found
+
+
+def reading(probabilities: np.ndarray, info: Vocabulary) -> dict[str, dict[str, Any]]:
+    """One image's attributes as plain values: the most probable one, its probability, and all of them.
+
+    Args:
+        probabilities: [A, V].
+        info: The attributes' words.
+    """
+    read = {}
+    for name, words, row in zip(info.names, info.values, probabilities, strict=True):
+        best = int(np.argmax(row[: len(words)]))
+        read[name] = {
+            "value": words[best],
+            "probability": round(float(row[best]), 6),
+            "probabilities": {word: round(float(p), 6) for word, p in zip(words, row, strict=False)},
+        }
+    return read

@@ -1,0 +1,81 @@
+"""Draws as a samples file: what ``mmgen sample`` writes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mmgen.artifacts import AttributesInfo, Header, TextInfo, reference
+from mmgen.artifacts.samples import write_samples
+from mmgen.generation.draws import Draws
+
+if TYPE_CHECKING:
+    from mmgen.generation.opened import Opened
+
+__all__ = ["save_samples"]
+
+
+def save_samples(
+    path: Path,
+    drawn: Draws,
+    loaded: "Opened",
+    *,
+    judge: Path | None = None,
+    command: str = "",
+    start: Mapping[str, Any] | None = None,
+) -> Header:
+    """Write draws as a samples artifact: all images of the first description, then of the next.
+
+    Args:
+        path: The file.
+        drawn: The images.
+        loaded: What drew them; becomes a parent.
+        judge: What judged them; becomes a parent.
+        command: The command to record.
+        start: Settings that say what pictures they were drawn from.
+
+    Raises:
+        ArtifactError: The file system refuses.
+    """
+    descriptions, each = drawn.means.shape[:2]
+
+    def rows(array: np.ndarray) -> np.ndarray:
+        return array.reshape(descriptions * each, *array.shape[2:])
+
+    def levels(sampled: np.ndarray) -> np.ndarray:
+        return np.rint(np.clip(rows(sampled), 0, 1) * 255).astype(np.uint8)
+
+    described = loaded.attributes
+    info = AttributesInfo(described.name, described.names, described.values) if described is not None else None
+    settings: dict[str, Any] = {
+        "posterior": drawn.posterior,
+        **loaded.weights_of(drawn.posterior),
+        "number": each,
+        "given": drawn.descriptions.words(loaded),
+        **({"guidance": drawn.guidance.weight, "base": drawn.guidance.base} if drawn.guidance else {}),
+        **(start or {}),
+    }
+    text = loaded.text
+    asked_words = None if drawn.asked_words is None else np.repeat(drawn.asked_words, each, axis=0)
+    parents = [reference(loaded.path, loaded.header.kind, path)]
+    if judge is not None and drawn.judged is not None:
+        parents.append(reference(judge, "judge", path))
+    return write_samples(
+        path,
+        images=rows(drawn.means),
+        images_sampled=levels(drawn.sampled),
+        attributes=np.repeat(drawn.asked, each, axis=0),
+        attributes_judged=None if drawn.judged is None else rows(drawn.judged),
+        z=rows(drawn.z),
+        settings=settings,
+        seed=drawn.seed,
+        info=info,
+        image=drawn.image,
+        further={name: (rows(means), levels(sampled)) for name, (means, sampled) in drawn.further.items()},
+        text=None if drawn.words is None else rows(drawn.words).astype(np.uint16),
+        text_asked=asked_words,
+        text_info=TextInfo(text.name, text.vocabulary, text.length, text.slots) if text is not None else None,
+        parents=parents,
+        command=command,
+    )

@@ -1,0 +1,121 @@
+"""Images and texts of a model's own making: decoded from encodings of examples, or from draws, and judged."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from mmgen.errors import UsageError
+from mmgen.generation.decode import means
+from mmgen.generation.judge import check_judge, judge_images
+from mmgen.queries import TextVocabulary, codes_of_caption
+
+if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
+    from mmgen.generation.opened import Opened
+    from mmgen.models._settings import TextDescription
+
+__all__ = [
+    "Spoken",
+    "Verdicts",
+    "words_of",
+    "generated_text",
+    "speak",
+    "verdicts",
+]
+
+_CHUNK = 64
+
+
+@dataclass(frozen=True)
+class Spoken:
+    """What was decoded from n latents.
+
+    Attributes:
+        images: Means of p(image|z), float32 [n, C, H, W].
+        tokens: Draws from p(text|z), word codes int64 [n, T].
+        probabilities: p(word_t | z, words before) for those draws, float32 [n, T, V + 1].
+    """
+
+    images: np.ndarray
+    tokens: np.ndarray
+    probabilities: np.ndarray
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What a judge makes of images and the texts that came with them.
+
+    Attributes:
+        wrong: Bool [n]: at least one word that the judge says is another.
+        remarks: What it sees instead, "" where it agrees.
+        right: Words that match, and words compared; those that the judge is told are not.
+    """
+
+    wrong: np.ndarray
+    remarks: list[str]
+    right: tuple[int, int]
+
+
+def generated_text(loaded: "Opened") -> "TextDescription":
+    """The text that a model generates.
+
+    Raises:
+        UsageError: It generates none, or no images.
+    """
+    text = loaded.text
+    if text is None or text.name not in loaded.model.generates or loaded.image is None:
+        raise UsageError(
+            f"{loaded.path} does not generate images and text, which this figure shows; train a model of both, "
+            "for example with mmgen train two-objects.h5 --preset cremer/two-objects-cpu"
+        )
+    return text
+
+
+@torch.no_grad()
+def speak(loaded: "Opened", z: torch.Tensor, generator: torch.Generator, greedy: bool = False) -> Spoken:
+    """Images, texts and their word distributions for z [n, D].
+
+    Args:
+        loaded: The model.
+        z: Latents.
+        generator: Of the words.
+        greedy: The likeliest word at every step instead of a draw.
+    """
+    text, image = generated_text(loaded), loaded.image
+    assert image is not None
+    model, tokens, tables = loaded.model, [], []
+    for part in z.split(_CHUNK):
+        said = model.sample(text.name, part, generator, greedy=greedy)
+        tokens.append(said.cpu())
+        tables.append(model.word_probabilities(text.name, part, said).float().cpu())
+    images = means(loaded, image.name, z).cpu().numpy()
+    return Spoken(images, torch.cat(tokens).numpy(), torch.cat(tables).numpy())
+
+
+def verdicts(loaded: "Opened", judge: "Classifier | None", spoken: Spoken) -> Verdicts:
+    """Compare what the judge sees in images with the texts generated from the same z (CK Section 5.4).
+
+    The judge is told the words that do not follow from the picture, the relation, as they were generated. A word that
+    is none of its position's is wrong. Without a judge, or for free text, nothing is wrong.
+    """
+    text, info = generated_text(loaded), loaded.attributes
+    count = len(spoken.tokens)
+    if judge is None or info is None or not text.slots:
+        return Verdicts(np.zeros(count, bool), [""] * count, (0, 0))
+    check_judge(loaded, judge)
+    said = codes_of_caption(spoken.tokens, text, info)
+    seen = judge_images(judge, spoken.images, said)
+    compared = [info.names.index(slot) for slot in text.slots if slot not in judge.told]
+    differs = said[:, compared] != seen[:, compared]
+    remarks = []
+    for row, different in zip(seen, differs, strict=True):
+        words = [info.values[a][row[a]] for a, other in zip(compared, different, strict=True) if other]
+        remarks.append(f"judge: {', '.join(words)}" if words else "")
+    return Verdicts(differs.any(1), remarks, (int((~differs).sum()), differs.size))
+
+
+def words_of(tokens: np.ndarray, text: TextVocabulary) -> list[str]:
+    """The words of a text [T], one string for each."""
+    return [text.vocabulary[int(code)] for code in tokens if code < len(text.vocabulary)]

@@ -1,0 +1,245 @@
+"""Examples of several image modalities, and what a model makes of each from the others."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from mmgen.artifacts import Dataset
+from mmgen.errors import UsageError
+from mmgen.generation.decode import check_target, drawn_images, means, means_and_draws, wanted_images
+from mmgen.generation.descriptions import parse
+from mmgen.generation.draws import Draws
+from mmgen.generation.encode import infer, source_images
+from mmgen.generation.images import images_of_file, read_pictures, rows_to_show
+from mmgen.generation.latents import draw_encoded, stream
+from mmgen.registry import unknown_name
+
+if TYPE_CHECKING:
+    from mmgen.generation.opened import Opened
+
+__all__ = [
+    "Paired",
+    "Start",
+    "Translation",
+    "drawn_from",
+    "paired",
+    "parse_start",
+    "started",
+    "translated",
+    "usual",
+    "wanted",
+]
+
+Route = tuple[tuple[str, ...], tuple[str, ...]]
+"""Modalities to start from together, and modalities to draw."""
+
+_SAYS_LITTLE = "mask"
+"""WG draw no picture from a mask: it fits too many."""
+
+
+@dataclass(frozen=True)
+class Paired:
+    """Examples with all their pictures.
+
+    Attributes:
+        rows: Where they are in the dataset, int [n].
+        pictures: float32 [n, C, H, W] in [0, 1] by modality.
+        names: What to call each.
+    """
+
+    rows: np.ndarray
+    pictures: Mapping[str, np.ndarray]
+    names: Sequence[str]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a person starts from.
+
+    Attributes:
+        sources: Image modalities, by name.
+        file: Where their pictures are; None for the test part of the model's dataset.
+    """
+
+    sources: tuple[str, ...]
+    file: Path | None = None
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What a model draws for some kinds of pictures.
+
+    Attributes:
+        sources: Modalities that z was inferred from.
+        drawn: Means of p(target | z), z the mean of q(z | sources), float32 [n, C, H, W] by target.
+    """
+
+    sources: tuple[str, ...]
+    drawn: Mapping[str, np.ndarray]
+
+    @property
+    def name(self) -> str:
+        """What it started from: "edges", "edges + mask"."""
+        return " + ".join(self.sources)
+
+
+def paired(loaded: "Opened", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
+    """Examples of the test part, at random, with all their pictures; or the rows that are asked for.
+
+    Raises:
+        UsageError: The test part is empty, or a row is not there.
+    """
+    with Dataset.open(dataset) as data:
+        chosen = np.asarray(rows, np.int64) if rows else rows_to_show(data, loaded.settings.data.split, count, seed)
+        if not len(chosen):
+            raise UsageError(f"{dataset} has no test examples to show; choose rows with --dataset-row")
+        return Paired(
+            chosen, read_pictures(data, chosen, list(loaded.images)), [f"{dataset.name} row {row}" for row in chosen]
+        )
+
+
+def parse_start(loaded: "Opened", text: str) -> Start:
+    """What ``--from`` names: modalities ("edges", "edges+mask"), a file of the main one, or of another ("edges=x.png").
+
+    A file that is called like a modality is meant by ``./edges``.
+
+    Raises:
+        UsageError: The model has no images.
+    """
+    if loaded.image is None:
+        raise UsageError(f"{loaded.path} is a model without images, so it starts from none")
+    names = tuple(text.split("+"))
+    if all(name in loaded.images for name in names):
+        return Start(names)
+    name, equals, file = text.partition("=")
+    if equals and name in loaded.images:
+        return Start((name,), Path(file))
+    if not Path(text).exists() and not Path(text).suffix:  # a word, and no file
+        unknown = next(name for name in names if name not in loaded.images)
+        raise UsageError(unknown_name("image modality", unknown, list(loaded.images)))
+    return Start((loaded.image.name,), Path(text))
+
+
+def started(loaded: "Opened", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
+    """The pictures that a person starts from: of test examples, with all that belongs to them, or of a file.
+
+    Raises:
+        UsageError: The file has images of another size, or rows that are asked for are not there.
+        ArtifactError: It cannot be read.
+    """
+    if start.file is None:
+        return paired(loaded, loaded.dataset_path(), count, seed, rows)
+    name = start.sources[0]
+    images, names = images_of_file(start.file, loaded.images[name].shape, rows, name)
+    return Paired(np.arange(len(images)), {name: images}, names)
+
+
+def usual(loaded: "Opened") -> list[Route]:
+    """Which translations to show unless told: from the main picture to all, from all others back to it (WG Fig. 4)."""
+    drawn, sources = drawn_images(loaded), source_images(loaded)
+    main = drawn[0]
+    found: list[Route] = [((main,), tuple(drawn))] if main in sources else []
+    others = [name for name in sources if name != main]
+    informative = [name for name in others if name != _SAYS_LITTLE] or others
+    return found + [((name,), (main,)) for name in informative]
+
+
+def wanted(loaded: "Opened", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
+    """Which translations a person asks for: every source to every target.
+
+    Args:
+        loaded: The model.
+        sources: Modalities to start from, several at once as "edges+mask"; without any, all but the only target.
+        targets: Modalities to draw; without any, all.
+    """
+    if not sources and not targets:
+        return usual(loaded)
+    starts: list[tuple[str, ...]] = [tuple(source.split("+")) for source in sources]
+    if not starts:
+        alone = source_images(loaded)
+        starts = [(name,) for name in alone if [name] != list(targets)] or [(name,) for name in alone]
+    return [(start, tuple(targets) or tuple(drawn_images(loaded))) for start in starts]
+
+
+def translated(loaded: "Opened", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
+    """Pictures of the targets at the mean of q(z | sources).
+
+    Raises:
+        UsageError: The model does not draw a target or infers no z from the sources.
+    """
+    for target in targets:
+        check_target(loaded, target)
+    z = infer(loaded, _given(shown, sources)).mean
+    return Translation(tuple(sources), {target: means(loaded, target, z).cpu().numpy() for target in targets})
+
+
+def _given(shown: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
+    for name in sources:
+        if name not in shown.pictures:
+            raise UsageError(unknown_name("image modality", name, list(shown.pictures)))
+    return {name: shown.pictures[name] for name in sources}
+
+
+@torch.no_grad()
+def drawn_from(
+    loaded: "Opened",
+    shown: Paired,
+    sources: Sequence[str],
+    targets: Sequence[str],
+    count: int,
+    seed: int = 0,
+    given: str = "",
+) -> Draws:
+    """Draws of z from q(z | sources), or q(z | sources, description), with what is decoded from each.
+
+    Args:
+        loaded: The model.
+        shown: Examples, which take the place of the descriptions in what comes back.
+        sources: Modalities to start from.
+        targets: Image modalities to draw.
+        count: Draws for each example, n.
+        seed: Seed.
+        given: A description that holds for all examples.
+
+    Raises:
+        UsageError: The model does not draw a target, infers no z from the sources or does not know the words.
+    """
+    names = wanted_images(loaded, targets)
+    asked = parse(loaded, [given])
+    device = str(loaded.device)
+    condition = asked.batch(loaded, 0) if loaded.attributes is not None else None
+    words = []
+    pictures: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in names}
+    z = draw_encoded(loaded, infer(loaded, _given(shown, sources), given), sources, shown.rows.tolist(), count, seed)
+    for row, latents in zip(shown.rows.tolist(), z, strict=True):
+        for name in names:
+            generator = stream(seed, "pixels", (name, row), device=device)
+            found = means_and_draws(loaded, name, latents, condition, generator)
+            pictures[name].append((found[0].cpu().numpy(), found[1].cpu().numpy()))
+        if loaded.text is not None and loaded.text.name in loaded.model.generates:
+            generator = stream(seed, "words", (row,), device=device)
+            words.append(loaded.model.sample(loaded.text.name, latents, generator).cpu().numpy())
+    drawn = {
+        name: (np.stack([mean for mean, _ in found]), np.stack([sample for _, sample in found]))
+        for name, found in pictures.items()
+    }
+    means, sampled = drawn.pop(names[0])
+    return Draws(
+        posterior=f"q(z | {', '.join((*sources, *([given] if given else [])))})",
+        seed=seed,
+        asked=np.repeat(asked.codes, len(shown), axis=0),
+        means=means,
+        sampled=sampled,
+        z=z.float().cpu().numpy(),
+        asked_words=None if asked.tokens is None else np.repeat(asked.tokens, len(shown), axis=0),
+        words=np.stack(words) if words else None,
+        image=names[0],
+        further=drawn,
+    )
