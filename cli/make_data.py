@@ -297,7 +297,7 @@ def _check_options(recipe: str, schema: Any, options: Mapping[str, str]) -> None
     for key, option in options.items():
         if key in schema.model_fields:
             continue
-        takers = [name for name in data_recipes.names() if key in data_recipes.get(name).model_fields]
+        takers = [name for name, one in data_recipes.importable().items() if key in one.model_fields]
         if takers:
             raise UsageError(f"{recipe} has no {option}, which is for {', '.join(takers)}; leave it out")
 

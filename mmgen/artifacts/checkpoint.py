@@ -23,6 +23,7 @@ from mmgen.artifacts.header import (
     printable,
     to_json,
 )
+from mmgen.artifacts.members import check_members
 from mmgen.errors import ArtifactError
 
 if TYPE_CHECKING:
@@ -233,8 +234,8 @@ def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[
         kind: Expected kind; None takes any kind of checkpoint.
 
     Raises:
-        ArtifactError: It is unreadable, truncated, foreign, of a newer version, of another kind, or damaged; or it
-            holds weights that are not finite.
+        ArtifactError: It is unreadable, truncated, foreign, of a newer version, of another kind, or damaged; it was
+            made with a member from outside that is not there; or it holds weights that are not finite.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
@@ -243,6 +244,7 @@ def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[
 
     kinds = [kind] if kind is not None else [name for name in KINDS if name not in HDF5_KINDS]
     header = require_kind(path, *kinds)
+    check_members(path, header.members)
     try:
         tensors = load(Path(path).read_bytes())
         found = _cover(content_of(header), tensors).hexdigest()

@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 from mmgen.registry import Registry
 
 if TYPE_CHECKING:
+    from mmgen.classifier._base import JudgeNetwork
     from mmgen.classifier._classifier import Classifier as Classifier
     from mmgen.classifier._files import load_classifier as load_classifier
 
-_registry = Registry(__name__, "classifier network")
+_registry: Registry["type[JudgeNetwork]"] = Registry(
+    __name__, "judge network", group="mmgen.judge_networks", base="JudgeNetwork"
+)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe
+importable = _registry.importable
 
 
 def __getattr__(name: str) -> Any:

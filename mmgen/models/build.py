@@ -48,7 +48,7 @@ def describe_text(description: TextDescription, speaker: TextDecoder | None = No
 def _image_likelihood(name: str) -> Likelihood:
     likelihood = mmgen.likelihoods.get(name)
     if not issubclass(likelihood, Likelihood):
-        dense = [n for n in mmgen.likelihoods.names() if issubclass(mmgen.likelihoods.get(n), Likelihood)]
+        dense = [n for n, member in mmgen.likelihoods.importable().items() if issubclass(member, Likelihood)]
         raise SettingsError(
             f"model.image_likelihood got '{name}', which is no likelihood of images; expected one of {', '.join(dense)}"
         )
@@ -119,7 +119,7 @@ def build_model(settings: ModelSettings, objective: "Objective", data: DataSetti
     inference_name = settings.inference or objective.default_inference
     inference: Inference = mmgen.inference.get(inference_name)(parts, objective.queries)
     if objective.any_subset and not inference.any_subset:
-        able = [name for name in mmgen.inference.names() if mmgen.inference.get(name).any_subset]
+        able = [name for name, member in mmgen.inference.importable().items() if member.any_subset]
         raise SettingsError(
             f"inference '{inference_name}' has no posterior for every subset of modalities, which the objective needs; "
             f"use one of {', '.join(able)}"

@@ -199,5 +199,5 @@ def test_networks_by_name() -> None:
     assert resolve_network("auto", "cpu") == "small"
     for name in classifier.names():
         validate(ClassifierSettings, {"network": name, "training": default_training(name)})
-    with pytest.raises(UsageError, match="unknown classifier network 'smal': did you mean 'small'"):
+    with pytest.raises(UsageError, match="unknown judge network 'smal': did you mean 'small'"):
         build_classifier("smal", (1, 16, 16), NAMES, VALUES)
