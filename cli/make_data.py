@@ -262,7 +262,7 @@ def make_data_command(
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
     check_output(path, "dataset")
-    if not overwrite and _is_there(path, seed, chosen):
+    if not overwrite and _is_there(path, seed, recipe, chosen):
         say(f"{path} is there already, made by the same command; --overwrite makes it again")
         result(path)
         return
@@ -276,17 +276,19 @@ def make_data_command(
     result(path)
 
 
-def _is_there(path: Path, seed: int, recipe: Any) -> bool:
+def _is_there(path: Path, seed: int, recipe_name: str, recipe: Any) -> bool:
     """Whether this very command has made the file already; of sources that may have changed nobody knows."""
     from mmgen import __version__
     from mmgen.artifacts import read_header
+    from mmgen.artifacts.members import members_of
 
     reads_files = any(isinstance(value, Path) for _, value in recipe)
     if reads_files or not path.exists() or not path.stat().st_size:
         return False
     header = read_header(path)
     commands = [command.replace(" --overwrite", "") for command in (header.command, command_line())]
-    return (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
+    same = (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
+    return same and header.members == members_of({"recipe": recipe_name})  # another version of a package is another one
 
 
 def _check_options(recipe: str, schema: Any, options: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from mmgen import data_recipes
 from mmgen.artifacts import Dataset
 from mmgen.metrics._base import Score
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from tests.core.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"

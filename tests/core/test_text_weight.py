@@ -20,8 +20,8 @@ from mmgen.figures.scores import read_scores, score_tables
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.testing.linear_gaussian import linear_gaussian, observations
 from mmgen.training.model_run import ExperimentSettings
-from tests.core.linear_gaussian import linear_gaussian, observations
 from tests.core.test_aggregates import ATTRIBUTES
 
 LAMBDA, GAMMA, BETA = 30.0, 20.0, 0.4

@@ -21,7 +21,7 @@ from mmgen.metrics._likelihoods import proposal_given
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, TextDescription
 from mmgen.objectives.mvae import Mvae
-from tests.core.linear_gaussian import (
+from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,
     Normal,
