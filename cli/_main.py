@@ -5,11 +5,13 @@ Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted
 
 import ast
 import errno
+import functools
 import importlib
+import inspect
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,7 +19,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._console import result, say
-from mmgen.cli._options import remember_command_line
+from mmgen.cli._options import Code, remember_command_line
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.errors import MmgenError, clip
 from mmgen.registry import unknown_name
@@ -66,13 +68,34 @@ def load_command(command: str) -> Any:
     """The runnable command, from its file."""
     module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    single.command(name=command)(getattr(module, _function_name(command)))
+    single.command(name=command)(_with_code(getattr(module, _function_name(command))))
     loaded = typer.main.get_command(single)
     parameters: list[Any] = loaded.params
     for parameter in parameters:
         if parameter.metavar is None:
             parameter.metavar = _METAVARS[parameter.bare_type().removeprefix("list[").removesuffix("]")]
     return loaded
+
+
+def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the one option that all of them have, ``--code``, which is done before anything else."""
+
+    @functools.wraps(function)
+    def command(*, code: list[Path] | None = None, **options: Any) -> Any:
+        if code:
+            from mmgen.registry import add_code
+
+            for path in code:
+                add_code(path)
+        return function(**options)
+
+    signature = inspect.signature(function)
+    shared = inspect.Parameter("code", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Code)
+    command.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what typer reads
+        parameters=[*signature.parameters.values(), shared]
+    )
+    command.__annotations__ = {**function.__annotations__, "code": Code}
+    return command
 
 
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}

@@ -13,6 +13,7 @@ from mmgen.cli._streams import read_stdin
 from mmgen.errors import MmgenError
 
 __all__ = [
+    "Code",
     "Device",
     "Guidance",
     "InputPath",
@@ -52,6 +53,16 @@ Guidance = Annotated[
 ]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")
+]
+
+Code = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--code",
+        metavar="FILE.py",
+        show_default=False,
+        help="Run this Python file first: its objectives, networks, recipes, metrics ... can be named like others.",
+    ),
 ]
 
 _arguments: list[str] = []

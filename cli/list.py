@@ -6,24 +6,9 @@ from typing import Annotated
 
 import typer
 
-from mmgen.cli._console import result, result_lines, result_table
+from mmgen.cli._console import result, result_lines, result_table, say
 
 __all__ = ["list_command"]
-
-# What a user types it after, and the package whose files are the members.
-_ROOMS = {
-    "recipe": "mmgen.data_recipes",
-    "model": "mmgen.models",
-    "network": "mmgen.networks",
-    "likelihood": "mmgen.likelihoods",
-    "inference": "mmgen.inference",
-    "objective": "mmgen.objectives",
-    "aggregate family": "mmgen.aggregates",
-    "judge network": "mmgen.classifier",
-    "metric": "mmgen.metrics",
-    "baseline": "mmgen.baselines",
-    "figure": "mmgen.figures.plots",
-}
 
 
 def _describe_preset(name: str) -> str:
@@ -32,17 +17,22 @@ def _describe_preset(name: str) -> str:
     return text.split("\n", 1)[0].removeprefix("#").strip().rstrip(".")
 
 
-def _members() -> list[dict[str, str]]:
-    """Every member of every room and every preset: kind, name, first sentence about it."""
+def _members() -> tuple[list[dict[str, str]], list[str]]:
+    """Every member of every room and every preset: kind, name, first sentence, origin; and what cannot be used."""
     from mmgen.config import preset_names
-    from mmgen.registry import Registry
+    from mmgen.registry import misplaced, rooms
 
-    found = []
-    for kind, package in _ROOMS.items():
-        registry = Registry(package, kind)
-        found += [{"kind": kind, "name": name, "about": registry.describe(name)} for name in registry.names()]
-    found += [{"kind": "preset", "name": name, "about": _describe_preset(name)} for name in preset_names()]
-    return found
+    found, faults = [], misplaced()
+    for room in rooms():
+        for member in room.found():
+            about, origin = member.about(), str(member.origin)
+            found.append({"kind": room.noun, "name": member.name, "about": about, "origin": origin})
+            if member.fault:
+                faults.append(f"{room.noun} '{member.name}' of {origin} cannot be used: {member.fault}")
+    found += [
+        {"kind": "preset", "name": name, "about": _describe_preset(name), "origin": "mmgen"} for name in preset_names()
+    ]
+    return found, list(dict.fromkeys(faults))
 
 
 def list_command(
@@ -54,26 +44,31 @@ def list_command(
 ) -> None:
     """List every recipe, model, network, objective, aggregate family, metric, baseline, figure and preset.
 
-    A terminal shows tables. A pipe or a file gets a line for each: kind, name and what it is, with tabs between.
+    A terminal shows tables. A pipe or a file gets a line for each: kind, name, what it is and where it comes from, with
+    tabs between. That is mmgen, or the installed package, or the file of --code, that brings the member.
     """
     import sys
 
     from mmgen.errors import UsageError
-    from mmgen.registry import unknown_name
+    from mmgen.registry import rooms, unknown_name
 
-    wanted = kinds = [*_ROOMS, "preset"]
+    wanted = kinds = [*(room.noun for room in rooms()), "preset"]
     if kind is not None:
         one = kind.removesuffix("s").replace("-", " ")
         wanted = [{"family": "aggregate family", "judge": "judge network"}.get(one, one)]
         if wanted[0] not in kinds:
             raise UsageError(unknown_name("kind", kind, kinds))
-    members = [member for member in _members() if member["kind"] in wanted]
+    every, faults = _members()
+    members = [member for member in every if member["kind"] in wanted]
+    for fault in faults:
+        say(fault)
     if as_json:
         for member in members:
             result(json.dumps(member))
     elif sys.stdout.isatty():
         for one in wanted:
-            rows = [(member["name"], member["about"]) for member in members if member["kind"] == one]
-            result_table(one.capitalize(), ("name", "what it is"), rows)
+            rows = [(member["name"], member["about"], member["origin"]) for member in members if member["kind"] == one]
+            result_table(one.capitalize(), ("name", "what it is", "from"), rows)
     else:
-        result_lines((), [(member["kind"], member["name"], member["about"]) for member in members])
+        keys = ("kind", "name", "about", "origin")
+        result_lines((), [[member[key] for key in keys] for member in members])

@@ -262,7 +262,7 @@ def make_data_command(
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
     check_output(path, "dataset")
-    if not overwrite and _is_there(path, seed, chosen):
+    if not overwrite and _is_there(path, seed, recipe, chosen):
         say(f"{path} is there already, made by the same command; --overwrite makes it again")
         result(path)
         return
@@ -276,9 +276,10 @@ def make_data_command(
     result(path)
 
 
-def _is_there(path: Path, seed: int, recipe: Any) -> bool:
+def _is_there(path: Path, seed: int, recipe_name: str, recipe: Any) -> bool:
     """Whether this very command has made the file already; of sources that may have changed nobody knows."""
     from mmgen.artifacts import read_header
+    from mmgen.artifacts.members import members_of
     from mmgen.version import __version__
 
     reads_files = any(isinstance(value, Path) for _, value in recipe)
@@ -286,7 +287,8 @@ def _is_there(path: Path, seed: int, recipe: Any) -> bool:
         return False
     header = read_header(path)
     commands = [command.replace(" --overwrite", "") for command in (header.command, command_line())]
-    return (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
+    same = (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
+    return same and header.members == members_of({"recipe": recipe_name})  # another version of a package is another one
 
 
 def _check_options(recipe: str, schema: Any, options: Mapping[str, str]) -> None:
@@ -297,7 +299,7 @@ def _check_options(recipe: str, schema: Any, options: Mapping[str, str]) -> None
     for key, option in options.items():
         if key in schema.model_fields:
             continue
-        takers = [name for name in data_recipes.names() if key in data_recipes.get(name).model_fields]
+        takers = [name for name, one in data_recipes.importable().items() if key in one.model_fields]
         if takers:
             raise UsageError(f"{recipe} has no {option}, which is for {', '.join(takers)}; leave it out")
 

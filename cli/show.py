@@ -61,6 +61,7 @@ def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
         f"content id {described['content_id']}, mmgen {described['program_version']}",
     ]
     lines += [f"made with: {printable(described['command'], _LONGEST)}"] if described["command"] else []
+    lines += [f"needs the {_what(one)}{'' if one['there'] else ', which is not here'}" for one in described["members"]]
     lines += ["", "lineage", *(f"  {line}" for line in tree)]
     for title in _SECTIONS:
         rows = {printable(name, 200): printable(value, _LONGEST) for name, value in flat(described[title]).items()}
@@ -76,8 +77,20 @@ def _plain(described: dict[str, Any]) -> list[tuple[str, str]]:
     rows = [(name, str(value)) for name, value in described.items() if not isinstance(value, dict | list)]
     for title in _SECTIONS:
         rows += [(f"{title}.{name}", str(value)) for name, value in flat(described[title]).items()]
+    rows += [(f"members.{one['room']}.{one['name']}", _from(one)) for one in described["members"]]
     rows += _parents(described["parents"], "parents")
     return [(printable(name, 200), printable(value, _LONGEST)) for name, value in rows]
+
+
+def _what(member: dict[str, Any]) -> str:
+    return f"{member['room']} {member['name']} of {_from(member)}"
+
+
+def _from(member: dict[str, Any]) -> str:
+    """Where a member comes from, as ``mmgen list`` says it."""
+    if "file" in member:
+        return f"code {member['file']}"
+    return f"{member['distribution']} {member.get('version', '')}".rstrip()
 
 
 def _parents(parents: list[dict[str, Any]], name: str) -> list[tuple[str, str]]:

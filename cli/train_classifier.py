@@ -83,7 +83,7 @@ def train_classifier_command(
     if resume and overwrite:
         raise UsageError("--resume and --overwrite exclude each other; give one of them")
     if network not in ("auto", *names()):
-        raise UsageError(unknown_name("classifier network", network, ["auto", *names()]))
+        raise UsageError(unknown_name("judge network", network, ["auto", *names()]))
     with Dataset.open(path) as dataset:  # a file that is no dataset is reported before any work
         tell = resolve_told(_list(told), dataset)
     chosen = resolve_network(network, device, bool(tell))

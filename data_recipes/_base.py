@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from mmgen.config import Settings
 from mmgen.errors import MmgenError
 from mmgen.memory import check_memory
+from mmgen.plugins import named_files
 from mmgen.progress import Work
 
 __all__ = ["Recipe", "Rows", "Workers", "check_examples", "in_order"]
@@ -132,7 +133,8 @@ def _no_interrupt() -> Iterator[None]:
 
 
 def _end_with(owner: int) -> None:
-    """In a worker: end when its owner has been killed, and so could not stop it."""
+    """In a worker: end when its owner has been killed, and so could not stop it; know the files of MMGEN_CODE."""
+    named_files()  # what they define comes by name
 
     def watch() -> None:
         while os.getppid() == owner:

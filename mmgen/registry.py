@@ -3,19 +3,48 @@
 The members of a room are its files without a leading underscore; ``get`` imports just the one file and returns the
 single public object of its ``__all__``. Names use hyphens where files use underscores (``mnist_a.py`` is ``mnist-a``).
 Nothing is kept by hand, so a new member is one new file.
+
+After them come the members from outside (:mod:`mmgen.plugins`): of installed distributions, in the room's group of
+entry points, and of files that the user named. A name that two of them offer is refused, so that no package changes in
+silence what another one's name means.
 """
 
-import ast
 import difflib
 import importlib
 import importlib.util
-from collections.abc import Sequence
+import inspect
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from mmgen.errors import UsageError, clip
+from mmgen import plugins
+from mmgen.errors import MmgenError, UsageError, clip
+from mmgen.plugins import Member, Origin
 
-__all__ = ["Registry", "nearest", "unknown_name"]
+__all__ = ["Member", "Registry", "add_code", "misplaced", "nearest", "registry_of", "rooms", "unknown_name", "used_in"]
+
+T_co = TypeVar("T_co", covariant=True)
+
+BUILT_IN = Origin("mmgen")
+"""Where the members come from that are files of this package."""
+
+ROOMS = (
+    "mmgen.data_recipes",
+    "mmgen.modalities",
+    "mmgen.networks",
+    "mmgen.likelihoods",
+    "mmgen.inference",
+    "mmgen.objectives",
+    "mmgen.aggregates",
+    "mmgen.classifier",
+    "mmgen.metrics",
+    "mmgen.baselines",
+    "mmgen.figures.plots",
+)
+"""Packages that are registries, in the order of the pipeline."""
 
 _LONGEST_NAME = 100
 """Characters of a name that a message repeats, and that are compared with others."""
@@ -44,44 +73,228 @@ def unknown_name(what: str, got: str, expected: Sequence[str]) -> str:
     return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}Available: {', '.join(expected)}"
 
 
-class Registry:
-    """The members of one package.
+class Registry(Generic[T_co]):
+    """The members of one package, and those from outside in its group.
+
+    ``T_co`` is what a member is: ``type[Objective]`` where members are classes.
 
     Args:
         package: Dotted name of the package (``__name__`` of its ``__init__``).
         noun: What a member is called in messages ("objective").
+        group: The entry points of members from outside; the package's name by default.
+        base: What every member derives from, a name in the package's ``_base``; the noun as a class by default.
     """
 
-    def __init__(self, package: str, noun: str) -> None:
+    def __init__(self, package: str, noun: str, group: str = "", base: str = "") -> None:
         self.package = package
         self.noun = noun
+        self.group = group or package
+        self.base = base or noun.capitalize()
+        self._used: dict[str, Origin] = {}
+        _registries[package] = self
 
     def _folder(self) -> Path:
         spec = importlib.util.find_spec(self.package)
         assert spec is not None and spec.origin is not None
         return Path(spec.origin).parent
 
-    def names(self) -> list[str]:
-        """Names of all members, sorted; imports none of them."""
-        return sorted(p.stem.replace("_", "-") for p in self._folder().glob("*.py") if not p.stem.startswith("_"))
+    def _built_in(self) -> Iterator[Member]:
+        for path in sorted(self._folder().glob("[!_]*.py"), key=lambda path: path.stem):
+            name = path.stem.replace("_", "-")
+            yield Member(name, BUILT_IN, partial(self._import, path.stem), partial(_about, path))
 
-    def _check(self, name: str) -> str:
-        if name not in self.names():
-            raise UsageError(unknown_name(self.noun, name, self.names()))
-        return name.replace("-", "_")
-
-    def get(self, name: str) -> Any:
-        """The member called ``name``.
-
-        Raises:
-            UsageError: There is no such member.
-        """
-        module = importlib.import_module(f"{self.package}.{self._check(name)}")
+    def _import(self, stem: str) -> Any:
+        module = importlib.import_module(f"{self.package}.{stem}")
         public: list[str] = module.__all__
         assert len(public) == 1, f"{module.__name__} must offer exactly one public object, offers {public}"
         return getattr(module, public[0])
 
+    def found(self) -> list[Member]:
+        """Every member of the package, sorted, then those from outside; imports none of them.
+
+        Two members of one name are both there, each with what is wrong about it.
+
+        Raises:
+            UsageError: A file that ``MMGEN_CODE`` names cannot be run.
+        """
+        every = [*self._built_in(), *self._outside()]
+        names = [member.name for member in every]
+        return [self._checked(member, every) if names.count(member.name) > 1 else member for member in every]
+
+    def _outside(self) -> list[Member]:
+        return [*plugins.installed(self.group), *(one for one in plugins.code_objects() if self._fits_code(one))]
+
+    def _checked(self, member: Member, every: Sequence[Member]) -> Member:
+        origins = [_told(other.origin) for other in every if other.name == member.name]
+        fault = f"the name is offered by {' and by '.join(origins)}; uninstall or rename one of them"
+        return replace(member, fault=fault)
+
+    def _fits_code(self, one: Member) -> bool:
+        """Whether an object of a file that was run is a member of this room: its base is in memory then."""
+        base = getattr(sys.modules.get(f"{self.package}._base"), self.base, None)
+        return base is not None and _is_member(one.load(), base)
+
+    def names(self) -> list[str]:
+        """Names of all members: the package's own sorted, then those from outside; imports none of them."""
+        return list(dict.fromkeys(member.name for member in self.found()))
+
+    def _find(self, name: str) -> Member:
+        for member in self.found():
+            if member.name == name:
+                if member.fault:
+                    raise UsageError(f"{self.noun} '{clip(name, _LONGEST_NAME)}' cannot be used: {member.fault}")
+                return member
+        raise UsageError(unknown_name(self.noun, name, self.names()))
+
+    def get(self, name: str) -> T_co:
+        """The member called ``name``; imports that one alone.
+
+        Raises:
+            UsageError: There is no such member, or two, or one from outside that cannot be imported.
+        """
+        member = self._find(name)
+        loaded = self._loaded(member)
+        if member.origin != BUILT_IN:
+            self._used[name] = member.origin
+        return loaded
+
+    def _loaded(self, member: Member) -> T_co:
+        if member.origin == BUILT_IN:
+            loaded: T_co = member.load()
+            return loaded
+        what = f"{self.noun} '{member.name}' of {_told(member.origin)}"
+        try:
+            loaded = member.load()
+            if inspect.ismodule(loaded):  # an entry point that names a file of one public object, as our own are
+                loaded = getattr(loaded, *loaded.__all__)
+        except (Exception, SystemExit) as error:
+            raise UsageError(
+                f"{what} cannot be imported ({plugins.brief(error)}); mend, update or uninstall it"
+            ) from error
+        base = getattr(importlib.import_module(f"{self.package}._base"), self.base)
+        if not _is_member(loaded, base):
+            raise UsageError(
+                f"{what} is {clip(repr(loaded), _LONGEST_NAME)}, expected what derives from {self.base} of "
+                f"{self.package}._base; mend, update or uninstall it"
+            )
+        undone = ", ".join(sorted(getattr(loaded, "__abstractmethods__", ())))
+        if undone:
+            raise UsageError(f"{what} does not define {undone}, which every {self.noun} has; mend or update it")
+        return loaded
+
+    def importable(self) -> dict[str, T_co]:
+        """Members by name, all of them imported; those from outside that cannot be are left out."""
+        members = {}
+        for member in self.found():
+            try:
+                members[member.name] = self._loaded(self._find(member.name))
+            except MmgenError:
+                if member.origin == BUILT_IN and not member.fault:
+                    raise
+        return members
+
+    def origin(self, name: str) -> Origin:
+        """Where the member called ``name`` comes from.
+
+        Raises:
+            UsageError: There is no such member, or there are two.
+        """
+        return self._find(name).origin
+
     def describe(self, name: str) -> str:
-        """First line of the member's module docstring, read without importing it (so that listing stays fast)."""
-        source = (self._folder() / f"{self._check(name)}.py").read_text(encoding="utf-8")
-        return (ast.get_docstring(ast.parse(source)) or "").split("\n")[0].rstrip(".")
+        """First line of the member's docstring, read without importing it (so that listing stays fast).
+
+        Raises:
+            UsageError: There is no such member, or there are two.
+        """
+        return self._find(name).about()
+
+    def used(self) -> Mapping[str, Origin]:
+        """The members from outside that were asked for in this process, and where they came from."""
+        return self._used
+
+
+_registries: dict[str, Registry[Any]] = {}
+
+
+def _about(path: Path) -> str:
+    """The first line of a module's docstring."""
+    return plugins.first_line(path.read_text(encoding="utf-8"))
+
+
+def _is_member(thing: Any, base: type) -> bool:
+    """Whether something is a class below ``base``, or an instance of it (as figures are)."""
+    return (isinstance(thing, type) and issubclass(thing, base) and thing is not base) or isinstance(thing, base)
+
+
+def _told(origin: Origin) -> str:
+    """An origin for a sentence: that of our own members with our version."""
+    from mmgen import __version__
+
+    return f"mmgen {__version__}" if origin == BUILT_IN else str(origin)
+
+
+def registry_of(package: str) -> Registry[Any]:
+    """The registry of a package, one of :data:`ROOMS`."""
+    importlib.import_module(package)
+    return _registries[package]
+
+
+def rooms() -> list[Registry[Any]]:
+    """The registries of all rooms, in the order of the pipeline."""
+    return [registry_of(package) for package in ROOMS]
+
+
+def add_code(path: Path) -> list[str]:
+    """Run a Python file and take its public classes as members, for this process and those that it starts.
+
+    Returns:
+        What was found: "objective text-side".
+
+    Raises:
+        UsageError: The file cannot be run, or holds no member.
+    """
+    added = plugins.add_file(path)
+    found = [f"{room.noun} {one.name}" for room in rooms() for one in added if room._fits_code(one)]
+    if not found:
+        bases = ", ".join(dict.fromkeys(room.base for room in rooms()))
+        raise UsageError(f"the code {path} defines no member, expected a public class that derives from one of {bases}")
+    return found
+
+
+def misplaced() -> list[str]:
+    """A sentence for every group of entry points that is no room's: what a distribution offers there is not found."""
+    known = [room.group for room in rooms()]
+    return [
+        f"{origin} offers members in the group '{clip(group, _LONGEST_NAME)}', which no room has; "
+        f"expected one of {', '.join(known)}"
+        for group, origin in plugins.group_names().items()
+        if group not in known
+    ]
+
+
+def used_in(settings: Mapping[str, Any]) -> list[tuple[str, str, Origin]]:
+    """The members from outside that settings name: room's noun, name, origin.
+
+    Only those count that this process has asked for, and whose name is a value in the settings, anywhere but in the
+    description of the data, which has words of its own.
+    """
+    words = set(_words({key: value for key, value in settings.items() if key != "data"}))
+    return [
+        (room.noun, name, origin)
+        for room in _registries.values()
+        for name, origin in sorted(room.used().items())
+        if name in words
+    ]
+
+
+def _words(value: Any) -> Iterator[str]:
+    """Every text among nested values; keys are no values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for part in value.values():
+            yield from _words(part)
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _words(part)

@@ -11,6 +11,12 @@ from hypothesis import settings
 settings.register_profile("mmgen", deadline=None)
 settings.load_profile("mmgen")
 
+# Contracts say what they found where they are broken.
+pytest.register_assert_rewrite("mmgen.testing")
+
+# Somebody else's package, with a test of its own: test_stranger.py walks through it.
+collect_ignore = ["stranger"]
+
 # What tests verify is no business of the user's cache; programs that they start take the same folder.
 _CACHE = tempfile.TemporaryDirectory(prefix="mmgen-cache-")
 os.environ["MMGEN_CACHE"] = _CACHE.name

@@ -98,7 +98,8 @@ def test_options_that_name_programs_are_known() -> None:
     [
         "--set blender_python=../evil", "--set=blender_python=evil", '--set "blender_python = evil"',
         "--set mnist=/etc",
-        """--set 'celeba="/etc"'""", "--set 'render=\"../x\"'", "--overwrite", "-o ../x.h5", "-o /x.h5", "-o other.h5",
+        """--set 'celeba="/etc"'""", "--set 'render=\"../x\"'", "--overwrite", "--code evil.py", "--code=evil.py",
+        "-o ../x.h5", "-o /x.h5", "-o other.h5",
         "--output=other.h5", "-oother.h5",
     ],
 )  # fmt: skip

@@ -3,16 +3,18 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from mmgen import data_recipes
+from mmgen import data_recipes, plugins, registry
 from mmgen.artifacts import Dataset
+from mmgen.figures.plots._base import Wanted
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.score import Score
-from tests.core.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -53,6 +55,47 @@ def test_the_metric_of_the_page_scores_a_model(tmp_path: Path) -> None:
     assert fractions == sorted(fractions)
     assert 0 <= score.value <= 100
     assert score.unit == "%"
+
+
+@pytest.mark.parametrize(
+    ("page", "member"),
+    [
+        ("a-network", "network patches"),
+        ("a-likelihood", "likelihood fixed-normal"),
+        ("an-inference", "inference cautious-experts"),
+        ("an-aggregate-family", "aggregate family ball"),
+        ("a-figure", "figure radii"),
+    ],
+)
+def test_the_members_of_the_pages_keep_their_promises(
+    page: str, member: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is a file as one would name with --code, and passes the checks that the page of plug-ins runs."""
+    monkeypatch.setattr(plugins, "_files", {})
+    monkeypatch.setenv(plugins.CODE_VARIABLE, "")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", (DOCS / f"how-to-add-{page}.md").read_text("utf-8"), re.S | re.M)
+    (tmp_path / "mine.py").write_text(block)
+    assert registry.add_code(tmp_path / "mine.py") == [member]
+    (names,) = run_blocks("plug-ins.md")
+    names["check_all"]("mine.py")
+    room, name = member.rsplit(" ", 1)
+    about = next(one for one in registry.rooms() if one.noun == room).describe(name)
+    assert about and about.endswith(tuple("abcdefghijklmnopqrstuvwxyz0123456789"))
+
+
+def test_the_page_of_plug_ins_names_every_room() -> None:
+    rows = re.findall(
+        r"^\| `(mmgen\.\w+)` \| ([\w ]+) \| `([\w.]+)` \|", (DOCS / "plug-ins.md").read_text("utf-8"), re.M
+    )
+    rooms = registry.rooms()
+    assert sorted(rows) == sorted((room.group, room.noun, f"{room.package}._base.{room.base}") for room in rooms)
+
+
+def test_the_figure_of_the_page_is_drawn() -> None:
+    (names,) = run_blocks("how-to-add-a-figure.md")
+    model = SimpleNamespace(model=SimpleNamespace(latent_size=4))
+    picture = names["radii"]([SimpleNamespace(model=model, seed=0)], Wanted(number=50))
+    assert picture.title == "Radii" and "50 draws" in picture.caption
 
 
 def test_both_ways_of_reading_a_dataset_agree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,7 @@ from mmgen.artifacts.header import (
     to_json,
 )
 from mmgen.artifacts.kinds import require_kind
+from mmgen.artifacts.members import check_members
 from mmgen.artifacts.tensors import read_safetensors_header, tensor_table
 from mmgen.errors import ArtifactError
 
@@ -129,14 +130,15 @@ def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[
         kind: Expected kind; None takes any kind of checkpoint.
 
     Raises:
-        ArtifactError: It is unreadable, truncated, foreign, of a newer version, of another kind, or damaged; or it
-            holds weights that are not finite.
+        ArtifactError: It is unreadable, truncated, foreign, of a newer version, of another kind, or damaged; it was
+            made with a member from outside that is not there; or it holds weights that are not finite.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
 
     kinds = [kind] if kind is not None else [name for name in KINDS if name not in HDF5_KINDS]
     header = require_kind(path, *kinds)
+    check_members(path, header.members)
     try:
         tensors = load(Path(path).read_bytes())
         found = _cover(content_of(header), tensors).hexdigest()

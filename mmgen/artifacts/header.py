@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from mmgen.artifacts.members import OutsideMember, members_of, parse_members
 from mmgen.errors import ArtifactError
 from mmgen.parsing import MAX_TEXT_BYTES as MAX_HEADER_BYTES
 from mmgen.parsing import Malformed, printable
@@ -94,6 +95,7 @@ class Header:
         parents: The files that it was made from.
         facts: What was measured while making it (accuracy, steps done, seconds).
         command: The command that makes it again.
+        members: What it was made with that is not part of mmgen; not under the content id.
     """
 
     kind: str
@@ -105,6 +107,7 @@ class Header:
     parents: tuple[Parent, ...] = ()
     facts: dict[str, Any] = field(default_factory=dict)
     command: str = ""
+    members: tuple[OutsideMember, ...] = ()
 
 
 class ContentHash:
@@ -210,7 +213,9 @@ def line_json(value: Any) -> str:
 
 def to_json(header: Header) -> str:
     """The header as ASCII JSON text, with the checksum of all of it."""
-    values = asdict(header)
+    values = asdict(header) | {"members": [member.to_json() for member in header.members]}
+    if not header.members:  # as in files of versions that knew no members from outside
+        del values["members"]
     return canonical_json(values | {"checksum": _checksum(values)})
 
 
@@ -254,6 +259,7 @@ def make_header(
         parents=tuple(parents),
         facts=json.loads(canonical_json(facts or {})),
         command=command,
+        members=members_of(settings),
     )
 
 
@@ -316,6 +322,7 @@ def from_json(text: str | bytes, path: Path) -> Header:
     return Header(
         format_version=version,
         parents=tuple(Parent(**{key: parent[key] for key in _PARENT_KEYS}) for parent in values["parents"]),
+        members=parse_members(values.get("members", []), path),
         **{key: values[key] for key in _SHAPES if key != "parents"},
     )
 

@@ -11,9 +11,15 @@ References:
     Section 5.1 and Fig. 3
 """
 
+from typing import TYPE_CHECKING
+
 from mmgen.registry import Registry
 
-_registry = Registry(__name__, "baseline")
+if TYPE_CHECKING:
+    from mmgen.baselines._base import Baseline
+
+_registry: Registry["type[Baseline]"] = Registry(__name__, "baseline")
 names = _registry.names
 get = _registry.get
 describe = _registry.describe
+importable = _registry.importable

@@ -5,13 +5,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-from mmgen.classifier._members import describe, get, names
+from mmgen.classifier._members import describe, get, importable, names
 
 if TYPE_CHECKING:
     from mmgen.classifier._classifier import Classifier as Classifier
     from mmgen.classifier._files import load_classifier as load_classifier
 
-__all__ = ["Classifier", "describe", "get", "load_classifier", "names"]
+__all__ = ["Classifier", "describe", "get", "importable", "load_classifier", "names"]
 
 
 def __getattr__(name: str) -> Any:

@@ -1,10 +1,18 @@
 """The networks of this room by name."""
 
+from typing import TYPE_CHECKING
+
 from mmgen.registry import Registry
 
-__all__ = ["describe", "get", "names"]
+if TYPE_CHECKING:
+    from mmgen.classifier._base import JudgeNetwork
 
-_registry = Registry("mmgen.classifier", "classifier network")
+__all__ = ["describe", "get", "importable", "names"]
+
+_registry: Registry["type[JudgeNetwork]"] = Registry(
+    "mmgen.classifier", "judge network", group="mmgen.judge_networks", base="JudgeNetwork"
+)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe
+importable = _registry.importable

@@ -32,7 +32,7 @@ def describe_text(description: TextDescription, speaker: TextDecoder | None = No
 def _image_likelihood(name: str) -> Likelihood:
     likelihood = mmgen.likelihoods.get(name)
     if not issubclass(likelihood, Likelihood):
-        dense = [n for n in mmgen.likelihoods.names() if issubclass(mmgen.likelihoods.get(n), Likelihood)]
+        dense = [n for n, member in mmgen.likelihoods.importable().items() if issubclass(member, Likelihood)]
         raise SettingsError(
             f"model.image_likelihood got '{name}', which is no likelihood of images; expected one of {', '.join(dense)}"
         )

@@ -255,7 +255,7 @@ def _check_inference(name: str, inference: Inference, demands: Demands) -> None:
         SettingsError: It lacks one.
     """
     if demands.any_subset and not inference.any_subset:
-        able = [name for name in mmgen.inference.names() if mmgen.inference.get(name).any_subset]
+        able = [name for name, member in mmgen.inference.importable().items() if member.any_subset]
         raise SettingsError(
             f"inference '{name}' has no posterior for every subset of modalities, which the objective needs; "
             f"use one of {', '.join(able)}"

@@ -88,6 +88,8 @@ def _faults(stage: Stage) -> Iterator[str]:
     for word in words:
         if named := _PROGRAM_NAMED.search(word):
             yield f"says {_shown(word)}: {named[0]} is a program or a place that runs code"
+        if word.partition("=")[0] == "--code":
+            yield "says --code, and runs a file"
         if word.partition("=")[0] == "--overwrite":
             yield "says --overwrite, and replaces what is there"
         if _OUTSIDE.search(word):

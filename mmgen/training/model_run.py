@@ -151,7 +151,7 @@ def describe_left_out(settings: ExperimentSettings) -> str:
         wanted = json.dumps([*generated, *(part for part in left if part not in generated)])
         way = f"--set {shlex.quote(f'objective.modalities={wanted}')} takes {'it' if len(left) == 1 else 'them'} in"
     else:
-        several = [other for other in mmgen.objectives.names() if hasattr(mmgen.objectives.get(other), "modalities")]
+        several = [other for other, one in mmgen.objectives.importable().items() if hasattr(one, "modalities")]
         way = f"{' and '.join(several)} can learn from more modalities"
         described = settings.objective.get("description", left[-1])
         if described != left[-1] in ("attributes", "text"):

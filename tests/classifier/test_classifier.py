@@ -10,12 +10,12 @@ from mmgen import classifier
 from mmgen.artifacts import DatasetWriter, read_header
 from mmgen.batch import Batch
 from mmgen.classifier import load_classifier
-from mmgen.classifier._base import JudgeNetwork
 from mmgen.classifier._files import build_classifier
 from mmgen.classifier._task import ClassifierTask, log_probability
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, train_classifier
 from mmgen.config import validate
 from mmgen.errors import ArtifactError, DataError, UsageError
+from mmgen.testing.networks import check_judge_canvas, check_judge_features
 from mmgen.training.state import state_path
 
 NAMES = ("side", "height")
@@ -52,33 +52,13 @@ def settings(**training: object) -> ClassifierSettings:
 @pytest.mark.parametrize("name", classifier.names())
 @pytest.mark.parametrize("shape", [(1, 16, 16), (1, 28, 28), (3, 32, 32), (1, 50, 50), (1, 64, 64)])
 def test_every_network_takes_every_canvas(name: str, shape: tuple[int, int, int]) -> None:
-    with torch.device("meta"):  # shapes without arithmetic
-        network = classifier.get(name)(shape, (2, 5))
-        logits = network.eval()(torch.rand(3, *shape))
-    assert isinstance(network, JudgeNetwork)
+    check_judge_canvas(name, shape)
     assert classifier.describe(name)
-    assert [tuple(part.shape) for part in logits] == [(3, 2), (3, 5)]
 
 
 @pytest.mark.parametrize("name", classifier.names())
 def test_every_network_has_features_that_its_heads_read(name: str) -> None:
-    """What pictures are compared by: numbers that differ between pictures, of which all logits are affine functions."""
-    torch.manual_seed(0)
-    network = classifier.get(name)((1, 16, 16), (2, 5, 5, 2, 5, 5), 3).eval()
-    images, told = torch.rand(4, 1, 16, 16), torch.eye(3)[[0, 1, 2, 0]]
-    with torch.inference_mode():
-        features = network.features(images, told)
-        assert features.ndim == 2 and features.shape[0] == 4
-        assert features.isfinite().all()
-        assert (features >= 0).all()  # after the non-linearity
-        assert torch.cdist(features, features).fill_diagonal_(1).min() > 0
-        logits = network(images, told)
-        for part, again in zip(logits, network.answers(features), strict=True):
-            torch.testing.assert_close(part, again)
-        between = network.answers(features.mean(0, keepdim=True))
-        for part, middle in zip(logits, between, strict=True):
-            torch.testing.assert_close(part.mean(0, keepdim=True), middle, rtol=1e-3, atol=1e-4)
-        assert not torch.equal(network.features(images, told.roll(1, 1)), features)
+    check_judge_features(name)
 
 
 @pytest.mark.parametrize("told", [(), ("side",)])
@@ -199,5 +179,5 @@ def test_networks_by_name() -> None:
     assert resolve_network("auto", "cpu") == "small"
     for name in classifier.names():
         validate(ClassifierSettings, {"network": name, "training": default_training(name)})
-    with pytest.raises(UsageError, match="unknown classifier network 'smal': did you mean 'small'"):
+    with pytest.raises(UsageError, match="unknown judge network 'smal': did you mean 'small'"):
         build_classifier("smal", (1, 16, 16), NAMES, VALUES)

@@ -20,8 +20,8 @@ def test_a_pipe_gets_lines_that_cut_works_on(run) -> None:
     done = run("list", "objectives")
     assert (done.returncode, done.stderr) == (0, "")
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert [(kind, name) for kind, name, _ in rows] == [("objective", name) for name in objectives.names()]
-    assert all(about for _, _, about in rows)
+    assert [(kind, name) for kind, name, *_ in rows] == [("objective", name) for name in objectives.names()]
+    assert all(about and origin == "mmgen" for _, _, about, origin in rows)
 
 
 def test_unknown_kind(run) -> None:

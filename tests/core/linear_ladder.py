@@ -7,7 +7,7 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.models.hierarchical_vae import HierarchicalVAE
-from tests.core.linear_gaussian import NOISE, WEIGHTS, Normal
+from mmgen.testing.linear_gaussian import NOISE, WEIGHTS, Normal
 
 UP = torch.tensor([[0.9, 0.0, 0.2], [-0.4, 0.7, 0.3]], dtype=torch.float64)  # A: [2, 3]
 LAYER_SD = 0.6

@@ -17,78 +17,32 @@ from mmgen.batch import Batch
 from mmgen.errors import SettingsError
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.testing import aggregates
+from mmgen.testing.aggregates import ATTRIBUTES, CONDITION, randomised
+from mmgen.testing.linear_gaussian import linear_gaussian
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
 from mmgen.training.settings import TrainingSettings
-from tests.core.linear_gaussian import linear_gaussian
 
-ATTRIBUTES = Attributes("attributes", ("colour", "size"), (("red", "blue"), ("big", "small", "tiny")))
-CONDITION = Batch(
-    {"attributes": torch.tensor([[0, 1], [1, 2], [0, 0]])},
-    {"attributes": torch.tensor([[True, True], [False, True], [False, False]])},
-)
 FAMILIES = mmgen.aggregates.names()
 FLOWS = [name for name in FAMILIES if isinstance(mmgen.aggregates.get(name)().density(2, 0), CouplingFlow)]
 SEVERAL_MODES = [name for name in FAMILIES if name != "gaussian"]
 
 
-def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
-    """An aggregate far from its initial state, in float64."""
-    torch.manual_seed(3)
-    aggregate = Aggregate(latent_size, attributes, mmgen.aggregates.get(name)()).double()
-    with torch.no_grad():
-        for parameter in aggregate.parameters():
-            parameter += 0.03 * torch.randn_like(parameter)
-        aggregate.shift.copy_(torch.linspace(-0.5, 0.5, latent_size))
-        aggregate.scale.copy_(torch.linspace(0.7, 1.4, latent_size))
-    return aggregate
-
-
 @pytest.mark.parametrize("attributes", [ATTRIBUTES, None], ids=["given attributes", "given nothing"])
 @pytest.mark.parametrize("name", FAMILIES)
 def test_density_integrates_to_one_in_two_dimensions(name: str, attributes: Attributes | None) -> None:
-    aggregate = randomised(name, 2, attributes)
-    axis = torch.linspace(-15, 15, 151, dtype=torch.float64)
-    grid = torch.cartesian_prod(axis, axis).unsqueeze(1)
-    with torch.no_grad():
-        for row in range(3 if attributes else 1):
-            condition = CONDITION[row : row + 1] if attributes else None
-            density = aggregate.log_prob(grid, condition).exp().sum() * (axis[1] - axis[0]) ** 2
-            assert density.item() == pytest.approx(1.0, abs=2e-3)
+    aggregates.check_integral(name, attributes)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_samples_follow_the_density(name: str) -> None:
-    """Moments of draws equal moments of the density on a grid, for each description of a batch."""
-    aggregate = randomised(name, 2, ATTRIBUTES)
-    axis = torch.linspace(-15, 15, 151, dtype=torch.float64)
-    grid = torch.cartesian_prod(axis, axis).unsqueeze(1)
-    with torch.no_grad():
-        drawn = aggregate.sample(CONDITION, 20_000, torch.Generator().manual_seed(0))
-        assert drawn.shape == (20_000, 3, 2)
-        for row in range(3):
-            weight = aggregate.log_prob(grid, CONDITION[row : row + 1]).exp()
-            weight = weight / weight.sum()
-            mean = (weight * grid.squeeze(1)).sum(0)
-            sd = ((weight * (grid.squeeze(1) - mean).square()).sum(0)).sqrt()
-            torch.testing.assert_close(
-                drawn[:, row].mean(0), mean, atol=5 * sd.max().item() / math.sqrt(20_000), rtol=0
-            )
-            torch.testing.assert_close(drawn[:, row].std(0), sd, atol=0.05, rtol=0)
+    aggregates.check_samples(name)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_contract(name: str) -> None:
-    aggregate = randomised(name, 4, ATTRIBUTES)
-    z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
-    again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
-    torch.testing.assert_close(z, again, rtol=0, atol=0)
-    assert aggregate.log_prob(z, CONDITION).shape == (5, 3)
-    draws, weights = aggregate.reparameterised(CONDITION, 3)
-    assert draws.shape[1:] == (3, 4)
-    torch.testing.assert_close(weights.sum(0), torch.ones(3, dtype=torch.float64))
-    (weights.unsqueeze(-1) * draws).sum().backward()
-    assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in aggregate.parameters())
+    aggregates.check_draws(name)
 
 
 @pytest.mark.parametrize("given", [ATTRIBUTES, None], ids=["attributes", "nothing"])
@@ -109,14 +63,7 @@ def test_draws_come_with_their_density(name: str, given: Attributes | None) -> N
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_densities_stay_in_full_precision_under_autocast(name: str) -> None:
-    torch.manual_seed(0)
-    aggregate = Aggregate(4, ATTRIBUTES, mmgen.aggregates.get(name)())
-    z = torch.randn(3, 4)
-    plain = aggregate.log_prob(z, CONDITION)
-    with torch.autocast("cpu", torch.bfloat16):
-        inside = aggregate.log_prob(z, CONDITION)
-    assert inside.dtype == torch.float32
-    torch.testing.assert_close(inside, plain)
+    aggregates.check_precision(name)
 
 
 @pytest.mark.parametrize("name", FLOWS)

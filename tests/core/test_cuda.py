@@ -7,8 +7,8 @@ import torch
 
 import mmgen.objectives
 from mmgen.models._build import build_model
+from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from mmgen.training.precision import autocast, resolve_precision
-from tests.core.test_objectives import SMALL_DATA, SMALL_MODEL, small_batch
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device is usable here")
 

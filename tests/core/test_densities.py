@@ -13,6 +13,7 @@ from mmgen.inference._base import product
 from mmgen.likelihoods._base import Likelihood
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
+from mmgen.testing.likelihoods import check_likelihood
 
 
 def gaussian(mean: float, sd: float) -> DiagonalGaussian:
@@ -69,19 +70,7 @@ def test_likelihoods_that_are_not_dense_are_tested_elsewhere() -> None:
 
 @pytest.mark.parametrize("name", DENSE)
 def test_likelihood_contract(name: str) -> None:
-    """One value per image, batch axes broadcast, and sampled means approach ``mean``."""
-    likelihood = mmgen.likelihoods.get(name)()
-    torch.manual_seed(0)
-    parameters = torch.randn(7, 4, likelihood.parameters_per_value, 3, 3, dtype=torch.float64)
-    value = likelihood.sample(parameters[0], torch.Generator().manual_seed(0))
-    broadcast = likelihood.log_prob(parameters, value)
-    assert broadcast.shape == (7, 4)
-    torch.testing.assert_close(broadcast[3], likelihood.log_prob(parameters[3], value))
-    with_gradient = likelihood.log_prob(parameters.clone().requires_grad_(), value)
-    torch.testing.assert_close(broadcast, with_gradient.detach())
-    draws = likelihood.sample(parameters[:1, :1].expand(20_000, 1, -1, -1, -1), torch.Generator().manual_seed(1))
-    error = (draws.mean(0) - likelihood.mean(parameters[0, :1])).abs().max()
-    assert error < 5 * draws.std(0).max() / np.sqrt(20_000)
+    check_likelihood(name)
 
 
 def test_bernoulli_against_torch() -> None:

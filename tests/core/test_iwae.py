@@ -14,7 +14,7 @@ from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models._build import build_model
 from mmgen.models._settings import MultimodalSettings, TextDescription
-from tests.core.linear_gaussian import (
+from mmgen.testing.linear_gaussian import (
     NOISE,
     exact_log_marginal,
     exact_posterior,

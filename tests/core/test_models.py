@@ -17,10 +17,10 @@ from mmgen.models.hierarchical_vae import HierarchicalVAE
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
 from mmgen.objectives.telbo import Telbo
+from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.testing.small import SMALL_DATA, small_batch
 from mmgen.training.model_run import ExperimentSettings, read_experiment
-from tests.core.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from tests.core.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
-from tests.core.test_objectives import SMALL_DATA, small_batch
 
 SMALL: dict[str, dict[str, Any]] = {
     "multimodal-vae": {"latent_size": 3, "hidden": 8},

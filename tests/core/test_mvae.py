@@ -26,8 +26,9 @@ from mmgen.networks.mlp import Mlp
 from mmgen.objectives import mvae
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.mvae import Mvae, random_subset
-from tests.core.linear_gaussian import NOISE, Normal
-from tests.core.test_objectives import SMALL_DATA, SMALL_MODEL, sigma_points, small_batch
+from mmgen.testing.linear_gaussian import NOISE, Normal
+from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
+from tests.core.test_objectives import sigma_points
 
 __all__ = ["sigma_points"]
 

@@ -7,7 +7,7 @@ from mmgen.config import preset
 from mmgen.objectives import mvae
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.mvae import Mvae
-from tests.core.linear_gaussian import NOISE
+from mmgen.testing.linear_gaussian import NOISE
 from tests.core.test_mvae import FOUR, LOADINGS, exact_log_marginal, four_modalities, four_observations
 from tests.core.test_objectives import sigma_points
 

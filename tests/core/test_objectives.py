@@ -1,7 +1,6 @@
 """Every objective against a model with closed-form densities, and against gradients derived by hand."""
 
-import itertools
-from dataclasses import fields
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -10,9 +9,9 @@ import mmgen.objectives
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models._build import build_model
-from mmgen.models._settings import AttributesDescription, DataSettings, MultimodalSettings
-from mmgen.objectives._base import Objective
-from tests.core.linear_gaussian import (
+from mmgen.models._settings import AttributesDescription
+from mmgen.testing import objectives
+from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,
     conditional_linear_gaussian,
@@ -23,68 +22,22 @@ from tests.core.linear_gaussian import (
     linear_gaussian,
     observations,
 )
+from mmgen.testing.objectives import unweighted
+from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 
 BOUNDS = ("bivcca", "cvae", "elbo", "iwae", "jmvae")
 """Objectives that are bounds where nothing is weighted, and must go on saying so; others are sums of several bounds."""
-SMALL_DATA = DataSettings(
-    image={"shape": (1, 16, 16), "layout": "bits"},
-    attributes={"names": ("digit", "size"), "values": (("0", "1", "2"), ("big", "small"))},
-)
-SMALL_MODEL = MultimodalSettings(
-    latent_size=3,
-    hidden=16,
-    image_network={"name": "mlp", "hidden": (16,)},
-    attribute_network={"embedding": 4, "hidden": 8, "decoder_hidden": 8},
-)
-
-
-def unweighted(name: str) -> Objective:
-    """The objective with every weight of a likelihood at 1, whatever its default."""
-    member = mmgen.objectives.get(name)
-    return member(**{field.name: 1.0 for field in fields(member) if field.name.endswith("_weight")})
-
-
-def small_batch(size: int = 5) -> Batch:
-    generator = torch.Generator().manual_seed(1)
-    return Batch(
-        {
-            "image": (torch.rand(size, 1, 16, 16, generator=generator) < 0.3).float(),
-            "attributes": torch.stack([torch.arange(size) % 3, torch.arange(size) % 2], 1),
-        },
-        {"image": torch.ones(size, dtype=torch.bool), "attributes": torch.ones(size, 2, dtype=torch.bool)},
-    )
 
 
 @pytest.fixture
-def sigma_points(monkeypatch: pytest.MonkeyPatch) -> int:
-    """Replace noise by the points +-1 in every dimension: 4 copies of an example give exact means of quadratics.
-
-    For objectives with one draw of z an example; several of them are no quadratic.
-    """
-    points = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=2)), dtype=torch.float64)
-
-    def sample(self: DiagonalGaussian, generator: object = None, shape: tuple[int, ...] = ()) -> torch.Tensor:
-        assert shape == ()
-        return self.mean + self.sd * points.repeat(self.mean.shape[-2] // 4, 1)
-
-    monkeypatch.setattr(DiagonalGaussian, "sample", sample)
-    return len(points)
+def sigma_points() -> Iterator[int]:
+    with objectives.sigma_points() as copies:
+        yield copies
 
 
 @pytest.mark.parametrize("name", mmgen.objectives.names())
 def test_contract(name: str) -> None:
-    """Shape, finiteness, named terms, gradients to every parameter of the model that was built for it."""
-    objective = mmgen.objectives.get(name)()
-    torch.manual_seed(0)
-    model = build_model(SMALL_MODEL, objective.demands, SMALL_DATA)
-    batch = small_batch()
-    bound = objective(model, batch)
-    assert bound.value.shape == (5,)
-    assert bound.value.isfinite().all()
-    assert bound.terms and all(term.shape == (5,) for term in bound.terms.values())
-    bound.value.mean().backward()
-    lost = [key for key, p in model.named_parameters() if p.grad is None]
-    assert lost == []
+    objectives.check_trains(name)
 
 
 @pytest.mark.parametrize("name", ["elbo", "mvae"])
@@ -110,23 +63,7 @@ def test_the_weight_of_attributes_is_theirs_by_any_name(name: str) -> None:
 
 @pytest.mark.parametrize("name", mmgen.objectives.names())
 def test_bounds_lie_below_the_exact_log_likelihood(name: str) -> None:
-    """An objective that says it is a bound is one: of log p(x, y), or of log p(x | y) if it conditions on y.
-
-    In expectation, over however many draws of z it makes of an example: the mean of 2,000 times that is off by 0.03.
-    """
-    copies = 2_000
-    torch.manual_seed(0)
-    objective = unweighted(name)
-    if objective.demands.conditions_on:
-        model, batch = conditional_linear_gaussian(0.3, -0.2), conditional_observations(20)
-        exact = exact_log_conditional(model, batch)
-    else:
-        model, batch = linear_gaussian(0.3, -0.2), observations(20)
-        exact = exact_log_marginal(batch, ("image", "attributes"))
-    bound = objective(model, batch.repeat(copies))
-    assert bound.is_bound or name not in BOUNDS
-    if bound.is_bound:
-        assert (bound.value.reshape(20, -1).mean(1) < exact).all()
+    assert objectives.check_bound(name) or name not in BOUNDS
 
 
 def test_cvae_is_tight_at_the_true_posterior(sigma_points: int) -> None:

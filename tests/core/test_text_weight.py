@@ -21,8 +21,8 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.score import read_scores
+from mmgen.testing.linear_gaussian import linear_gaussian, observations
 from mmgen.training.model_run import ExperimentSettings
-from tests.core.linear_gaussian import linear_gaussian, observations
 from tests.core.test_aggregates import ATTRIBUTES
 
 LAMBDA, GAMMA, BETA = 30.0, 20.0, 0.4

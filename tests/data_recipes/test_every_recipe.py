@@ -3,15 +3,13 @@
 import importlib.util
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from mmgen import data_recipes
-from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
+from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._faces import build_celeba
 
-NUMBER = 24
 FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
 
 
@@ -33,23 +31,4 @@ def test_recipe(name: str, small: dict[str, object], tmp_path: Path) -> None:
     assert work is None or name == "two-objects", (
         f"{name} wants to fetch or build something first: give it a small source in the fixture `small`"
     )
-    ids = []
-    for number, (seed, chunk) in enumerate([(0, 2048), (0, 7), (1, 2048)]):
-        path = tmp_path / f"{number}.h5"
-        recipe.make(path, seed=seed, workers=1, chunk=chunk, command=f"mmgen make-data {name}").run()
-        with Dataset.open(path) as dataset:
-            dataset.verify()
-            header = dataset.header
-            ids.append(header.content_id)
-            assert (header.kind, header.seed) == ("dataset", seed)
-            assert header.settings["recipe"] == name
-            assert header.command == f"mmgen make-data {name}"
-            assert 0 < dataset.size <= NUMBER
-            assert dataset.images
-            assert dataset.attributes or dataset.texts
-            assert dataset.schemes
-            for scheme in dataset.schemes:
-                rows = np.concatenate([dataset.split(scheme, part) for part in PARTS])
-                assert len(set(rows.tolist())) == len(rows)
-    assert ids[0] == ids[1]
-    assert ids[0] != ids[2]
+    check_recipe(name, tmp_path, **{field: value for field, value in small.items() if field in member.model_fields})

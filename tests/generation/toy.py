@@ -18,7 +18,7 @@ from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Demands
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription
 from mmgen.models.multimodal_vae import MultimodalVAE
-from tests.core.linear_gaussian import Normal
+from mmgen.testing.linear_gaussian import Normal
 
 NAMES, VALUES = ("colour", "size"), (("red", "blue", "green"), ("big", "small"))
 ATTRIBUTES = Attributes("attributes", NAMES, VALUES)

@@ -22,7 +22,7 @@ from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, TextDescription
 from mmgen.objectives.mvae import Mvae
 from mmgen.score import Score
-from tests.core.linear_gaussian import (
+from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,
     Normal,

@@ -11,6 +11,7 @@ from mmgen.artifacts import Dataset, find_parent, read_header
 from mmgen.artifacts.ancestors import lineage
 from mmgen.artifacts.bundle import bundle_shapes
 from mmgen.artifacts.header import KINDS
+from mmgen.artifacts.members import is_there
 from mmgen.artifacts.tensors import tensor_shapes
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.comparison import judge_note
@@ -36,8 +37,8 @@ def describe(path: Path) -> dict[str, Any]:
     """Everything that a file says about itself, as plain values.
 
     Returns:
-        kind, path, content_id, format_version, program_version, seed, command, settings, facts, contents and lineage
-        (a tree of parents, each with ``found``).
+        kind, path, content_id, format_version, program_version, seed, command, settings, facts, contents, members (what
+        is not part of mmgen, and whether it is there) and lineage (a tree of parents, each with ``found``).
 
     Raises:
         ArtifactError: It is no artifact.
@@ -55,6 +56,7 @@ def describe(path: Path) -> dict[str, Any]:
         "command": header.command,
         "bytes": path.stat().st_size,
         "contents": contents(path),
+        "members": [member.to_json() | {"there": is_there(member)} for member in header.members],
         "facts": header.facts,
         "settings": header.settings,
         "parents": [parent.to_json() for parent in node.parents],

@@ -96,8 +96,9 @@ def linear_gaussian(mean_offset: float = 0.0, log_sd_offset: float = 0.0) -> Mul
     """The model in float64."""
     decoders: dict[str, nn.Module] = {}
     for name, weights in WEIGHTS.items():
-        decoders[name] = nn.Linear(2, len(weights), bias=False, dtype=torch.float64)
-        decoders[name].weight.data.copy_(weights)
+        decoder = nn.Linear(2, len(weights), bias=False, dtype=torch.float64)
+        decoder.weight.data.copy_(weights)
+        decoders[name] = decoder
     modalities: dict[str, Modality] = {name: Normal(name) for name in WEIGHTS}
     return MultimodalVAE(2, modalities, decoders, OffsetInference(mean_offset, log_sd_offset))
 
@@ -120,7 +121,8 @@ class ShiftedPosterior(Inference):
         self, shift: nn.Linear, condition: Attributes, mean_offset: float = 0.0, log_sd_offset: float = 0.0
     ) -> None:
         super().__init__()
-        self.shift, self.condition = shift, condition
+        self.shift: nn.Linear = shift
+        self.condition = condition
         self.mean_offset, self.log_sd_offset = mean_offset, log_sd_offset
 
     def answers(self, given: tuple[str, ...]) -> bool:

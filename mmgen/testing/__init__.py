@@ -1,0 +1,101 @@
+"""What every member promises, to be run over one's own members; needs no pytest, and works with it.
+
+A package of members needs one test::
+
+    from mmgen import testing
+
+    @pytest.mark.parametrize("member", testing.members_of("my-distribution"), ids=str)
+    def test_contract(member):
+        testing.check(member)
+
+The checks are those that mmgen's own members pass. They raise AssertionError where a promise is broken; pytest says
+more about it after ``pytest.register_assert_rewrite("mmgen.testing")``. A file of one's own is checked after
+``mmgen.registry.add_code(path)``, as ``members_of("my_file.py")``.
+"""
+
+import importlib
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmgen.registry import rooms
+
+__all__ = ["Subject", "check", "members_of"]
+
+_CHECKS = {
+    "objective": "objectives.check_objective",
+    "network": "networks.check_network",
+    "judge network": "networks.check_judge_network",
+    "likelihood": "likelihoods.check_likelihood",
+    "inference": "inference.check_inference",
+    "aggregate family": "aggregates.check_family",
+    "recipe": "recipes.check_recipe",
+    "metric": "metrics.check_metric",
+}
+"""What checks a member of a room, in this package; members of the other rooms are imported and described only."""
+
+_NEEDS_FOLDER = ("recipe", "metric")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A member to be checked.
+
+    Attributes:
+        room: What it is: "objective".
+        name: Its name.
+    """
+
+    room: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.room} {self.name}"
+
+
+def members_of(distribution: str) -> list[Subject]:
+    """The members that an installed distribution brings, or a file that was added with ``mmgen.registry.add_code``.
+
+    Args:
+        distribution: Name of the distribution, or of the file without its folder.
+
+    Raises:
+        AssertionError: There are none.
+    """
+    found = [
+        Subject(room.noun, member.name)
+        for room in rooms()
+        for member in room.found()
+        if distribution in (member.origin.distribution, member.origin.file)
+    ]
+    assert found, f"{distribution} brings no members: is it installed, and does it have entry points in our groups?"
+    return found
+
+
+def check(member: Subject, **settings: Any) -> None:
+    """Everything that a member of its room promises.
+
+    Args:
+        member: What to check.
+        **settings: Of a recipe, what makes it small: a number of images, a folder with small sources. Recipes that have
+            a setting ``number`` make 24 without it.
+
+    Raises:
+        AssertionError: It breaks a promise.
+        MmgenError: It cannot be found, imported or built.
+    """
+    room = next(room for room in rooms() if room.noun == member.room)
+    room.get(member.name)
+    assert room.describe(member.name), f"{member} has no docstring, whose first line mmgen list prints"
+    assert not settings or member.room == "recipe", f"{member} takes no settings to be checked"
+    if member.room not in _CHECKS:
+        return
+    module, function = _CHECKS[member.room].split(".")
+    checking: Callable[..., None] = getattr(importlib.import_module(f"{__name__}.{module}"), function)
+    if member.room in _NEEDS_FOLDER:
+        with tempfile.TemporaryDirectory(prefix="mmgen-check-") as folder:
+            checking(member.name, Path(folder), **settings)
+    else:
+        checking(member.name)

@@ -1,0 +1,107 @@
+"""What every family of aggregates promises."""
+
+import math
+
+import torch
+
+import mmgen.aggregates
+from mmgen.aggregates._base import Aggregate
+from mmgen.batch import Batch
+from mmgen.modalities.attributes import Attributes
+
+__all__ = [
+    "ATTRIBUTES",
+    "CONDITION",
+    "check_draws",
+    "check_family",
+    "check_integral",
+    "check_precision",
+    "check_samples",
+    "randomised",
+]
+
+ATTRIBUTES = Attributes("attributes", ("colour", "size"), (("red", "blue"), ("big", "small", "tiny")))
+CONDITION = Batch(
+    {"attributes": torch.tensor([[0, 1], [1, 2], [0, 0]])},
+    {"attributes": torch.tensor([[True, True], [False, True], [False, False]])},
+)
+"""Three descriptions: one whole, one with an attribute unknown, one of nothing."""
+
+
+def check_family(name: str) -> None:
+    """Densities integrate to one and are sampled from; draws are repeatable and differentiable; full precision."""
+    check_integral(name, ATTRIBUTES)
+    check_integral(name, None)
+    check_samples(name)
+    check_draws(name)
+    check_precision(name)
+
+
+def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Aggregate:
+    """An aggregate far from its initial state, in float64."""
+    torch.manual_seed(3)
+    aggregate = Aggregate(latent_size, attributes, mmgen.aggregates.get(name)()).double()
+    with torch.no_grad():
+        for parameter in aggregate.parameters():
+            parameter.add_(0.03 * torch.randn_like(parameter))
+        aggregate.shift.copy_(torch.linspace(-0.5, 0.5, latent_size))
+        aggregate.scale.copy_(torch.linspace(0.7, 1.4, latent_size))
+    return aggregate
+
+
+def _grid() -> tuple[torch.Tensor, float]:
+    axis = torch.linspace(-15, 15, 151, dtype=torch.float64)
+    return torch.cartesian_prod(axis, axis).unsqueeze(1), (axis[1] - axis[0]).item() ** 2
+
+
+@torch.no_grad()
+def check_integral(name: str, attributes: Attributes | None) -> None:
+    """The density integrates to one in two dimensions, given each description or nothing."""
+    aggregate = randomised(name, 2, attributes)
+    grid, area = _grid()
+    for row in range(3 if attributes else 1):
+        condition = CONDITION[row : row + 1] if attributes else None
+        total = aggregate.log_prob(grid, condition).exp().sum().item() * area
+        assert math.isclose(total, 1.0, abs_tol=2e-3), f"{name} integrates to {total}"
+
+
+@torch.no_grad()
+def check_samples(name: str) -> None:
+    """Moments of draws equal moments of the density on a grid, for each description of a batch."""
+    aggregate = randomised(name, 2, ATTRIBUTES)
+    grid, _ = _grid()
+    drawn = aggregate.sample(CONDITION, 20_000, torch.Generator().manual_seed(0))
+    assert drawn.shape == (20_000, 3, 2)
+    for row in range(3):
+        weight = aggregate.log_prob(grid, CONDITION[row : row + 1]).exp()
+        weight = weight / weight.sum()
+        mean = (weight * grid.squeeze(1)).sum(0)
+        sd = ((weight * (grid.squeeze(1) - mean).square()).sum(0)).sqrt()
+        torch.testing.assert_close(drawn[:, row].mean(0), mean, atol=5 * sd.max().item() / math.sqrt(20_000), rtol=0)
+        torch.testing.assert_close(drawn[:, row].std(0), sd, atol=0.05, rtol=0)
+
+
+def check_draws(name: str) -> None:
+    """The same generator gives the same draws; reparameterised ones carry gradients, and weights that add up to 1."""
+    aggregate = randomised(name, 4, ATTRIBUTES)
+    z = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
+    again = aggregate.sample(CONDITION, 5, torch.Generator().manual_seed(1))
+    torch.testing.assert_close(z, again, rtol=0, atol=0)
+    assert aggregate.log_prob(z, CONDITION).shape == (5, 3)
+    draws, weights = aggregate.reparameterised(CONDITION, 3)
+    assert draws.shape[1:] == (3, 4)
+    torch.testing.assert_close(weights.sum(0), torch.ones(3, dtype=torch.float64))
+    (weights.unsqueeze(-1) * draws).sum().backward()
+    assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in aggregate.parameters())
+
+
+def check_precision(name: str) -> None:
+    """Densities stay in full precision under autocast."""
+    torch.manual_seed(0)
+    aggregate = Aggregate(4, ATTRIBUTES, mmgen.aggregates.get(name)())
+    z = torch.randn(3, 4)
+    plain = aggregate.log_prob(z, CONDITION)
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = aggregate.log_prob(z, CONDITION)
+    assert inside.dtype == torch.float32
+    torch.testing.assert_close(inside, plain)

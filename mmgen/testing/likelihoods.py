@@ -1,0 +1,25 @@
+"""What every likelihood of dense data promises."""
+
+import math
+
+import torch
+
+import mmgen.likelihoods
+
+__all__ = ["check_likelihood"]
+
+
+def check_likelihood(name: str) -> None:
+    """One value per image, batch axes broadcast, and sampled means approach ``mean``."""
+    likelihood = mmgen.likelihoods.get(name)()
+    torch.manual_seed(0)
+    parameters = torch.randn(7, 4, likelihood.parameters_per_value, 3, 3, dtype=torch.float64)
+    value = likelihood.sample(parameters[0], torch.Generator().manual_seed(0))
+    broadcast = likelihood.log_prob(parameters, value)
+    assert broadcast.shape == (7, 4)
+    torch.testing.assert_close(broadcast[3], likelihood.log_prob(parameters[3], value))
+    with_gradient = likelihood.log_prob(parameters.clone().requires_grad_(), value)
+    torch.testing.assert_close(broadcast, with_gradient.detach())
+    draws = likelihood.sample(parameters[:1, :1].expand(20_000, 1, -1, -1, -1), torch.Generator().manual_seed(1))
+    error = (draws.mean(0) - likelihood.mean(parameters[0, :1])).abs().max()
+    assert error < 5 * draws.std(0).max() / math.sqrt(20_000)

@@ -1,0 +1,101 @@
+"""What every metric promises."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+from mmgen import metrics
+from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.config import validate
+from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+
+__all__ = ["check_metric", "check_scores", "small_evaluation"]
+
+_SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
+
+
+def check_metric(name: str, folder: Path) -> None:
+    """Its scores of a small model, trained for the occasion; see :func:`check_scores`.
+
+    Args:
+        name: The metric.
+        folder: Where data, model and judge may lie.
+    """
+    check_scores(name, small_evaluation(folder))
+
+
+def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
+    """Progress that ends, finite scores with its own name, unit, direction, count, ids and judge; plain as JSON.
+
+    Args:
+        name: The metric.
+        evaluation: What it is asked of, with the posteriors "prior" and "text".
+    """
+    member = metrics.get(name)
+    assert issubclass(member, Metric)
+    work = evaluate(evaluation, [name])
+    done = [progress.done for progress in work]
+    assert done == sorted(done)
+    assert done[-1] == len(work)
+    scores = work.result
+    assert scores
+    for score in scores:
+        assert isinstance(score, Score)
+        assert score.metric == name
+        assert (score.unit, score.better) == (member.unit, member.better)
+        assert math.isfinite(score.value)
+        assert score.stderr is None or score.stderr >= 0
+        assert score.n > 0
+        assert set(score.ids) == {"model", "dataset"} | ({"judge"} if member.judged else set())
+        assert (score.judge_accuracy is not None) == member.judged
+        if member.judged or member.of_points:
+            assert {"split", "part", "seed"} <= score.extra.keys()
+        json.dumps(score.to_json(), allow_nan=False)
+    if member.per_posterior:
+        assert {score.posterior for score in scores} == set(evaluation.posteriors)
+    return scores
+
+
+def small_evaluation(folder: Path) -> Evaluation:
+    """A model of two attributes and small pictures, a judge of them, and their data, all made in ``folder``.
+
+    The model is barely trained: scores are what they are, and finite.
+    """
+    from mmgen.classifier import load_classifier
+    from mmgen.classifier._training import ClassifierSettings, train_classifier
+    from mmgen.loading import load
+    from mmgen.training.model_run import complete_settings, train_model
+
+    data, model, judge = folder / "data.h5", folder / "model.safetensors", folder / "judge.safetensors"
+    _write(data)
+    training: dict[str, Any] = {"steps": 4, "batch": 16, "validate_every": 4, "device": "cpu"}
+    values = {
+        "objective": {"name": "telbo"},
+        "model": {"latent_size": 2, "hidden": 16, "image_network": {"name": "mlp", "hidden": (16,)}},
+        "training": training,
+    }
+    with Dataset.open(data) as dataset:
+        settings = complete_settings(values, dataset)
+    train_model(data, settings, model).run()
+    train_classifier(data, judge, validate(ClassifierSettings, {"network": "small", "training": training})).run()
+    return Evaluation(load(model), Dataset.open(data), load_classifier(judge), ("prior", "text"), _SETTINGS)
+
+
+def _write(path: Path, number: int = 120) -> None:
+    """Squares [1, 16, 16] that are light at the left or the right side, by one of three tones."""
+    import numpy as np
+
+    codes = np.stack([np.arange(number) % 3, np.arange(number) // 3 % 2], 1).astype(np.uint8)
+    images = np.zeros((number, 1, 16, 16), np.uint8)
+    for image, (tone, side) in zip(images, codes, strict=True):
+        image[:, :, 8 * side : 8 * side + 8] = 80 * (tone + 1)
+    settings = {"recipe": "none"}
+    with DatasetWriter(path, size=number, settings=settings, seed=0, command="mmgen.testing") as writer:
+        writer.add_image("image", shape=(1, 16, 16), layout="bytes")
+        writer.add_attributes("attributes", {"tone": ["dark", "grey", "light"], "side": ["left", "right"]})
+        writer.write(0, images={"image": images}, attributes={"attributes": codes})
+        rows = np.arange(number)
+        writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])

@@ -1,0 +1,75 @@
+"""What every family of image networks and every judge network promises."""
+
+import torch
+
+import mmgen.classifier
+import mmgen.networks
+from mmgen.config import build_member
+from mmgen.errors import SettingsError
+from mmgen.testing.small import refuses
+
+__all__ = ["check_judge_canvas", "check_judge_features", "check_judge_network", "check_network", "check_network_shape"]
+
+_SHAPES = ((1, 64, 64), (3, 32, 32))
+_CANVASES = ((1, 16, 16), (1, 28, 28), (3, 32, 32), (1, 50, 50), (1, 64, 64))
+
+
+def check_network(name: str) -> None:
+    """Shapes, gradients to all weights, outputs that depend on inputs; misspelt settings are refused."""
+    for shape in _SHAPES:
+        check_network_shape(name, shape)
+    with refuses(SettingsError, "no_setting_is_called_so"):
+        build_member(mmgen.networks, {"name": name, "no_setting_is_called_so": 1}, "network")
+
+
+def check_network_shape(name: str, shape: tuple[int, int, int]) -> None:
+    """The same for images of one shape."""
+    torch.manual_seed(0)
+    member = mmgen.networks.get(name)
+    network = member(**member.for_sides(shape[1:]))
+    encoder, features = network.encoder(shape)
+    decoder = network.decoder(7, shape)
+    encoded = encoder(torch.rand(4, *shape))
+    assert encoded.shape == (4, features)
+    assert not torch.allclose(encoded[0], encoded[1])
+    decoded = decoder(torch.randn(4, 7))
+    assert decoded.shape == (4, *shape)
+    assert not torch.allclose(decoded[0], decoded[1])
+    (encoded.sum() + decoded.square().sum()).backward()
+    for part in (encoder, decoder):
+        assert all(parameter.grad is not None for parameter in part.parameters())
+
+
+def check_judge_network(name: str) -> None:
+    """It takes every canvas, and its heads are affine in features that differ between pictures."""
+    for shape in _CANVASES:
+        check_judge_canvas(name, shape)
+    check_judge_features(name)
+
+
+def check_judge_canvas(name: str, shape: tuple[int, int, int]) -> None:
+    """Images of a shape give one vector of logits for each attribute."""
+    with torch.device("meta"):  # shapes without arithmetic
+        network = mmgen.classifier.get(name)(shape, (2, 5))
+        logits = network.eval()(torch.rand(3, *shape))
+    assert [tuple(part.shape) for part in logits] == [(3, 2), (3, 5)]
+
+
+def check_judge_features(name: str) -> None:
+    """What pictures are compared by: numbers that differ between pictures, of which all logits are affine functions."""
+    torch.manual_seed(0)
+    network = mmgen.classifier.get(name)((1, 16, 16), (2, 5, 5, 2, 5, 5), 3).eval()
+    images, told = torch.rand(4, 1, 16, 16), torch.eye(3)[[0, 1, 2, 0]]
+    with torch.inference_mode():
+        features = network.features(images, told)
+        assert features.ndim == 2 and features.shape[0] == 4
+        assert features.isfinite().all()
+        assert (features >= 0).all()  # after the non-linearity
+        assert torch.cdist(features, features).fill_diagonal_(1).min() > 0
+        logits = network(images, told)
+        for part, again in zip(logits, network.answers(features), strict=True):
+            torch.testing.assert_close(part, again)
+        between = network.answers(features.mean(0, keepdim=True))
+        for part, middle in zip(logits, between, strict=True):
+            torch.testing.assert_close(part.mean(0, keepdim=True), middle, rtol=1e-3, atol=1e-4)
+        assert not torch.equal(network.features(images, told.roll(1, 1)), features)

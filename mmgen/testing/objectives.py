@@ -1,0 +1,94 @@
+"""What every objective promises."""
+
+import itertools
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import fields
+from unittest import mock
+
+import torch
+
+import mmgen.objectives
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.models._build import build_model
+from mmgen.objectives._base import Objective
+from mmgen.testing.linear_gaussian import (
+    conditional_linear_gaussian,
+    conditional_observations,
+    exact_log_conditional,
+    exact_log_marginal,
+    linear_gaussian,
+    observations,
+)
+from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
+
+_COPIES = 2_000
+"""Times that an example is drawn for, where an expectation is taken."""
+
+__all__ = ["check_bound", "check_objective", "check_trains", "sigma_points", "unweighted"]
+
+
+def check_objective(name: str) -> None:
+    """It trains all that is built for it; where it says that it is a bound, it lies below the exact log-likelihood."""
+    check_trains(name)
+    check_bound(name)
+
+
+def check_trains(name: str) -> None:
+    """Shape, finiteness, named terms, gradients to every parameter of the model that was built for it."""
+    objective = mmgen.objectives.get(name)()
+    torch.manual_seed(0)
+    model = build_model(SMALL_MODEL, objective.demands, SMALL_DATA)
+    bound = objective(model, small_batch())
+    assert bound.value.shape == (5,)
+    assert bound.value.isfinite().all()
+    assert bound.terms and all(term.shape == (5,) for term in bound.terms.values())
+    bound.value.mean().backward()
+    lost = [key for key, parameter in model.named_parameters() if parameter.grad is None]
+    assert lost == [], f"{name} asks for networks that it does not train: {lost}"
+
+
+def check_bound(name: str) -> bool:
+    """A bound is one: of log p(x, y), or of log p(x | y) if it conditions on y; with every weight of a likelihood at 1.
+
+    The model is linear and Gaussian, so that the log-likelihood is known, and its inference is moved off the truth. It
+    holds in expectation, over however many draws of z are made of an example: a mean of 2,000 of them is off by 0.03.
+
+    Returns:
+        Whether it says that it is a bound.
+    """
+    objective = unweighted(name)
+    if objective.demands.conditions_on:
+        model, batch = conditional_linear_gaussian(0.3, -0.2), conditional_observations(20)
+        exact = exact_log_conditional(model, batch)
+    else:
+        model, batch = linear_gaussian(0.3, -0.2), observations(20)
+        exact = exact_log_marginal(batch, ("image", "attributes"))
+    torch.manual_seed(0)
+    bound = objective(model, batch.repeat(_COPIES))
+    if bound.is_bound:
+        assert (bound.value.reshape(20, -1).mean(1) < exact).all(), f"{name} says that it is a bound, and is above"
+    return bound.is_bound
+
+
+def unweighted(name: str) -> Objective:
+    """The objective with every weight of a likelihood at 1, whatever its default."""
+    member = mmgen.objectives.get(name)
+    weights = {field.name: 1.0 for field in fields(member) if field.name.endswith("_weight")}  # type: ignore[arg-type]
+    return member(**weights)
+
+
+@contextmanager
+def sigma_points() -> Iterator[int]:
+    """Replace noise by the points +-1 in both dimensions: so many copies of an example give exact means of quadratics.
+
+    Yields:
+        The number of copies, 4, which a batch is repeated to.
+    """
+    points = torch.tensor(list(itertools.product([-1.0, 1.0], repeat=2)), dtype=torch.float64)
+
+    def sample(self: DiagonalGaussian, generator: object = None, shape: tuple[int, ...] = ()) -> torch.Tensor:
+        return self.mean + self.sd * points.repeat(self.mean.shape[-2] // len(points), 1)
+
+    with mock.patch.object(DiagonalGaussian, "sample", sample):
+        yield len(points)

@@ -1,0 +1,48 @@
+"""What every recipe promises."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgen import data_recipes
+from mmgen.artifacts import PARTS, Dataset
+from mmgen.config import validate
+
+__all__ = ["NUMBER", "check_recipe"]
+
+NUMBER = 24
+"""Images that recipes make to be checked."""
+
+
+def check_recipe(name: str, folder: Path, **settings: Any) -> None:
+    """Content depends on the seed, not on chunks; the file says how it was made; parts of a split share no row.
+
+    Args:
+        name: The recipe.
+        folder: Where its files may lie.
+        **settings: What makes it small, besides a ``number`` of 24 where it has one.
+    """
+    member = data_recipes.get(name)
+    small = {"number": NUMBER} if "number" in member.model_fields else {}
+    recipe = validate(member, {**small, **settings})
+    ids = []
+    for number, (seed, chunk) in enumerate([(0, 2048), (0, 7), (1, 2048)]):
+        path = folder / f"{number}.h5"
+        recipe.make(path, seed=seed, workers=1, chunk=chunk, command=f"mmgen make-data {name}").run()
+        with Dataset.open(path) as dataset:
+            dataset.verify()
+            header = dataset.header
+            ids.append(header.content_id)
+            assert (header.kind, header.seed) == ("dataset", seed)
+            assert header.settings["recipe"] == name, "the settings of the file name the recipe"
+            assert header.command == f"mmgen make-data {name}"
+            assert 0 < dataset.size <= NUMBER or "number" not in small
+            assert dataset.images
+            assert dataset.attributes or dataset.texts
+            assert dataset.schemes, "there is a way to split"
+            for scheme in dataset.schemes:
+                rows = np.concatenate([dataset.split(scheme, part) for part in PARTS])
+                assert len(set(rows.tolist())) == len(rows), f"parts of {scheme} share rows"
+    assert ids[0] == ids[1], "the content depends on the size of a chunk"
+    assert ids[0] != ids[2], "the content does not depend on the seed"

@@ -1,0 +1,1 @@
+"""Members of mmgen that are not part of it."""

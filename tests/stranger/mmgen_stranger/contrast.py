@@ -1,0 +1,54 @@
+"""Contrast: how far the lightest and the darkest place of a reconstructed picture lie apart."""
+
+import math
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import torch
+
+from mmgen.errors import UsageError
+from mmgen.metrics._base import Metric, Score
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["Contrast"]
+
+
+class Contrast(Metric):
+    """Mean over data points of max - min of E[x | z] at the mean of q(z | what the decoders were trained from)."""
+
+    unit = "%"
+    better = "higher"
+    heeds_guidance = False
+    per_posterior = False
+    of_points = True
+
+    def check(self, evaluation: "Evaluation") -> None:
+        """Refuse models without pictures."""
+        if evaluation.loaded.image is None:
+            raise UsageError("contrast is of pictures, and this model draws none; use another metric")
+
+    @torch.inference_mode()
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        """Measure: yields the fraction done and returns the scores."""
+        loaded = evaluation.loaded
+        assert loaded.image is not None
+        points = evaluation.points
+        z = loaded.model.posterior(points, loaded.encoder_given).mean
+        pictures = 100 * loaded.model.mean(loaded.image.name, z).flatten(1)
+        spread = (pictures.amax(1) - pictures.amin(1)).double()
+        yield 1.0
+        return [
+            Score(
+                metric="contrast",
+                quantity="lightest - darkest",
+                value=spread.mean().item(),
+                stderr=spread.std().item() / math.sqrt(len(spread)) if len(spread) > 1 else None,
+                unit=self.unit,
+                better="higher",
+                n=len(spread),
+                posterior="",
+                ids=evaluation.ids,
+            )
+        ]

@@ -1,0 +1,150 @@
+"""``--code FILE.py``: the classes of a file are members of their rooms, for a first try."""
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mmgen import metrics, objectives, plugins, registry, testing
+from mmgen.artifacts import read_header
+from mmgen.cli._main import command_names, load_command, main
+from mmgen.errors import UsageError
+
+PACKAGE = Path(__file__).parent / "stranger" / "mmgen_stranger"
+TINY = ["--set", "model.latent_size=2", "--set", "model.hidden=16", "--steps", "4", "--batch", "16"]
+Call = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No file is known, as in a new process; afterwards what was known before is."""
+    monkeypatch.delenv(plugins.CODE_VARIABLE, raising=False)
+    monkeypatch.setattr(plugins, "_files", {})
+    yield
+    os.environ.pop(plugins.CODE_VARIABLE, None)  # which a file that was added leaves for processes
+
+
+@pytest.fixture
+def call(capsys: pytest.CaptureFixture[str], fresh: None, monkeypatch: pytest.MonkeyPatch) -> Call:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(plugins, "_files", {})
+        os.environ.pop(plugins.CODE_VARIABLE, None)
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        done = capsys.readouterr()
+        return int(left.value.code or 0), done.out, " ".join(done.err.split())
+
+    return call
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Path:
+    """A file with an objective, a recipe and a metric, and things that are none."""
+    parts = [(PACKAGE / f"{name}.py").read_text() for name in ("warm_elbo", "two_tone", "contrast")]
+    path = tmp_path / "mine.py"
+    text = "\n\n".join(parts).replace("__all__ = [", "_theirs = [")
+    path.write_text(f"{text}\n\nclass Helper:\n    ...\n\nclass _Hidden(WarmElbo):\n    ...\n")
+    return path
+
+
+def test_every_command_takes_it() -> None:
+    for command in command_names():
+        options = [option for parameter in load_command(command).params for option in parameter.opts]
+        assert options.count("--code") == 1, command
+
+
+def test_from_data_to_scores(mine: Path, call: Call, tmp_path: Path) -> None:
+    """The whole way, its members' origin in every file, and what is said where the file is not named."""
+    data, model = tmp_path / "d.h5", tmp_path / "m.safetensors"
+    code, out, err = call("list", "--json", "--code", mine)
+    assert code == 0, err
+    theirs = [json.loads(line) for line in out.splitlines() if "mine.py" in line]
+    assert [(m["kind"], m["name"], m["origin"]) for m in theirs] == [
+        ("recipe", "two-tone", "code mine.py"), ("objective", "warm-elbo", "code mine.py"),
+        ("metric", "contrast", "code mine.py"),
+    ]  # fmt: skip
+    # Two workers, which have to find the class that the file defines.
+    made = call("make-data", "two-tone", "--number", 60, "--set", "size=8", "--workers", 2, "-o", data, "--code", mine)
+    assert made[0] == 0, made[2]
+    (member,) = read_header(data).members
+    assert (member.file, len(member.sha256), member.distribution) == ("mine.py", 64, "")
+    # By the environment variable instead, as in a pipe of several commands.
+    call("list", "preset")
+    os.environ[plugins.CODE_VARIABLE] = str(mine)
+    with pytest.raises(SystemExit) as left:
+        main(["train", str(data), "--objective", "warm-elbo", "--set", 'model.image_network={name="mlp", hidden=[8]}',
+              *TINY, "-o", str(model)])  # fmt: skip
+    assert left.value.code == 0
+    assert [str(m) for m in read_header(model).members] == ["objective warm-elbo of code mine.py"]
+    code, out, err = call("eval", model, "--metric", "contrast", "--json", "--code", mine)
+    assert code == 0 and json.loads(out)["metric"] == "contrast", err
+    code, out, err = call("eval", model, "--metric", "active-units")
+    assert (code, out) == (1, "")
+    assert err.endswith(
+        "m.safetensors was made with the objective 'warm-elbo' of the file mine.py, which was not named: "
+        "give it with --code mine.py"
+    )
+    code, out, _ = call("show", model)
+    assert code == 0 and "members.objective.warm-elbo\tcode mine.py" in out
+
+
+@pytest.mark.usefixtures("fresh")
+def test_contracts_run_over_a_file(mine: Path) -> None:
+    assert registry.add_code(mine) == ["recipe two-tone", "objective warm-elbo", "metric contrast"]
+    found = testing.members_of("mine.py")
+    assert [str(member) for member in found] == ["recipe two-tone", "objective warm-elbo", "metric contrast"]
+    testing.check(found[1])
+    assert objectives.describe("warm-elbo") == "A bound below one temperature, and no bound above it"
+
+
+@pytest.mark.usefixtures("fresh")
+def test_processes_that_are_started_find_it(mine: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.py"
+    other.write_text(mine.read_text().replace("TwoTone(", "ThreeTone(").replace("WarmElbo", "ColdElbo"))
+    registry.add_code(mine)
+    registry.add_code(mine)
+    registry.add_code(other)
+    assert os.environ[plugins.CODE_VARIABLE].split(os.pathsep) == [str(mine), str(other)]
+    assert {"warm-elbo", "cold-elbo"} < set(objectives.names())
+    with pytest.raises(UsageError, match=r"metric 'contrast' cannot be used: .* by code mine.py and by code other.py"):
+        metrics.get("contrast")
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("x = 1\nraise ValueError('no good')\n", "cannot be run: ValueError: no good in line 2; mend it"),
+        ("x = (\n", "cannot be run: SyntaxError: '(' was never closed"),
+        ("import sys\nsys.exit(3)\n", "cannot be run: SystemExit: 3 in line 2"),
+        ("class Helper: ...\n", "defines no member, expected a public class that derives from one of Recipe, "),
+        ("__all__ = ['Nothing']\n", "names 'Nothing' in its __all__ and does not define it"),
+        ("\udcff", "is not text, expected a Python file"),
+    ],
+    ids=["raises", "syntax", "leaves", "no member", "all", "no text"],
+)
+def test_files_that_cannot_be_used(source: str, said: str, call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "bad.py"
+    path.write_bytes(source.encode("utf-8", "surrogateescape"))
+    code, out, err = call("list", "objective", "--code", path)
+    assert (code, out) == (2, "")
+    assert said in err and "Traceback" not in err
+    assert not [name for name in sys.modules if name.startswith("mmgen_code_bad") and "cannot be run" in said]
+
+
+def test_a_file_that_is_not_there(call: Call, tmp_path: Path) -> None:
+    code, _, err = call("list", "objective", "--code", tmp_path / "none.py")
+    assert code == 2 and "cannot read the code" in err and "no such file" in err
+
+
+def test_a_name_of_ours_is_refused(call: Call, tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text((PACKAGE / "warm_elbo.py").read_text().replace("WarmElbo", "Elbo"))
+    code, _, err = call("list", "objective", "--code", path)
+    assert code == 0 and "objective 'elbo' of code mine.py cannot be used: the name is offered by mmgen" in err
+    assert "by code mine.py; uninstall or rename one of them" in err
+    with pytest.raises(UsageError, match="cannot be used"):
+        objectives.get("elbo")
