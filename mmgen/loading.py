@@ -221,6 +221,11 @@ class Loaded(Opened):
         pixels = torch.as_tensor(images)
         if pixels.dtype == torch.uint8 and self.image.layout == "bytes":
             return pixels.float() / 255
+        if self.image.layout == "probabilities" and pixels.dtype == torch.uint8 and (pixels > 1).any():
+            raise UsageError(
+                "images got probabilities of white, as Dataset.read_image gives them, expected pixels of 0 and 1; "
+                "use Dataset.read_pixels, which draws them"
+            )
         pixels = pixels.float()
         if pixels.numel() and not ((pixels >= 0) & (pixels <= 1)).all():
             raise UsageError(

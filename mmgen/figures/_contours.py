@@ -53,7 +53,7 @@ def _encodings(session: Session, asked: Descriptions) -> _Encodings:
         rows = _rows(session, data, asked)
         for start in range(0, len(rows), _IMAGES):
             part = rows[start : start + _IMAGES]
-            pixels = data.read_image(model.image.name, part).astype(np.float32) / data.images[model.image.name].scale
+            pixels = data.read_pixels(model.image.name, part)
             codes = data.read_attributes(model.attributes.name, part) if model.attributes else None
             tokens = data.read_text(model.text.name, part) if model.text else None
             encoded = model.encode(pixels, codes, tokens)

@@ -73,7 +73,7 @@ def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str]
         return [], 0
     with Dataset.open(session.group.dataset) as data:
         rows = data.split(session.model.settings.data.split, "train")[:_MOST_IMAGES]
-        pixels = data.read_image(image.name, rows).astype(np.float32) / data.images[image.name].scale
+        pixels = data.read_pixels(image.name, rows)
         codes = data.read_attributes(info.name, rows)
         text = session.model.text
         tokens = data.read_text(text.name, rows) if text is not None else None

@@ -31,7 +31,7 @@ def reconstructed(session: Session) -> list[Picture]:
         rows = rows_to_show(data, model.settings.data.split, _ACROSS, session.seed)
         if not len(rows):
             return []
-        images = data.read_image(image.name, rows).astype(np.float32) / data.images[image.name].scale
+        images = data.read_pixels(image.name, rows)
         codes = data.read_attributes(info.name, rows) if info is not None else None
         tokens = data.read_text(text.name, rows) if text is not None else None
     alone = model.model.answers((image.name,))

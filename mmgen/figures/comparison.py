@@ -55,7 +55,7 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
 
 def sees_samples(loaded: "Loaded") -> bool:
     """Whether the judge looks at sampled pixels: where the data are binary. Elsewhere it looks at means."""
-    return loaded.image is not None and loaded.image.layout == "bits"
+    return loaded.image is not None and loaded.image.layout != "bytes"
 
 
 def looks_at(samples: bool | None) -> str:

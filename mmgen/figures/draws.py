@@ -209,7 +209,7 @@ def draw(
             assert piece.sampled is not None
             sampled[piece.rows, piece.draws] = piece.sampled.cpu().numpy()
             if judge is not None and judged is not None and loaded.image is not None and name == names[0]:
-                seen = (sampled if loaded.image.layout == "bits" else means)[piece.rows, piece.draws]
+                seen = (sampled if loaded.image.layout != "bytes" else means)[piece.rows, piece.draws]
                 codes = np.repeat(asked.codes[piece.rows], seen.shape[1], axis=0)
                 verdicts = judge_images(judge, seen.reshape(-1, *seen.shape[2:]), codes)
                 judged[piece.rows, piece.draws] = verdicts.reshape(*seen.shape[:2], -1)

@@ -40,7 +40,7 @@ def images_of_dataset(path: Path, rows: Sequence[int], modality: str = "") -> tu
         if not data.images:
             raise UsageError(f"{path} holds no images; choose a dataset that does")
         info = data.images.get(modality) or data.images.get("image") or next(iter(data.images.values()))
-        images = data.read_image(info.name, np.asarray(rows, np.int64)).astype(np.float32) / info.scale
+        images = data.read_pixels(info.name, np.asarray(rows, np.int64))
     return images, [f"{path.name} row {row}" for row in rows]
 
 

@@ -117,7 +117,7 @@ def examples(loaded: "Loaded", dataset: Path, part: str, count: int, seed: int) 
         every = data.split(loaded.settings.data.split, part)
         chosen = numpy_generator(seed, "examples", part).permutation(len(every))[:count]
         rows = np.sort(every[chosen])
-        images = data.read_image(image.name, rows).astype(np.float32) / data.images[image.name].scale
+        images = data.read_pixels(image.name, rows)
         tokens = data.read_text(text.name, rows)
         info = loaded.attributes
         codes = data.read_attributes(info.name, rows) if info is not None else np.zeros((len(rows), 0), np.uint8)

@@ -95,7 +95,7 @@ def read_pictures(data: Dataset, rows: np.ndarray, names: Sequence[str] = ()) ->
     The modality "image" comes first, the others in the file's order.
     """
     wanted = list(names) or sorted(data.images, key=lambda name: name != "image")
-    return {name: data.read_image(name, rows).astype(np.float32) / data.images[name].scale for name in wanted}
+    return {name: data.read_pixels(name, rows) for name in wanted}
 
 
 def rows_to_show(data: Dataset, scheme: str, count: int, seed: int) -> np.ndarray:

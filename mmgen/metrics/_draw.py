@@ -48,7 +48,7 @@ class Draws:
     @property
     def sampled(self) -> bool:
         """Whether the judge is fed sampled pixels (else means)."""
-        return self.loaded.image is not None and self.loaded.image.layout == "bits"
+        return self.loaded.image is not None and self.loaded.image.layout != "bytes"
 
     @torch.inference_mode()
     def judged(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:

@@ -137,7 +137,9 @@ class Real:
         evaluation = self._evaluation
         image = evaluation.loaded.image
         assert image is not None
-        source = DatasetRows(evaluation.dataset, rows, evaluation.loaded.device, images=[image.name])
+        source = DatasetRows(
+            evaluation.dataset, rows, evaluation.loaded.device, images=[image.name], seed=evaluation.settings.seed
+        )
         name = evaluation.info.name
         parts = []
         for indices in torch.arange(len(rows)).split(512):

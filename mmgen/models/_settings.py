@@ -54,8 +54,8 @@ class ImageDescription(Settings):
     name: str = "image"
     shape: tuple[Count, Count, Count]
     """(C, H, W)."""
-    layout: Literal["bits", "bytes"]
-    """How pixels are stored."""
+    layout: Literal["bits", "bytes", "probabilities"]
+    """How pixels are stored; probabilities are drawn black or white anew at every sight."""
 
 
 class AttributesDescription(Settings):

@@ -101,7 +101,7 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     with torch.no_grad():
         for number, indices in enumerate(chosen.split(512)):
             torch.manual_seed(stream_key(settings.seed, "validation", number))
-            batch = rows.batch(indices)
+            batch = rows.sight(indices, settings.seed, "validation")
             value, terms = module(batch.values, batch.present, None)
             for name, figure in {"bound": value, **terms}.items():
                 collected.setdefault(name, []).append(figure.double().cpu())
@@ -273,7 +273,7 @@ class _Run:
         # Each process takes its share of the batch, and its own stream of noise.
         share = indices[self.fabric.global_rank :: self.fabric.world_size]
         torch.manual_seed(stream_key(settings.seed, "step", step, self.fabric.global_rank))
-        batch = self.rows.batch(share)
+        batch = self.rows.sight(share, settings.seed, "step", step)
         self.optimizer.zero_grad(set_to_none=True)
         value, terms = self.module(batch.values, batch.present, step)
         self.fabric.backward(-value.mean())
