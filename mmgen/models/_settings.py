@@ -40,6 +40,12 @@ class ModelSettings(Settings):
     """Non-linearity of the layers that join features."""
     image_likelihood: str = "bernoulli"
     """p(image | z)."""
+    initial_weights: Literal["default", "glorot"] = "default"
+    """First weights of linear layers and convolutions: torch's own, or uniform as Glorot and Bengio (2010) for tanh,
+    with biases of 0."""
+    output_bias: Literal["default", "mean"] = "default"
+    """First bias at the outputs of image decoders: as all others, or such that an untrained model says the mean
+    training image (Burda et al., 2016)."""
 
     @field_validator("image_network", "joint_image_network")
     @classmethod

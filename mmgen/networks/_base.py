@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 __all__ = ["ACTIVATIONS", "ImageNetwork", "mlp"]
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU, "silu": nn.SiLU}
+ACTIVATIONS: dict[str, type[nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU, "silu": nn.SiLU, "tanh": nn.Tanh}
 
 
 class ImageNetwork(ABC):

@@ -1,4 +1,4 @@
-"""Fully connected image networks (WG use 512-512 on MNIST)."""
+"""Fully connected image networks (WG use 512-512 on MNIST, Burda et al. 200-200 with tanh)."""
 
 import math
 from typing import Annotated, Literal
@@ -20,7 +20,7 @@ class Mlp(ImageNetwork):
     """Sizes of the hidden layers of the encoder."""
     decoder_hidden: tuple[Annotated[int, Field(ge=1)], ...] | None = None
     """Sizes of those of the decoder; left out, the encoder's in reverse (WG's published code on MNIST: 512-512-512)."""
-    activation: Literal["elu", "relu", "silu"] = "silu"
+    activation: Literal["elu", "relu", "silu", "tanh"] = "silu"
     """Non-linearity."""
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:

@@ -18,6 +18,7 @@ from mmgen.sights import drawn_pixels, sight_key
 
 __all__ = ["DatasetRows", "Order", "Rows", "to_batch", "unpack_bits"]
 
+_MEAN_ROWS = 4096
 _READ_ROWS = 65536  # rows per read: large enough that decompression dominates, small enough to stay far below the data
 
 
@@ -194,6 +195,15 @@ class DatasetRows(Rows):
         attributes = {name: codes.index_select(0, indices.to(self.device)) for name, codes in self.attributes.items()}
         texts = {name: words.index_select(0, indices.to(self.device)) for name, words in self.texts.items()}
         return to_batch(images, attributes, texts)
+
+    def mean_image(self, name: str) -> Tensor:
+        """Mean of all images of a modality [C, H, W], float64; of pixels that are drawn, of their probabilities."""
+        info = self.images[name]
+        total = torch.zeros(info.shape, dtype=torch.float64)
+        for rows in torch.arange(len(self)).split(_MEAN_ROWS):
+            stored = self._images[name][rows[0] : rows[-1] + 1] if self.resident else self._read(name, rows.numpy())
+            total += torch.from_numpy(info.unpack(stored.cpu().numpy())).sum(0, dtype=torch.float64)
+        return total / (info.scale * len(self))
 
     def _read(self, name: str, indices: np.ndarray) -> Tensor:
         # HDF5 wants increasing, distinct rows; put them back in the order asked for.
