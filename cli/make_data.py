@@ -96,6 +96,14 @@ def make_data_command(
             help="Draw each pixel black or white once (mnist-a, binary-mnist), or keep grey levels (others).",
         ),
     ] = None,
+    dynamic: Annotated[
+        bool,
+        typer.Option(
+            "--dynamic",
+            rich_help_panel=_DIGITS,
+            help="Keep each pixel's probability of white, to be drawn anew at every sight in training and evaluation.",
+        ),
+    ] = False,
     objects: Annotated[
         int | None,
         typer.Option(
@@ -174,6 +182,15 @@ def make_data_command(
             help="Python interpreter that can import bpy, for --renderer blender.",
         ),
     ] = None,
+    omniglot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            show_default=False,
+            rich_help_panel="omniglot",
+            help="Your copy of OMNIGLOT: chardata.mat, a zip of drawings, or a folder with either.",
+        ),
+    ] = None,
     celeba: Annotated[
         Path | None,
         typer.Option(
@@ -236,7 +253,7 @@ def make_data_command(
         "size": size,
         "copies": copies,
         "number": number,
-        "binarise": binarise,
+        "binarise": "dynamic" if dynamic else binarise,
         "objects": objects,
         "colours": colours,
         "materials": materials,
@@ -246,18 +263,22 @@ def make_data_command(
         "samples": samples,
         "renderer": renderer,
         "blender_python": blender_python,
+        "omniglot": omniglot,
         "celeba": celeba,
         "drop_unreadable": drop_unreadable,
         "detector": detector,
         "drop_faceless": drop_faceless,
         "landmarks": landmarks,
     }
+    if dynamic and binarise is not None:
+        raise UsageError("--dynamic draws pixels anew at every sight, --binarise and --grey do not; give one of them")
     if scheduler is not None and workers is not None:
         raise UsageError("--workers counts processes of this machine, --scheduler uses a cluster's; give one of them")
     settings = {key: value for key, value in given.items() if value is not None}
     assigned = parse_assignments(assignments or [])
     schema = data_recipes.get(recipe)
     options = {key: "--grey" if value is False else f"--{key.replace('_', '-')}" for key, value in settings.items()}
+    options |= {"binarise": "--dynamic"} if dynamic else {}
     _check_options(recipe, schema, options | {key: f"setting {key}" for key in assigned})
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")

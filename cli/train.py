@@ -37,6 +37,14 @@ def train_command(
             "--paired", min=0, max=1, metavar="SHARE", help="Keep this share of the examples paired, shuffle the rest."
         ),
     ] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="MODEL",
+            help="Begin with this model's weights and networks, for another objective or schedule.",
+        ),
+    ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
     minutes: Annotated[
         float | None,
@@ -59,6 +67,10 @@ def train_command(
     and a log (.log.jsonl). --set training.tensorboard=true also writes TensorBoard events.
     Ctrl-C saves; the same command again continues, with the same result as without the break. The exception is
     --minutes: the clock ends such a run, and a cosine schedule follows it.
+
+    --from begins a new run with the weights of another model, which becomes its parent: its networks, its split and
+    what its objective has in common with the new one are taken over, its training settings are not. --resume goes on
+    with an unfinished run.
     """
     path = read_path(dataset, "dataset")
     options = {
@@ -78,7 +90,9 @@ def train_command(
     from mmgen.artifacts import Dataset
     from mmgen.training.model_run import complete_settings, describe_left_out, train_model
     from mmgen.training.pairing import describe_rows
+    from mmgen.training.start import start_values
 
+    values = start_values(start, values) if start else values
     with Dataset.open(path) as opened:
         settings = complete_settings(values, opened)
         size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
@@ -90,7 +104,7 @@ def train_command(
         return
     tail = preset.rsplit("/", 1)[-1] if preset else settings.objective["name"]
     out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
-    work = train_model(path, settings, out, command_line(), resume_mode(resume, overwrite))
+    work = train_model(path, settings, out, command_line(), resume_mode(resume, overwrite), start)
     trained = follow(work)
     if trained.best is not None and is_first_process():
         say(f"best validation value {trained.best:,.2f} nats per example after {trained.steps:,} steps")

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,19 @@ from mmgen.data_recipes._splits import Parts, by_group, official
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.progress import Progress, Work
 
-__all__ = ["DigitRecipe", "Factor", "Picture", "Scheme", "SmallPictureRecipe", "Vocabulary"]
+__all__ = ["LAYOUTS", "Binarise", "DigitRecipe", "Factor", "Picture", "Scheme", "SmallPictureRecipe", "Vocabulary"]
 
 Vocabulary = dict[str, list[str]]
 """Values of each attribute, by the attribute's name, both in order."""
 
+Binarise = bool | Literal["dynamic"]
+"""Whether pixels are drawn black or white, and if so once, or anew at every sight."""
+
 Factor = tuple[str, str, str]
 """Data type, unit and meaning of a generative factor."""
+
+LAYOUTS: dict[Binarise, str] = {True: "bits", False: "bytes", "dynamic": "probabilities"}
+"""How images are stored."""
 
 Picture = tuple[NDArray[np.uint8], NDArray[np.uint8], dict[str, NDArray[Any]]]
 """Rendered grey images [n, H, W], attribute codes [n, A], factors [n] by name."""
@@ -51,8 +57,9 @@ class SmallPictureRecipe(Recipe):
     copies: Annotated[int, Field(ge=1)] = 1
     """Images of each source digit."""
 
-    binarise: bool = True
-    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
+    binarise: Binarise = True
+    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
+    "dynamic" keeps them as probabilities: every sight in training and evaluation is a new draw."""
 
     name: ClassVar[str]
     vocabulary: ClassVar[Vocabulary]
@@ -100,7 +107,7 @@ class SmallPictureRecipe(Recipe):
         """The images ``indices`` [n] from their source digits, as they are stored; runs in a worker."""
         keys = stream_keys(seed, self.name, indices)
         images, attributes, factors = self.picture(digits, labels, keys)
-        stored = pack(binarise(images, keys)) if self.binarise else images[:, None]
+        stored = pack(binarise(images, keys)) if self.binarise is True else images[:, None]
         return Rows({"image": stored}, {"attributes": attributes}, factors)
 
     def make(
@@ -123,7 +130,7 @@ class SmallPictureRecipe(Recipe):
             settings = self._recorded(digits, size)
             attributes = np.empty((size, len(self.vocabulary)), np.uint8)
             with DatasetWriter(path, size=size, settings=settings, seed=seed, command=command) as writer:
-                writer.add_image("image", (1, self.size, self.size), "bits" if self.binarise else "bytes")
+                writer.add_image("image", (1, self.size, self.size), LAYOUTS[self.binarise])
                 writer.add_attributes("attributes", self.vocabulary)
                 for name, (dtype, unit, meaning) in (self.drawn_factors | self.source_factors()).items():
                     writer.add_factor(name, dtype, unit, meaning)

@@ -44,6 +44,8 @@ class BinaryMnist(DigitRecipe):
     def _is_black_and_white(cls, binarise: Any) -> Any:
         if binarise is False:
             raise ValueError("binary-mnist is black and white; leave out --grey, or make mnist with it")
+        if binarise == "dynamic":
+            raise ValueError("binary-mnist is drawn once; leave out --dynamic, or make mnist with it")
         return binarise
 
     @field_validator("amat")

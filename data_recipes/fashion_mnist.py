@@ -9,7 +9,7 @@ References:
 
 from typing import ClassVar
 
-from mmgen.data_recipes._digits import SmallPictureRecipe, Vocabulary
+from mmgen.data_recipes._digits import Binarise, SmallPictureRecipe, Vocabulary
 from mmgen.data_recipes._sources import Published
 
 __all__ = ["FashionMnist"]
@@ -18,8 +18,9 @@ __all__ = ["FashionMnist"]
 class FashionMnist(SmallPictureRecipe):
     """Articles as published, in 256 levels of grey; ``mnist`` names the folder of Fashion-MNIST's files."""
 
-    binarise: bool = False
-    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
+    binarise: Binarise = False
+    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
+    "dynamic" keeps them as probabilities: every sight in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "fashion-mnist"
     thing: ClassVar[str] = "picture"

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._digits import DigitRecipe, Factor, Picture, Vocabulary
+from mmgen.data_recipes._digits import Binarise, DigitRecipe, Factor, Picture, Vocabulary
 from mmgen.data_recipes._render import stack
 
 __all__ = ["Mnist2bit"]
@@ -19,8 +19,9 @@ __all__ = ["Mnist2bit"]
 class Mnist2bit(DigitRecipe):
     """Digits as published; which digit it is becomes a factor, and is no attribute."""
 
-    binarise: bool = False
-    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
+    binarise: Binarise = False
+    """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels.
+    "dynamic" keeps them as probabilities: every sight in training and evaluation is a new draw."""
 
     name: ClassVar[str] = "mnist-2bit"
     vocabulary: ClassVar[Vocabulary] = {"parity": ["even", "odd"], "magnitude": ["below-5", "from-5"]}

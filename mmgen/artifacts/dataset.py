@@ -196,9 +196,23 @@ class Dataset:
             raise UsageError(unknown_name("image modality", name, sorted(self.images)))
         return self.images[name].unpack(self.read_packed(name, rows))
 
-    def read_pixels(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Images float32 [n, C, H, W] in [0, 1]."""
-        return self.read_image(name, rows).astype(np.float32) / self.images[name].scale
+    def read_pixels(self, name: str, rows: slice | np.ndarray = slice(None), seed: int = 0) -> np.ndarray:
+        """Images float32 [n, C, H, W] from 0 to 1, as models see them: probabilities become one draw of every pixel.
+
+        Args:
+            name: Image modality.
+            rows: A slice, or row numbers in any order.
+            seed: Of the draw; the same row looks the same in every call.
+        """
+        images = self.read_image(name, rows)
+        if self.images[name].layout != "probabilities":
+            return images.astype(np.float32) / self.images[name].scale
+        import torch
+
+        from mmgen.sights import drawn_pixels, sight_key
+
+        numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows)])
+        return drawn_pixels(torch.from_numpy(images), numbers, sight_key(seed, name)).numpy()
 
     def read_attributes(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Attribute codes uint8 [n, A]; 255 is unknown."""

@@ -13,7 +13,7 @@ from mmgen.artifacts.dataset import PARTS
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, create, write_array, write_header, write_text
 from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
-from mmgen.artifacts.modality_info import MAX_WORDS, NAME, AttributesInfo, ImageInfo, TextInfo, names_json
+from mmgen.artifacts.modality_info import LAYOUTS, MAX_WORDS, NAME, AttributesInfo, ImageInfo, TextInfo, names_json
 from mmgen.notation import UNKNOWN
 
 __all__ = ["DatasetWriter"]
@@ -119,9 +119,10 @@ class DatasetWriter:
             name: Modality name.
             shape: (C, H, W).
             layout: "bytes": rows uint8 [n, C, H, W]. "bits": rows uint8 [n, ceil(C * H * W / 8)] as ``np.packbits``
-                makes them of the flattened pixels, the unused last bits 0.
+                makes them of the flattened pixels, the unused last bits 0. "probabilities": rows as bytes, each of them
+                255 times the probability that its pixel is white.
         """
-        _need(layout in ("bits", "bytes"), f"layout '{layout}' is neither bits nor bytes")
+        _need(layout in LAYOUTS, f"layout '{layout}' is none of {', '.join(LAYOUTS)}")
         channels, height, width = (int(n) for n in shape)
         info = ImageInfo(name, (channels, height, width), layout)
         texts = {"kind": "image", "layout": layout}

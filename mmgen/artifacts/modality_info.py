@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
+LAYOUTS = ("bits", "bytes", "probabilities")
 _MAX_ATTRIBUTES = 4096
 MAX_WORDS = 65535  # codes are uint16, and one of them is the padding
 
@@ -36,7 +37,8 @@ class ImageInfo:
     Attributes:
         name: Modality name.
         shape: (C, H, W).
-        layout: "bits" (0 or 1, eight pixels to a byte) or "bytes" (0 to 255).
+        layout: "bits" (0 or 1, eight pixels to a byte), "bytes" (0 to 255), or "probabilities": bytes of which each is
+            255 times the probability that its pixel is white. Such pixels are drawn anew at every sight.
     """
 
     name: str
@@ -45,7 +47,7 @@ class ImageInfo:
 
     @property
     def scale(self) -> int:
-        """The stored value that stands for full intensity: 1 for bits, 255 for bytes."""
+        """The stored value that stands for full intensity, or for certain white: 1 for bits, else 255."""
         return 1 if self.layout == "bits" else 255
 
     @property
@@ -55,7 +57,7 @@ class ImageInfo:
 
     @property
     def stored_shape(self) -> tuple[int, ...]:
-        """Shape of one row on disk: (ceil(C * H * W / 8),) for bits, (C, H, W) for bytes."""
+        """Shape of one row on disk: (ceil(C * H * W / 8),) for bits, else (C, H, W)."""
         return ((self.pixels + 7) // 8,) if self.layout == "bits" else self.shape
 
     def unpack(self, stored: np.ndarray) -> np.ndarray:
@@ -171,9 +173,9 @@ def image_info(name: str, data: Any, path: Path) -> ImageInfo:
     shape, layout = parse_json(read_text(data, "shape", path), f"{element}@shape"), read_text(data, "layout", path)
     if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and 0 < n < 2**20 for n in shape)):
         raise ArtifactError(f"{element} has no shape [C, H, W]; make the file again")
-    if layout not in ("bits", "bytes"):
+    if layout not in LAYOUTS:
         raise ArtifactError(
-            f"{element} has layout {printable(layout, 40)!r}, expected bits or bytes; make the file again"
+            f"{element} has layout {printable(layout, 40)!r}, expected {', '.join(LAYOUTS)}; make the file again"
         )
     return ImageInfo(name, (shape[0], shape[1], shape[2]), layout)
 

@@ -36,6 +36,11 @@ def pixels_of(loaded: "Opened", images: Pictures) -> Tensor:
     pixels = torch.as_tensor(images)
     if pixels.dtype == torch.uint8 and loaded.image.layout == "bytes":
         return pixels.float() / 255
+    if loaded.image.layout == "probabilities" and pixels.dtype == torch.uint8 and (pixels > 1).any():
+        raise UsageError(
+            "images got probabilities of white, as Dataset.read_image gives them, expected pixels of 0 and 1; "
+            "use Dataset.read_pixels, which draws them"
+        )
     pixels = pixels.float()
     if pixels.numel() and not ((pixels >= 0) & (pixels <= 1)).all():
         raise UsageError(

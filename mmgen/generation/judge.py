@@ -29,7 +29,7 @@ __all__ = [
 
 def sees_samples(loaded: "Opened") -> bool:
     """Whether the judge looks at sampled pixels: where the data are binary. Elsewhere it looks at means."""
-    return loaded.image is not None and loaded.image.layout == "bits"
+    return loaded.image is not None and loaded.image.layout != "bytes"
 
 
 def judged_wrong(asked: np.ndarray, judged: np.ndarray) -> np.ndarray:

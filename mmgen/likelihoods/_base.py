@@ -5,6 +5,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
+from mmgen.errors import SettingsError
+
 __all__ = ["Likelihood", "full_precision"]
 
 
@@ -26,6 +28,15 @@ class Likelihood(ABC):
     @abstractmethod
     def mean(self, parameters: Tensor) -> Tensor:
         """E[x | parameters], the shape of x."""
+
+    def parameters_of(self, mean: Tensor) -> Tensor:
+        """Decoder output under which E[x] is ``mean`` [C, H, W], or near it where a pixel never changes.
+
+        Raises:
+            SettingsError: The likelihood knows none.
+        """
+        name = type(self).__name__
+        raise SettingsError(f"model.output_bias got 'mean', which {name} has no decoder output for; leave it out")
 
     @abstractmethod
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:

@@ -33,6 +33,10 @@ class Bernoulli(Likelihood):
     def mean(self, parameters: Tensor) -> Tensor:
         return full_precision(parameters).sigmoid()
 
+    def parameters_of(self, mean: Tensor) -> Tensor:
+        """Logits; means within 0.001 of 0 or 1 count as that (Burda et al., 2016, published code)."""
+        return mean.clamp(0.001, 0.999).logit()
+
     def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
         probability = self.mean(parameters)
         uniform = torch.rand(probability.shape, generator=generator, device=probability.device, dtype=probability.dtype)

@@ -25,6 +25,8 @@ def _about(evaluation: Evaluation, metric: Metric) -> dict[str, str | int | floa
     }
     if metric.of_points and evaluation.trained_share is not None:
         asked["trained_share"] = evaluation.trained_share
+    if metric.of_points and evaluation.pixels:
+        asked["pixels"] = evaluation.pixels
     return asked
 
 

@@ -142,6 +142,16 @@ class Evaluation:
             "--split out for those"
         )
 
+    @property
+    def pixels(self) -> str:
+        """What the images of the data points are, for scores of other pixels are not to be compared; "" without any.
+
+        They are "drawn" at every sight, here with the seed of the evaluation, "fixed" in black and white, or "grey".
+        """
+        image = self.loaded.image
+        info = self.dataset.images.get(image.name) if image is not None else None
+        return {"probabilities": "drawn", "bits": "fixed", "bytes": "grey"}[info.layout] if info else ""
+
     def attributes_of(self, part: str) -> NDArray[np.uint8]:
         """Codes uint8 [N, A] of one part of the split."""
         return self.dataset.read_attributes(self.info.name, self.dataset.split(self.split, part))
@@ -241,7 +251,7 @@ class Evaluation:
 
         rows = self.dataset.split(self.split, self.settings.part)
         chosen = numpy_generator(self.settings.seed, "points").permutation(len(rows))[: self.settings.number]
-        source = DatasetRows(self.dataset, rows[np.sort(chosen)], self.loaded.device)
+        source = DatasetRows(self.dataset, rows[np.sort(chosen)], self.loaded.device, seed=self.settings.seed)
         return source.batch(torch.arange(len(source)))
 
     def ignores_text(self, posterior: str) -> bool:

@@ -97,7 +97,8 @@ class Real:
         """The judge's features [n, F] of rows of the dataset."""
         from mmgen.training.batches import DatasetRows
 
-        source = DatasetRows(self._dataset, rows, self._judge.device, images=[self._image])
+        seed = self._settings.seed
+        source = DatasetRows(self._dataset, rows, self._judge.device, images=[self._image], seed=seed)
         name = self._info.name
         parts = []
         for indices in torch.arange(len(rows)).split(512):

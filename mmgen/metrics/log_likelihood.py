@@ -75,6 +75,7 @@ class LogLikelihood(Metric):
     of_points = True
     columns: ClassVar = {
         "drawn from": "proposal",
+        "pixels": "pixels",
         "samples": "samples",
         "effective": "effective_sample_size",
         "noise of the draws": "monte_carlo_stderr",

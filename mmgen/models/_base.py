@@ -57,6 +57,7 @@ class Model(nn.Module, ABC):
     Attributes:
         latent: The layers of z.
         modalities: What is decoded, by name.
+        decoders: The network of each.
     """
 
     settings: ClassVar[type[ModelSettings]]
@@ -64,6 +65,7 @@ class Model(nn.Module, ABC):
 
     latent: LatentSpace
     modalities: dict[str, Modality]
+    decoders: nn.ModuleDict
 
     @classmethod
     @abstractmethod

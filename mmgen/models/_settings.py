@@ -26,6 +26,12 @@ class ModelSettings(Settings):
 
     name: str
     """The kind of model, a member of the room ``mmgen.models``."""
+    initial_weights: Literal["default", "glorot"] = "default"
+    """First weights of linear layers and convolutions: torch's own, or uniform as Glorot and Bengio (2010) for tanh,
+    with biases of 0."""
+    output_bias: Literal["default", "mean"] = "default"
+    """First bias at the outputs of image decoders: as all others, or such that an untrained model says the mean
+    training image (Burda et al., 2016)."""
 
 
 class MultimodalSettings(ModelSettings):
@@ -70,8 +76,8 @@ class ImageDescription(Settings):
     name: str = "image"
     shape: tuple[Count, Count, Count]
     """(C, H, W)."""
-    layout: Literal["bits", "bytes"]
-    """How pixels are stored."""
+    layout: Literal["bits", "bytes", "probabilities"]
+    """How pixels are stored; probabilities are drawn black or white anew at every sight."""
 
 
 class AttributesDescription(Settings):

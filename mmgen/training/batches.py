@@ -14,9 +14,11 @@ from mmgen.artifacts import Dataset
 from mmgen.batch import Batch
 from mmgen.errors import DataError
 from mmgen.notation import UNKNOWN
+from mmgen.sights import drawn_pixels, sight_key
 
 __all__ = ["DatasetRows", "Order", "Rows", "to_batch", "unpack_bits"]
 
+_MEAN_ROWS = 4096
 _READ_ROWS = 65536  # rows per read: large enough that decompression dominates, small enough to stay far below the data
 
 
@@ -31,7 +33,14 @@ class Rows(ABC):
 
     @abstractmethod
     def batch(self, indices: Tensor) -> Batch:
-        """The examples at ``indices`` (int64 [B], any device)."""
+        """The examples at ``indices`` (int64 [B], any device); what is drawn anew at every sight is always the same."""
+
+    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
+        """The examples as they look at one sight, such as a step: what is drawn anew follows from seed, sight and row.
+
+        Rows of which nothing is drawn anew always look the same.
+        """
+        return self.batch(indices)
 
 
 class Order:
@@ -106,6 +115,7 @@ class DatasetRows(Rows):
         device: Where batches are wanted.
         resident: Whether to hold all rows in memory; None decides by size.
         images: Image modalities that are wanted, all by default; others are neither held nor unpacked.
+        seed: Of pixels that are drawn anew at every sight, as :meth:`batch` shows them.
     """
 
     def __init__(
@@ -115,8 +125,9 @@ class DatasetRows(Rows):
         device: torch.device,
         resident: bool | None = None,
         images: Collection[str] | None = None,
+        seed: int = 0,
     ) -> None:
-        self.dataset = dataset
+        self.dataset, self.seed = dataset, seed
         self.rows = np.sort(rows)
         self.device = device
         self.images = {name: info for name, info in dataset.images.items() if images is None or name in images}
@@ -167,16 +178,32 @@ class DatasetRows(Rows):
         return len(self.rows)
 
     def batch(self, indices: Tensor) -> Batch:
+        return self.sight(indices, self.seed)
+
+    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
         images = {}
         for name, info in self.images.items():
             if self.resident:
                 stored = self._images[name].index_select(0, indices.to(self.device))
             else:
                 stored = self._read(name, indices.cpu().numpy()).to(self.device)
-            images[name] = unpack_bits(stored, info.shape) if info.layout == "bits" else stored.float() / 255.0
+            if info.layout == "probabilities":
+                numbers = torch.from_numpy(self.rows[indices.cpu().numpy()])
+                images[name] = drawn_pixels(stored, numbers, sight_key(seed, name, *sight))
+            else:
+                images[name] = unpack_bits(stored, info.shape) if info.layout == "bits" else stored.float() / 255.0
         attributes = {name: codes.index_select(0, indices.to(self.device)) for name, codes in self.attributes.items()}
         texts = {name: words.index_select(0, indices.to(self.device)) for name, words in self.texts.items()}
         return to_batch(images, attributes, texts)
+
+    def mean_image(self, name: str) -> Tensor:
+        """Mean of all images of a modality [C, H, W], float64; of pixels that are drawn, of their probabilities."""
+        info = self.images[name]
+        total = torch.zeros(info.shape, dtype=torch.float64)
+        for rows in torch.arange(len(self)).split(_MEAN_ROWS):
+            stored = self._images[name][rows[0] : rows[-1] + 1] if self.resident else self._read(name, rows.numpy())
+            total += torch.from_numpy(info.unpack(stored.cpu().numpy())).sum(0, dtype=torch.float64)
+        return total / (info.scale * len(self))
 
     def _read(self, name: str, indices: np.ndarray) -> Tensor:
         # HDF5 wants increasing, distinct rows; put them back in the order asked for.

@@ -27,6 +27,7 @@ from mmgen.training.batches import Order, Rows
 from mmgen.training.guard import Guard
 from mmgen.training.log import RunLog, log_path
 from mmgen.training.precision import resolve_device, resolve_precision
+from mmgen.training.schedule import factor
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.signals import StopRequest, stop_on_signals
 from mmgen.training.state import RunState, load_state, save_state, state_path
@@ -101,7 +102,7 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     with torch.no_grad():
         for number, indices in enumerate(chosen.split(512)):
             torch.manual_seed(stream_key(settings.seed, "validation", number))
-            batch = rows.batch(indices)
+            batch = rows.sight(indices, settings.seed, "validation")
             value, terms = module(batch.values, batch.present, None)
             for name, figure in {"bound": value, **terms}.items():
                 collected.setdefault(name, []).append(figure.double().cpu())
@@ -185,7 +186,8 @@ class _Run:
         settings = self.settings
         self.task.to(self.fabric.device)
         groups = self.task.parameter_groups(settings.weight_decay, settings.l2_attributes_decoder)
-        optimizer = torch.optim.Adam(groups, lr=settings.learning_rate, fused=True)
+        rate, betas = settings.learning_rate, settings.adam_betas
+        optimizer = torch.optim.Adam(groups, lr=rate, betas=betas, eps=settings.adam_epsilon, fused=True)
         path = state_path(self.out)
         for file in (self.out, path, log_path(self.out)):
             check_place(file)  # before any work, not when the first of them is saved
@@ -259,11 +261,11 @@ class _Run:
         settings, step = self.settings, self.state.step
         rate = settings.learning_rate * min(1.0, (step + 1) / max(1, settings.warmup_steps))
         rate *= settings.learning_rate_decay**step
-        if settings.schedule == "cosine":
+        if settings.schedule != "constant":
             done = step / settings.steps
             if settings.minutes is not None:
                 done = max(done, self.state.seconds / (60 * settings.minutes))
-            rate *= 0.01 + 0.99 * 0.5 * (1 + math.cos(math.pi * min(1.0, done)))
+            rate *= factor(settings, min(1.0, done))
         return rate
 
     def _step(self, indices: Tensor, guard: Guard) -> None:
@@ -273,7 +275,7 @@ class _Run:
         # Each process takes its share of the batch, and its own stream of noise.
         share = indices[self.fabric.global_rank :: self.fabric.world_size]
         torch.manual_seed(stream_key(settings.seed, "step", step, self.fabric.global_rank))
-        batch = self.rows.batch(share)
+        batch = self.rows.sight(share, settings.seed, "step", step)
         self.optimizer.zero_grad(set_to_none=True)
         value, terms = self.module(batch.values, batch.present, step)
         self.fabric.backward(-value.mean())

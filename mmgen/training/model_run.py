@@ -29,9 +29,11 @@ from mmgen.objectives._base import Objective
 from mmgen.progress import Work
 from mmgen.seeding import stream_key
 from mmgen.training.batches import DatasetRows
+from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
 from mmgen.training.pairing import training_rows
 from mmgen.training.settings import TrainingSettings
+from mmgen.training.start import load_start
 from mmgen.training.task import ModelTask
 
 __all__ = [
@@ -165,7 +167,12 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def train_model(
-    dataset_path: Path, settings: ExperimentSettings, out: Path, command: str = "", resume: Resume = "auto"
+    dataset_path: Path,
+    settings: ExperimentSettings,
+    out: Path,
+    command: str = "",
+    resume: Resume = "auto",
+    start: Path | None = None,
 ) -> Work[TrainingResult]:
     """Train a model on the training part of a split; validate on its validation part; write the best as ``out``.
 
@@ -175,22 +182,30 @@ def train_model(
         out: Checkpoint to write, kind "model".
         command: The command to record.
         resume: See :func:`mmgen.training.loop.train`.
+        start: A model whose weights the run begins with (see :func:`mmgen.training.start.start_values`).
 
     Raises:
-        UsageError: ``out`` is the dataset, or holds something other than a model.
+        UsageError: ``out`` is the dataset or ``start``, or holds something other than a model; or ``start`` has other
+            networks, data or another split.
     """
-    check_output(out, "model", dataset_path)
+    parents = {"dataset": dataset_path} | ({"start": start} if start else {})
+    check_output(out, "model", *parents.values())
     fabric = make_fabric(settings.training)
     with Dataset.open(dataset_path) as dataset:
         # Initial weights from their own stream, whatever was drawn before.
         torch.manual_seed(stream_key(settings.training.seed, "initial weights"))
         objective = settings.build_objective()
-        task = ModelTask(build_model(settings.model, objective.demands, settings.data), objective)
+        model = build_model(settings.model, objective.demands, settings.data)
+        task = ModelTask(model, objective)
         split, used = settings.data.split, objective.demands.modalities
         rows, validation = (
             DatasetRows.of_split(dataset, split, part, fabric.device, used) for part in ("train", "val")
         )
         described = settings.model_dump(mode="json") | {"dataset": dataset.header.content_id}
+        if start is None:
+            set_first_weights(model, settings.model, rows)
+        else:
+            described["start"] = load_start(start, model, settings.data, used, dataset.header.content_id)
 
     def save(path: Path, facts: dict[str, Any]) -> None:
         write_checkpoint(
@@ -199,7 +214,7 @@ def train_model(
             tensors=task.saved_tensors(),
             settings=settings.model_dump(mode="json"),
             seed=settings.training.seed,
-            parents=(reference(dataset_path, "dataset", path),),
+            parents=tuple(reference(parent, role, path) for role, parent in parents.items()),
             facts=facts,
             command=command,
         )

@@ -95,8 +95,15 @@ class PairedRows(Rows):
 
     def batch(self, indices: Tensor) -> Batch:
         chosen = indices.cpu()
-        whole = self.rows.batch(self._example[chosen])
-        kind = self._kind[chosen].to(whole.device)
+        return self._apart(self.rows.batch(self._example[chosen]), self._kind[chosen])
+
+    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
+        chosen = indices.cpu()
+        return self._apart(self.rows.sight(self._example[chosen], seed, *sight), self._kind[chosen])
+
+    def _apart(self, whole: Batch, kind: Tensor) -> Batch:
+        """Whole examples without the modalities that rows of their kind have lost."""
+        kind = kind.to(whole.device)
         values, present = {}, {}
         for name, value in whole.values.items():
             kept = kind == _WHOLE

@@ -1,8 +1,8 @@
 """Settings of the training loop."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from mmgen.config import Settings
 from mmgen.training.precision import Precision
@@ -10,6 +10,8 @@ from mmgen.training.precision import Precision
 __all__ = ["TrainingSettings"]
 
 Count = Annotated[int, Field(ge=1)]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, lt=1)]
 
 
 class TrainingSettings(Settings):
@@ -24,8 +26,15 @@ class TrainingSettings(Settings):
     """Examples per step, over all devices."""
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
     """Step size of Adam."""
-    schedule: Literal["constant", "cosine"] = "constant"
-    """Learning rate over time; cosine falls to 1 % of its value."""
+    schedule: Literal["constant", "cosine", "stages"] = "constant"
+    """Learning rate over time; cosine falls to 1 % of its value, stages are told by ``stages``."""
+    stages: tuple[tuple[Positive, Positive], ...] = ()
+    """Of schedule stages: pairs of a duration and a factor of the learning rate, one after the other. Durations are in
+    any unit (passes over the data, say): all of them together are the steps of the run."""
+    adam_betas: tuple[Share, Share] = (0.9, 0.999)
+    """Decay of Adam's running means of the gradient and of its square."""
+    adam_epsilon: Positive = 1e-8
+    """What Adam adds to the root of the mean square."""
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Factor of the learning rate at every step, besides the schedule (CK's published code: 0.999995)."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -55,3 +64,10 @@ class TrainingSettings(Settings):
     """Seed of initial weights, order and noise."""
     tensorboard: bool = False
     """Also write TensorBoard events beside the checkpoint (needs the extra mmgen-toolkit[tensorboard])."""
+
+    @model_validator(mode="after")
+    def _has_stages_where_they_are_used(self) -> Self:
+        if bool(self.stages) != (self.schedule == "stages"):
+            got = f"{len(self.stages)} stages with schedule {self.schedule}"
+            raise ValueError(f"got {got}, expected stages with schedule stages and with no other")
+        return self

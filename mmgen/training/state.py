@@ -17,7 +17,14 @@ __all__ = ["RunState", "interrupted", "load_state", "save_state", "state_path"]
 
 _MOMENTS = ("exp_avg", "exp_avg_sq", "step")
 """What Adam keeps of a parameter: running means of the gradient and of its square, and the steps that it has made."""
-_ALWAYS = {"objective.samples": 1}
+_ALWAYS: dict[str, Any] = {
+    "objective.samples": 1,
+    "model.initial_weights": "default",
+    "model.output_bias": "default",
+    "training.stages": [],
+    "training.adam_betas": [0.9, 0.999],
+    "training.adam_epsilon": 1e-8,
+}
 """What runs did before there was a setting for it: states of that time do not say it, and are continued so."""
 _EXACT = 2**24  # float32, in which Adam counts its steps, holds every whole number up to here
 

@@ -256,7 +256,7 @@ ROWS = {"images": {"image": np.zeros((2, 1), np.uint8)}, "attributes": {"y": np.
         (lambda w: w.add_splits("a/b", train=[1], val=[], test=[]), "no name"),
         (lambda w: w.add_image("image", (1, 2, 2)), "added twice"),
         (lambda w: w.add_image("../x", (1, 2, 2)), "no name"),
-        (lambda w: w.add_image("other", (1, 2, 2), "floats"), "neither bits nor bytes"),
+        (lambda w: w.add_image("other", (1, 2, 2), "floats"), "none of bits, bytes, probabilities"),
         (lambda w: w.add_attributes("z", {"a": ["u", "u"]}), "distinct"),
         (lambda w: w.add_factor("f", "U3"), "expected integers or floats"),
     ],

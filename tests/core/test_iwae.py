@@ -21,7 +21,7 @@ from mmgen.testing.linear_gaussian import (
     linear_gaussian,
     observations,
 )
-from tests.core.test_objectives import SMALL_DATA, SMALL_MODEL, small_batch
+from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 
 BOTH = ("image", "attributes")
 

@@ -8,6 +8,7 @@ import pytest
 from mmgen import data_recipes
 from mmgen.config import validate
 from mmgen.testing.recipes import NUMBER, check_recipe
+from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
 
 FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
@@ -17,7 +18,16 @@ FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
 def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
     """Settings that make a recipe small, and its sources, by the name of the field; a recipe takes those it has."""
     faces = build_celeba(tmp_path_factory.mktemp("celeba"), NUMBER)
-    return {"mnist": small_mnist, "celeba": faces, "number": NUMBER, "size": 32, "samples": 1, "detector": "aligned"}
+    characters = build_omniglot(tmp_path_factory.mktemp("omniglot"))
+    return {
+        "mnist": small_mnist,
+        "omniglot": characters,
+        "celeba": faces,
+        "number": NUMBER,
+        "size": 32,
+        "samples": 1,
+        "detector": "aligned",
+    }
 
 
 @pytest.mark.parametrize("name", data_recipes.names())

@@ -10,6 +10,7 @@ from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
 from mmgen.data_recipes._base import Recipe
 from mmgen.errors import DataError, SettingsError, UsageError
+from tests.data_recipes.conftest import write_idx
 
 DIGIT_RECIPES = ["binary-mnist", "fashion-mnist", "mnist", "mnist-2bit", "mnist-a"]
 
@@ -192,3 +193,33 @@ def test_the_recipe_of_the_documentation_works(tmp_path):
             assert dataset.schemes == ["iid"]
             identities.add(dataset.header.content_id)
     assert len(identities) == 1
+
+
+def test_dynamic_pixels_are_kept_as_probabilities(small_mnist, tmp_path):
+    """The same levels as grey, and said to be something else, in the file and in its settings."""
+    with (
+        make("mnist", tmp_path / "a.h5", mnist=small_mnist, binarise="dynamic") as dynamic,
+        make("mnist", tmp_path / "b.h5", mnist=small_mnist) as grey,
+    ):
+        assert (dynamic.images["image"].layout, grey.images["image"].layout) == ("probabilities", "bytes")
+        assert dynamic.header.settings["binarise"] == "dynamic"
+        assert dynamic.header.content_id != grey.header.content_id
+        assert np.array_equal(dynamic.read_image("image"), grey.read_image("image"))
+        assert set(np.unique(dynamic.read_pixels("image"))) == {0.0, 1.0}
+
+
+def test_burdas_split_holds_the_last_400_training_digits_out(tmp_path):
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    for prefix, n in (("train", 1000), ("t10k", 100)):
+        write_idx(folder / f"{prefix}-images-idx3-ubyte.gz", np.zeros((n, 28, 28), np.uint8))
+        write_idx(folder / f"{prefix}-labels-idx1-ubyte.gz", (np.arange(n) % 10).astype(np.uint8))
+    with make("mnist", tmp_path / "a.h5", mnist=folder, binarise="dynamic", number=None) as dataset:
+        parts = [dataset.split("official-400", part) for part in PARTS]
+        for found, expected in zip(parts, (range(600), range(600, 1000), range(1000, 1100)), strict=True):
+            assert np.array_equal(found, expected)
+
+
+def test_what_is_drawn_once_is_not_dynamic(small_mnist, tmp_path):
+    with pytest.raises(SettingsError, match="binary-mnist is drawn once; leave out --dynamic"):
+        make("binary-mnist", tmp_path / "a.h5", mnist=small_mnist, binarise="dynamic")

@@ -60,13 +60,15 @@ class TableKey(NamedTuple):
     unit: str
     dataset: str
     judge: str
+    pixels: str = ""
 
     @classmethod
     def of(cls, score: Score) -> "TableKey":
         """That of a score."""
         split, part = (str(score.extra.get(name) or "") for name in ("split", "part"))
+        pixels = "drawn" if score.extra.get("pixels") == "drawn" else ""  # of the others the dataset tells
         dataset, judge = (str(score.ids.get(name) or "") for name in ("dataset", "judge"))
-        return cls(score.metric, score.protocol, split, part, score.unit, dataset, judge)
+        return cls(score.metric, score.protocol, split, part, score.unit, dataset, judge, pixels)
 
 
 @dataclass(frozen=True)
@@ -242,6 +244,7 @@ def _about(key: TableKey, keys: Sequence[TableKey], names: _Names) -> str:
     ]
     said = [f"split {key.split}"] if key.split else []
     said += [f"part {key.part}"] if key.part not in ("", "test") else []
+    said += ["pixels drawn at every sight"] if key.pixels == "drawn" else []
     said += [f"dataset {names.file(key.dataset)}"] if len({other.dataset for other in alike}) > 1 else []
     said += [f"judge {names.file(key.judge)}"] if len({other.judge for other in alike}) > 1 else []
     return ", ".join(said)

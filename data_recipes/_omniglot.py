@@ -1,0 +1,247 @@
+"""The user's OMNIGLOT: the 28 x 28 file of published likelihoods, or the original drawings, made as small.
+
+References:
+    Human-level concept learning through probabilistic program induction (Lake, Salakhutdinov, Tenenbaum, 2015),
+    https://doi.org/10.1126/science.aab3050
+    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Section 5, whose published
+    code reads chardata.mat
+"""
+
+import hashlib
+import io
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
+from mmgen.notation import UNKNOWN
+
+__all__ = ["SIDE", "Characters", "box_mean", "read_characters"]
+
+SIDE = 28
+"""Height and width of a picture."""
+
+_DRAWN = 105
+"""Height and width of an original drawing."""
+
+_MATRIX = "chardata.mat"
+_ZIPS = (("images_background.zip", 0), ("images_evaluation.zip", 1))
+_SMALL = (("images_background_small1.zip", 0), ("images_background_small2.zip", 0))
+_EXPECTED = (
+    f"{_MATRIX} (28 x 28), or the zips images_background.zip and images_evaluation.zip of "
+    "https://github.com/brendenlake/omniglot"
+)
+_MEMBER = re.compile(r"(?:.*/)?([^/]+)/character([0-9]{1,3})/([0-9]{4}_[0-9]{2})\.png")
+_MOST_MATRIX = 2**28
+_MOST_CHARACTERS = 200_000
+_MOST_MEMBER = 2**16
+_AT_ONCE = 1024
+
+
+@dataclass(frozen=True)
+class Characters:
+    """Handwritten characters, S of them.
+
+    Attributes:
+        images: uint8 [S, 28, 28], ink bright on black: 255 times the probability that a pixel is inked.
+        alphabet: uint8 [S], code of the alphabet; 255 where the file tells none.
+        alphabets: Names of the alphabets.
+        character: uint16 [S], number of the character in its alphabet, from 1; 0 where the file tells none.
+        part: uint8 [S], 0 for training, 1 for test.
+        pictures: What the pictures are, in words.
+    """
+
+    images: NDArray[np.uint8]
+    alphabet: NDArray[np.uint8]
+    alphabets: tuple[str, ...]
+    character: NDArray[np.uint16]
+    part: NDArray[np.uint8]
+    pictures: str
+
+    def __len__(self) -> int:
+        return len(self.images)
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hash of all arrays."""
+        digest = hashlib.sha256()
+        for array in (self.images, self.alphabet, self.character, self.part):
+            digest.update(np.ascontiguousarray(array).data)
+        return digest.hexdigest()
+
+
+def box_mean(ink: NDArray[np.bool_], side: int = SIDE) -> NDArray[np.uint8]:
+    """Share of each of side x side boxes that is inked, times 255: bool [n, H, W] -> uint8 [n, side, side].
+
+    A box has 3.75 x 3.75 of the original pixels; those on its border count by the area that is inside.
+    """
+    down, across = (_overlaps(length, side) for length in ink.shape[1:])
+    means = np.einsum("ih,nhw,jw->nij", down, ink.astype(np.float32), across, optimize=True)
+    shares: NDArray[np.uint8] = np.rint(255 * means).astype(np.uint8)
+    return shares
+
+
+def _overlaps(length: int, boxes: int) -> NDArray[np.float32]:
+    """Share of each of ``boxes`` equal intervals that each of ``length`` pixels covers [boxes, length]."""
+    edges = np.arange(boxes + 1) * (length / boxes)
+    pixels = np.arange(length)
+    inside = np.minimum(edges[1:, None], pixels + 1) - np.maximum(edges[:-1, None], pixels)
+    shares: NDArray[np.float32] = (np.clip(inside, 0, None) * (boxes / length)).astype(np.float32)
+    return shares
+
+
+def read_characters(path: Path | None) -> Characters:
+    """The characters of ``chardata.mat``, of a zip, or of a folder that holds the one or the other.
+
+    Raises:
+        DataError: Nothing is there, or something is missing, malformed, or both kinds are in one folder.
+    """
+    if path is None:
+        raise DataError(
+            f"the recipe omniglot needs your own copy: get {_EXPECTED} and name file or folder by --omniglot"
+        )
+    if path.is_dir():
+        matrix = [path / _MATRIX] if (path / _MATRIX).is_file() else []
+        whole = [(path / name, part) for name, part in _ZIPS if (path / name).is_file()]
+        zips = whole or [(path / name, part) for name, part in _SMALL if (path / name).is_file()]
+        if matrix and zips:
+            raise DataError(f"{path} holds {_MATRIX} and {zips[0][0].name}, expected one of them; name the file itself")
+        if not matrix and not zips:
+            raise DataError(f"{path} holds no OMNIGLOT, expected {_EXPECTED}")
+        return _read_matrix(matrix[0]) if matrix else _read_zips(zips)
+    if not path.exists():
+        raise DataError(f"there is no file or folder {path}, expected {_EXPECTED}")
+    if path.suffix == ".zip":
+        return _read_zips([(path, dict(_ZIPS).get(path.name, 0))])
+    return _read_matrix(path)
+
+
+def _read_matrix(path: Path) -> Characters:
+    """``chardata.mat``: pictures in columns, each of them column by column, as numbers from 0 to 1.
+
+    Matlab's files up to version 7 hold numbers, names and structures; SciPy reads them without running anything.
+    """
+    from scipy.io import loadmat, whosmat
+
+    expected = f"{_MATRIX} with 'data' and 'testdata' of 784 numbers from 0 to 1 for each picture"
+    try:
+        file = io.BytesIO(read_file(path, _MOST_MATRIX))
+        shapes = {name: shape for name, shape, _ in whosmat(file)}
+        for name in ("data", "testdata"):
+            shape = shapes.get(name, ())
+            if len(shape) != 2 or shape[0] != SIDE**2 or not 0 < shape[1] <= _MOST_CHARACTERS:
+                raise CannotReadError(f"its '{name}' has shape {list(shape)}")
+        labels = {n for n in ("target", "testtarget", "targetchar", "testtargetchar") if len(shapes.get(n, ())) == 2}
+        small = {name for name in labels if max(shapes[name]) <= _MOST_CHARACTERS and min(shapes[name]) < UNKNOWN}
+        file.seek(0)
+        found = loadmat(file, variable_names=["data", "testdata", *small])
+    except CannotReadError as error:
+        raise DataError(f"cannot read {path}: {error}, expected {expected}") from None
+    except Exception as error:  # SciPy raises whatever a damaged file leads it to
+        why = CannotReadError.of(error)
+        raise DataError(f"cannot read {path} as a Matlab file ({why}), expected {expected}") from None
+    images, parts, alphabets, characters = [], [], [], []
+    for part, prefix in enumerate(("", "test")):
+        values = found[f"{prefix}data"].T  # [n, 784]
+        if values.dtype.kind not in "fiub" or not ((values >= 0) & (values <= 1)).all():
+            raise DataError(f"{path} has numbers outside 0 to 1 in '{prefix}data', expected {expected}")
+        columns = values.reshape(-1, SIDE, SIDE).transpose(0, 2, 1)
+        images.append(np.rint(255 * columns).astype(np.uint8))
+        parts.append(np.full(len(values), part, np.uint8))
+        alphabets.append(_codes(found.get(f"{prefix}target"), len(values)))
+        characters.append(_numbers(found.get(f"{prefix}targetchar"), len(values)))
+    alphabet = np.concatenate(alphabets)
+    known = alphabet[alphabet != UNKNOWN]
+    names = tuple(f"alphabet-{number + 1:02}" for number in range(int(known.max()) + 1 if len(known) else 1))
+    return Characters(
+        np.concatenate(images),
+        alphabet,
+        names,
+        np.concatenate(characters),
+        np.concatenate(parts),
+        f"{_MATRIX}, 28 x 28 as published, levels rounded to 1 / 255",
+    )
+
+
+def _codes(target: NDArray[np.generic] | None, number: int) -> NDArray[np.uint8]:
+    """Alphabet codes [n] of a one-hot table [alphabets, n]; all unknown where it is none."""
+    if target is None or target.dtype.kind not in "fiub" or target.shape[1] != number:
+        return np.full(number, UNKNOWN, np.uint8)
+    table = target.astype(np.float64)
+    if not (((table == 0) | (table == 1)).all() and (table.sum(0) == 1).all()):
+        return np.full(number, UNKNOWN, np.uint8)
+    return table.argmax(0).astype(np.uint8)
+
+
+def _numbers(numbers: NDArray[np.generic] | None, number: int) -> NDArray[np.uint16]:
+    """Numbers of characters [n]; all 0 where there are none."""
+    if numbers is None or numbers.dtype.kind not in "fiub" or numbers.shape != (1, number):
+        return np.zeros(number, np.uint16)
+    return np.clip(np.nan_to_num(numbers[0].astype(np.float64)), 0, 2**16 - 1).astype(np.uint16)
+
+
+def _read_zips(files: Sequence[tuple[Path, int]]) -> Characters:
+    """Original drawings, by alphabet, character and drawer; one that is in several zips counts once."""
+    images: list[NDArray[np.uint8]] = []
+    facts: list[tuple[str, int, int]] = []
+    waiting: list[NDArray[np.bool_]] = []
+    seen: set[tuple[str, str]] = set()
+    for path, part in files:
+        for alphabet, character, drawing, ink in _drawings(path):
+            if (alphabet, drawing) in seen:
+                continue
+            seen.add((alphabet, drawing))
+            facts.append((alphabet, character, part))
+            waiting.append(ink)
+            if len(waiting) == _AT_ONCE:
+                images.append(box_mean(np.stack(waiting)))
+                waiting.clear()
+    if waiting:
+        images.append(box_mean(np.stack(waiting)))
+    names = tuple(sorted({alphabet for alphabet, _, _ in facts}))
+    if len(names) > UNKNOWN:
+        raise DataError(f"{files[0][0]} has {len(names)} alphabets, expected at most {UNKNOWN}")
+    return Characters(
+        np.concatenate(images),
+        np.array([names.index(alphabet) for alphabet, _, _ in facts], np.uint8),
+        names,
+        np.array([character for _, character, _ in facts], np.uint16),
+        np.array([part for _, _, part in facts], np.uint8),
+        f"{', '.join(path.name for path, _ in files)}, box means of 105 x 105 drawings at 28 x 28",
+    )
+
+
+def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
+    """Alphabet, character, name and ink [105, 105] of every drawing in a zip, in the order of their names."""
+    try:
+        archive = open_zip(path)
+    except CannotReadError as error:
+        raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
+    with archive:
+        members = sorted((member for member in archive.infolist()), key=lambda member: member.filename)
+        matches = [(member, match) for member in members if (match := _MEMBER.fullmatch(member.filename))]
+        if not 0 < len(matches) <= _MOST_CHARACTERS:
+            raise DataError(
+                f"{path} holds {len(matches)} drawings, expected at least one ALPHABET/characterNN/NNNN_NN.png; "
+                "download it again"
+            )
+        for member, match in matches:
+            try:
+                data = read_member(archive, member, _MOST_MEMBER)
+                with Image.open(io.BytesIO(data), formats=("PNG",)) as picture:
+                    if picture.size != (_DRAWN, _DRAWN):
+                        width, height = picture.size
+                        raise CannotReadError(f"it has {width} x {height} pixels, expected {_DRAWN} x {_DRAWN}")
+                    ink = np.asarray(picture.convert("L")) < 128
+            except (CannotReadError, OSError, SyntaxError, ValueError) as error:
+                why = error if isinstance(error, CannotReadError) else CannotReadError.of(error)
+                shown = CannotReadError(member.filename)
+                raise DataError(f"cannot read {shown} in {path}: {why}; download it again") from None
+            yield match[1], int(match[2]), match[3], ink

@@ -1,0 +1,69 @@
+"""Pixels that are stored as probabilities and drawn black or white anew at every sight.
+
+A draw is a pure function of a key, the example's own number and the pixel, in integers alone: it does not depend on
+which other examples are looked at, in which order, by how many processes or on which device. So a resumed run sees what
+an uninterrupted one would have seen.
+
+References:
+    On the Quantitative Analysis of Deep Belief Networks (Salakhutdinov, Murray, 2008),
+    https://doi.org/10.1145/1390156.1390266: intensities as probabilities
+    Fast splittable pseudorandom number generators (Steele, Lea, Flood, OOPSLA 2014),
+    https://doi.org/10.1145/2714064.2660195: SplitMix64
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from mmgen.seeding import stream_key
+
+__all__ = ["drawn_pixels", "sight_key"]
+
+_GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # odd integer nearest to 2^64 / golden ratio; int64 wraps around as uint64 does
+_MULTIPLIER_1 = 0xBF58476D1CE4E5B9 - 2**64
+_MULTIPLIER_2 = 0x94D049BB133111EB - 2**64
+
+
+def sight_key(seed: int, modality: str, *sight: str | int) -> int:
+    """Key of the draw of a modality's pixels at a sight: a step of training, say; without one, that of evaluations."""
+    return stream_key(seed, "pixels", modality, *sight)
+
+
+def _shifted(state: Tensor, places: int) -> Tensor:
+    """The bits moved right, zeros coming in: torch's own shift of int64 repeats the sign."""
+    return (state >> places).bitwise_and_(2 ** (64 - places) - 1)
+
+
+def _mix(state: Tensor) -> Tensor:
+    """SplitMix64's output function, a bijection of 64 bits; works in place."""
+    state.bitwise_xor_(_shifted(state, 30)).mul_(_MULTIPLIER_1)
+    state.bitwise_xor_(_shifted(state, 27)).mul_(_MULTIPLIER_2)
+    return state.bitwise_xor_(_shifted(state, 31))
+
+
+def drawn_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
+    """One Bernoulli draw of every pixel, white with probability stored / 255: float32 of 0 and 1.
+
+    Args:
+        stored: uint8 [B, ...].
+        numbers: Of the examples in their file, int64 [B]: each draws from a stream of its own.
+        key: Of this sight, from :func:`sight_key`.
+
+    Example:
+        >>> grey = torch.full((2, 1, 2, 2), 128, dtype=torch.uint8)
+        >>> one = drawn_pixels(grey, torch.tensor([3, 8]), key=1)
+        >>> one[1:].equal(drawn_pixels(grey[:1], torch.tensor([8]), key=1))
+        True
+        >>> one.equal(drawn_pixels(grey, torch.tensor([3, 8]), key=2))
+        False
+    """
+    pixels = math.prod(stored.shape[1:])
+    examples = _mix(_mix((numbers.to(stored.device) + 1) * _GOLDEN + key).bitwise_xor_(torch.tensor(key)))
+    # Two pixels share the 64 bits of a draw.
+    steps = torch.arange(1, (pixels + 1) // 2 + 1, device=stored.device) * _GOLDEN
+    bits = _mix(examples[:, None] + steps)
+    halves = torch.cat([_shifted(bits, 32), bits.bitwise_and_(2**32 - 1)], 1)[:, :pixels]
+    # Uniform in 0 .. 254, so that 255 is always and 0 never white.
+    threshold = halves.mul_(255).bitwise_right_shift_(32)
+    return (threshold < stored.flatten(1)).to(torch.float32).reshape(stored.shape)

@@ -1,0 +1,70 @@
+"""First weights other than torch's own: what some papers begin with.
+
+References:
+    Understanding the difficulty of training deep feedforward neural networks (Glorot, Bengio, 2010)
+    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Section 5, and the authors'
+    published code
+"""
+
+import torch
+from torch import Tensor, nn
+
+from mmgen.errors import SettingsError
+from mmgen.inference._base import GaussianHead
+from mmgen.modalities.image import Image
+from mmgen.models._base import Model
+from mmgen.models._settings import ModelSettings
+from mmgen.training.batches import DatasetRows
+
+__all__ = ["set_first_weights"]
+
+_LAYERS = (nn.Linear, nn.Conv2d, nn.ConvTranspose2d)
+
+
+def set_first_weights(model: Model, settings: ModelSettings, rows: DatasetRows) -> None:
+    """Begin as the settings say, in place.
+
+    Args:
+        model: As it was built; draws are from torch's global generator.
+        settings: ``initial_weights`` and ``output_bias``.
+        rows: Training examples, whose mean images output biases come from.
+
+    Raises:
+        SettingsError: A decoder has no bias that could say the mean image.
+    """
+    if settings.initial_weights == "glorot":
+        _glorot(model)
+    if settings.output_bias == "mean":
+        for name, modality in model.modalities.items():
+            if isinstance(modality, Image):
+                mean = rows.mean_image(name).float()
+                _set_output_bias(name, model.decoders[name], modality.likelihood.parameters_of(mean))
+
+
+@torch.no_grad()
+def _glorot(model: nn.Module) -> None:
+    """Linear layers and convolutions uniform within sqrt(6 / (inputs + outputs)), biases 0; all others as they are."""
+    # The last layer of a Gaussian is two matrices side by side, mean and log sd.
+    heads = {id(_layers(head)[-1]) for head in model.modules() if isinstance(head, GaussianHead)}
+    for layer in _layers(model):
+        for weight in layer.weight.chunk(2) if id(layer) in heads else [layer.weight]:
+            nn.init.xavier_uniform_(weight)
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
+
+
+def _layers(module: nn.Module) -> list[nn.Linear | nn.Conv2d | nn.ConvTranspose2d]:
+    return [part for part in module.modules() if isinstance(part, _LAYERS)]
+
+
+@torch.no_grad()
+def _set_output_bias(name: str, decoder: nn.Module, output: Tensor) -> None:
+    """Make the last layer's bias an output [C, H, W], or its mean by channel where that is all that a layer has."""
+    with_weights = [part for part in decoder.modules() if any(True for _ in part.parameters(recurse=False))]
+    bias = with_weights[-1].bias if isinstance(with_weights[-1], _LAYERS) else None
+    if bias is None or bias.numel() not in (output.numel(), len(output)):
+        raise SettingsError(
+            f"model.output_bias got 'mean', but the decoder of {name} ends in no layer with a bias for "
+            "each pixel or channel; leave it out"
+        )
+    bias.copy_(output.flatten() if bias.numel() == output.numel() else output.mean((1, 2)))

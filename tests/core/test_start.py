@@ -1,0 +1,143 @@
+"""Runs that begin with another model's weights: what is taken over, what is refused, what the file says."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_checkpoint, read_header
+from mmgen.cli._main import main
+from mmgen.config import merge
+from mmgen.errors import UsageError
+from mmgen.training.model_run import complete_settings, train_model
+from mmgen.training.start import start_values
+
+SIZE = 40
+VAE: dict[str, Any] = {
+    "objective": {"name": "elbo", "modalities": ["image"], "samples": 3, "kl_warmup_steps": 5},
+    "model": {"latent_size": 3, "hidden": 8, "image_network": {"name": "mlp", "hidden": [8]}},
+    "data": {"split": "other"},
+    "training": {"steps": 6, "batch": 8, "device": "cpu", "validate_every": 3, "learning_rate": 0.01},
+}
+SHORT = {"training": {"steps": 4, "batch": 8, "device": "cpu", "validate_every": 2}}
+
+
+def write(path: Path, side: int = 4, words: tuple[str, ...] = ("no", "yes")) -> Path:
+    generator = np.random.default_rng(0)
+    with DatasetWriter(path, size=SIZE, settings={"recipe": "noise"}, seed=0) as writer:
+        writer.add_image("image", (1, side, side), "probabilities")
+        writer.add_attributes("attributes", {"a": list(words)})
+        images = generator.integers(0, 256, (SIZE, 1, side, side), np.uint8)
+        writer.write(0, {"image": images}, {"attributes": generator.integers(0, 2, (SIZE, 1), np.uint8)})
+        for scheme, first in (("iid", 0), ("other", 10)):
+            rows = np.roll(np.arange(SIZE), -first)
+            writer.add_splits(scheme, train=rows[:20], val=rows[20:30], test=rows[30:])
+    return path
+
+
+@pytest.fixture(scope="module")
+def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("start") / "noise.h5")
+
+
+@pytest.fixture(scope="module")
+def vae(dataset_path: Path) -> Path:
+    return train(dataset_path, dataset_path.with_name("vae.safetensors"), VAE)
+
+
+def train(dataset_path: Path, out: Path, values: dict[str, Any], start: Path | None = None, begin: int = 0) -> Path:
+    with Dataset.open(dataset_path) as dataset:
+        settings = complete_settings(start_values(start, values) if start else values, dataset)
+    for progress in train_model(dataset_path, settings, out, start=start):
+        if begin and progress.done >= begin:
+            break
+    return out
+
+
+def test_networks_and_what_objectives_share_are_taken_over_and_nothing_of_the_training(vae: Path) -> None:
+    values = start_values(vae, {"objective": {"name": "iwae", "samples": 7}, **SHORT})
+    assert values["objective"]["name"] == "iwae"
+    assert values["objective"]["modalities"] == ["image"]
+    assert values["objective"]["samples"] == 7
+    assert not {"beta", "kl_warmup_steps"} & values["objective"].keys()
+    assert values["model"]["latent_size"] == 3
+    assert values["data"] == {"split": "other"}
+    assert values["training"] == SHORT["training"]
+    again = start_values(vae, {})
+    assert again["objective"]["name"] == "elbo"
+    assert not {"samples", "kl_warmup_steps"} & again["objective"].keys()
+    assert "training" not in again
+
+
+def test_a_run_begins_with_the_weights_and_names_the_model_as_its_parent(
+    dataset_path: Path, vae: Path, tmp_path: Path
+) -> None:
+    """Without a step it is the model itself; with some it is another one, of the other objective."""
+    objective = {"objective": {"name": "iwae"}}
+    same = train(
+        dataset_path, tmp_path / "same.safetensors", merge(SHORT, {**objective, "training": {"steps": 0}}), vae
+    )
+    (_, before), (_, after) = read_checkpoint(vae, "model"), read_checkpoint(same, "model")
+    assert all(tensor.equal(after[name]) for name, tensor in before.items())
+    iwae = train(dataset_path, tmp_path / "iwae.safetensors", merge(SHORT, objective), vae)
+    header, moved = read_checkpoint(iwae, "model")
+    assert header.settings["objective"]["name"] == "iwae"
+    assert [parent.role for parent in header.parents] == ["dataset", "start"]
+    assert find_parent(iwae, "start").resolve() == vae.resolve()
+    assert any(not tensor.equal(moved[name]) for name, tensor in before.items())
+
+
+def test_it_resumes_bit_for_bit_and_only_from_the_same_start(dataset_path: Path, vae: Path, tmp_path: Path) -> None:
+    values = merge(SHORT, {"objective": {"name": "iwae", "samples": 2}})
+    whole = train(dataset_path, tmp_path / "whole.safetensors", values, vae)
+    broken = train(dataset_path, tmp_path / "broken.safetensors", values, vae, begin=2)
+    train(dataset_path, broken, values, vae)
+    tensors = [read_checkpoint(path, "model")[1] for path in (whole, broken)]
+    assert all(tensor.equal(tensors[1][name]) for name, tensor in tensors[0].items())
+    other = train(dataset_path, tmp_path / "other.safetensors", merge(VAE, {"training": {"seed": 1}}))
+    with pytest.raises(UsageError, match="holds a run with other settings: start"):
+        train(dataset_path, broken, values, other)
+
+
+@pytest.mark.parametrize(
+    ("values", "complaint"),
+    [
+        (
+            {"model": {"latent_size": 4}},
+            r"whose networks are not those of this run: .* is \[.*\] there and \[.*\] here",
+        ),
+        ({"objective": {"name": "elbo", "modalities": ["image", "attributes"]}}, "missing there and"),
+        ({"data": {"split": "iid"}}, "was trained on split 'other' of this dataset, but this run is on 'iid'"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(
+    values: dict[str, Any], complaint: str, dataset_path: Path, vae: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=complaint) as caught:
+        train(dataset_path, tmp_path / "m.safetensors", merge(SHORT, values), vae)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_kind_of_picture_is_refused_and_the_model_is_not_overwritten(
+    dataset_path: Path, vae: Path, tmp_path: Path
+) -> None:
+    larger = write(tmp_path / "larger.h5", side=5)
+    with pytest.raises(UsageError, match=r"trained with another image \(its shape differs\)"):
+        train(larger, tmp_path / "m.safetensors", SHORT, vae)
+    with pytest.raises(UsageError, match="one of the files that this is made from"):
+        train(dataset_path, vae, SHORT, vae)
+
+
+def test_from_the_command_line(
+    dataset_path: Path, vae: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "iwae.safetensors"
+    options = ["--objective", "iwae", "--steps", "2", "--batch", "4", "--device", "cpu", "-o", str(out)]
+    monkeypatch.setattr("sys.argv", ["mmgen", "train", str(dataset_path), "--from", str(vae), *options])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert not ended.value.code
+    assert capsys.readouterr().out.strip() == str(out)
+    assert read_header(out).settings["objective"]["samples"] == 5
