@@ -151,7 +151,7 @@ def eval_command(
     from mmgen.generation.judge import find_judge_of_dataset
     from mmgen.loading import load
     from mmgen.metrics import get
-    from mmgen.metrics._evaluate import evaluate
+    from mmgen.metrics._evaluate import evaluate, notice
     from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 
     if output:
@@ -175,8 +175,8 @@ def eval_command(
     validate(EvaluationSettings, values)  # before anything slow
     weights = _weights(guidance)
     loaded = load(path, device)
-    for notice in loaded.notices:
-        say(notice)
+    for said in loaded.notices:
+        say(said)
     guided = [loaded.guided(weight, seed) for weight in weights]
     captioned = loaded.text is not None and loaded.given != "attributes"
     metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
@@ -195,15 +195,15 @@ def eval_command(
         drawn_from = load(read_path(str(text_proposal), "aggregate"), device) if text_proposal else None
         names = _posteriors(posterior, loaded)
         asked = [Evaluation(each, data, critic, names, settings, drawn_from) for each in guided]
-        if notice := asked[0].notice(metrics):
-            say(notice)
+        if warning := notice(asked[0], metrics):
+            say(warning)
         work = [evaluate(evaluation, metrics) for evaluation in asked]  # which checks what is asked
         scores: list[Score] = []
         for evaluation, measuring in zip(asked, work, strict=True):
             found: list[Score] = follow(measuring)
             scores += found
-            for notice in evaluation.guidance_notices:
-                say(notice)
+            for said in evaluation.guidance_notices:
+                say(said)
     for name in dict.fromkeys(metrics):
         if all(score.metric != name for score in scores):
             say(f"{name}: nothing to measure with these numbers of given attributes")

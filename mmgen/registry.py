@@ -229,7 +229,7 @@ def _is_member(thing: Any, base: type) -> bool:
 
 def _told(origin: Origin) -> str:
     """An origin for a sentence: that of our own members with our version."""
-    from mmgen import __version__
+    from mmgen.version import __version__
 
     return f"mmgen {__version__}" if origin == BUILT_IN else str(origin)
 

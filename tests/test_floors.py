@@ -13,8 +13,8 @@ FLOORS = ("mmgen", "data_recipes", "cli")  # from the ground up: folders of the 
 
 # Rooms of mmgen/ in order: each imports only from itself and from rooms before it. A file at the root is a room too.
 GROUND = (
-    "version", "errors", "notation", "parsing", "seeding", "progress", "batch", "gaussian", "shares", "naming", "score",
-    "registry", "config", "memory", "foreign", "pictures", "queries", "expressions",
+    "version", "errors", "notation", "parsing", "seeding", "sights", "progress", "batch", "gaussian", "shares", "naming", "score",
+    "plugins", "registry", "config", "memory", "foreign", "pictures", "queries", "expressions",
 )  # fmt: skip
 ROOMS = (
     *GROUND,
@@ -37,6 +37,7 @@ ROOMS = (
     "metrics",
     "figures",
     "reproductions",
+    "testing",
     "mmgen",  # what `import mmgen` offers
 )
 FIGURES = ("drawing", "plots", "report")  # in order, as the rooms are
@@ -45,6 +46,7 @@ RECIPES_KNOW = (*GROUND, "artifacts")  # a recipe knows no model
 # Arrows that run up, each with its reason.
 UPWARD = {
     ("mmgen.__main__", "mmgen.cli"): "`python -m mmgen` is the program",
+    ("mmgen.testing.recipes", "mmgen.data_recipes"): "the contract of recipes, for whoever writes one",
 }
 
 

@@ -8,7 +8,7 @@ from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluation import Evaluation
 from mmgen.progress import Progress, Work
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate", "notice"]
 
 _UNITS = 1000
 """Units of progress per metric and posterior."""
@@ -28,6 +28,21 @@ def _about(evaluation: Evaluation, metric: Metric) -> dict[str, str | int | floa
     if metric.of_points and evaluation.pixels:
         asked["pixels"] = evaluation.pixels
     return asked
+
+
+def notice(evaluation: Evaluation, metrics: Sequence[str]) -> str:
+    """A warning where some of ``metrics`` score images that the model was trained on; "" otherwise."""
+    from mmgen.metrics import get
+
+    trained_on, part = evaluation.loaded.settings.data.split, evaluation.settings.part
+    names = [name for name in dict.fromkeys(metrics) if get(name).of_points]
+    if not names or part == "train" or not evaluation.trained_share:
+        return ""
+    return (
+        f"{100 * evaluation.trained_share:.1f} % of the {part} part of split '{evaluation.split}' are images that this "
+        f"model was trained on, by split '{trained_on}': {', '.join(names)} will look better than on new images; leave "
+        "--split out for those"
+    )
 
 
 def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]]:

@@ -128,20 +128,6 @@ class Evaluation:
         trained = self.dataset.split(self.loaded.settings.data.split, "train")
         return float(np.isin(self.dataset.split(self.split, self.settings.part), trained).mean())
 
-    def notice(self, metrics: Sequence[str]) -> str:
-        """What to tell of ``metrics`` that look at images which the model was trained on; "" if there is nothing."""
-        from mmgen.metrics import get
-
-        trained_on, part = self.loaded.settings.data.split, self.settings.part
-        names = [name for name in dict.fromkeys(metrics) if get(name).of_points]
-        if not names or part == "train" or not self.trained_share:
-            return ""
-        return (
-            f"{100 * self.trained_share:.1f} % of the {part} part of split '{self.split}' are images that this model "
-            f"was trained on, by split '{trained_on}': {', '.join(names)} will look better than on new images; leave "
-            "--split out for those"
-        )
-
     @property
     def pixels(self) -> str:
         """What the images of the data points are, for scores of other pixels are not to be compared; "" without any.

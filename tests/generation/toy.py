@@ -40,7 +40,7 @@ class Inference(nn.Module):
             mean = 0.4 * known * (batch.values["attributes"].to(known.dtype) - 0.5)
         return DiagonalGaussian(mean, torch.full_like(mean, -0.2))
 
-    def encode(self, batch: Batch, given: Sequence[str]) -> DiagonalGaussian:
+    def encode(self, batch: Batch, given: Sequence[str], generator: object = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
 
 

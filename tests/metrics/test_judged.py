@@ -14,7 +14,7 @@ from mmgen.classifier._files import build_classifier
 from mmgen.errors import UsageError
 from mmgen.metrics._correctness import agreement
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
-from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluate import evaluate, notice
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics.coverage import exact_coverage, picture_error
@@ -228,13 +228,13 @@ def test_images_that_were_trained_on_are_told(dataset: Dataset) -> None:
     assert 0 < share < 1
     (active, correct, *_) = evaluate(asked_of, ["active-units", "correctness"]).run()
     assert active.extra["trained_share"] == share and "trained_share" not in correct.extra
-    told = asked_of.notice(["correctness", "active-units"])
+    told = notice(asked_of, ["correctness", "active-units"])
     assert told.startswith(f"{100 * share:.1f} % of the test part of split 'iid' are images that") and "active" in told
-    assert asked_of.notice(["correctness", "parameters"]) == ""  # which look at no images of the dataset
+    assert notice(asked_of, ["correctness", "parameters"]) == ""  # which look at no images of the dataset
     own = Evaluation(loaded, dataset, Judge(), ("text",), EvaluationSettings())
-    assert (own.trained_share, own.notice(["active-units"])) == (0, "")
+    assert (own.trained_share, notice(own, ["active-units"])) == (0, "")
     elsewhere = Evaluation(loaded_painter(Path("m")), dataset, Judge(), ("text",), EvaluationSettings(part="val"))
-    assert (elsewhere.trained_share, elsewhere.notice(["active-units"])) == (None, "")
+    assert (elsewhere.trained_share, notice(elsewhere, ["active-units"])) == (None, "")
 
 
 def test_paper_coverage_by_hand() -> None:

@@ -40,7 +40,7 @@ class Reader:
         mean = batch.values["image"].double()
         return DiagonalGaussian(mean, torch.full_like(mean, math.log(self.sd)))
 
-    def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+    def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
 
     def decode(self, name: str, z: Tensor) -> Tensor:

@@ -91,7 +91,7 @@ class Painter:
         mean = batch.values["attributes"].float()
         return DiagonalGaussian(mean, torch.full_like(mean, -2.0))
 
-    def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+    def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
 
     def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
@@ -194,7 +194,7 @@ class Gaussian:
         sd = torch.linalg.inv(self.covariance).diagonal().rsqrt() * self.widening
         return DiagonalGaussian(mean, sd.log().expand_as(mean))
 
-    def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+    def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
 
     def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
@@ -321,7 +321,7 @@ class TwoModes:
         )
         return DiagonalGaussian(mean, (sd * self.widening).log())
 
-    def encode(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+    def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
 
     def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
