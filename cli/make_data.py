@@ -244,6 +244,7 @@ def make_data_command(
     """
     from mmgen import data_recipes
     from mmgen.artifacts import check_nothing_lost, check_output
+    from mmgen.artifacts.members import members_of
     from mmgen.config import parse_assignments, validate
     from mmgen.errors import UsageError
 
@@ -277,6 +278,11 @@ def make_data_command(
     settings = {key: value for key, value in given.items() if value is not None}
     assigned = parse_assignments(assignments or [])
     schema = data_recipes.get(recipe)
+    if scheduler is not None and any(member.file for member in members_of({"recipe": recipe})):
+        raise UsageError(
+            f"--scheduler sends work to machines that do not have the file of --code which {recipe} is in; leave it "
+            "out, or make a package of the file and install it there"
+        )
     options = {key: "--grey" if value is False else f"--{key.replace('_', '-')}" for key, value in settings.items()}
     options |= {"binarise": "--dynamic"} if dynamic else {}
     _check_options(recipe, schema, options | {key: f"setting {key}" for key in assigned})

@@ -30,7 +30,20 @@ from mmgen.errors import UsageError, clip
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["CODE_VARIABLE", "Member", "Origin", "add_file", "code_objects", "group_names", "installed", "named_files"]
+__all__ = [
+    "CODE_VARIABLE",
+    "Member",
+    "Origin",
+    "add_file",
+    "brief",
+    "code_objects",
+    "first_line",
+    "group_names",
+    "installed",
+    "installed_version",
+    "kebab",
+    "named_files",
+]
 
 CODE_VARIABLE = "MMGEN_CODE"
 """Environment variable with files of members, separated as in PATH; processes that we start find it too."""
@@ -87,6 +100,16 @@ def installed(group: str) -> list[Member]:
 def group_names() -> dict[str, Origin]:
     """Every group "mmgen...." that installed distributions have members in, and one of those distributions."""
     return {entry.group: origin for entry, origin in _entries(tuple(sys.path))}
+
+
+def installed_version(distribution: str) -> str:
+    """The version of an installed distribution; "" where there is none of that name."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return ""
 
 
 @cache

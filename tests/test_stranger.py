@@ -251,6 +251,12 @@ def test_a_file_of_another_packages_member_of_that_name(made: Path, package: Cal
         read_checkpoint(made / "m.safetensors", "model")
 
 
+def test_a_file_of_a_version_that_had_the_member(made: Path, package: Callable[..., None]) -> None:
+    package("mmgen-stranger", {"mmgen.recipes": {"two-tone": "mmgen_stranger.two_tone:TwoTone"}})
+    with pytest.raises(ArtifactError, match=r"of mmgen-stranger 0.3.0, but 1.0 is installed, which does not bring it"):
+        read_checkpoint(made / "m.safetensors", "model")
+
+
 @pytest.mark.parametrize(
     "members",
     [

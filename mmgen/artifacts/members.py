@@ -12,7 +12,7 @@ from typing import Any
 
 from mmgen.errors import ArtifactError
 from mmgen.parsing import printable
-from mmgen.plugins import Origin
+from mmgen.plugins import Origin, installed_version
 from mmgen.registry import BUILT_IN, rooms, used_in
 
 __all__ = ["OutsideMember", "check_members", "is_there", "members_of", "parse_members"]
@@ -117,6 +117,8 @@ def _lacking(member: OutsideMember) -> str:
     if here:
         there = " and ".join(sorted(map(str, origins)))
         why = f"but here {member.name} is {there}'s"
+    elif version := installed_version(member.distribution):
+        why = f"but {version} is installed, which does not bring it"
     else:
         why = "which is not installed"
     return (

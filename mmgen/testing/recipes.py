@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
+from mmgen.registry import registry_of
 
 __all__ = ["NUMBER", "check_recipe"]
 
@@ -23,7 +23,7 @@ def check_recipe(name: str, folder: Path, **settings: Any) -> None:
         folder: Where its files may lie.
         **settings: What makes it small, besides a ``number`` of 24 where it has one.
     """
-    member = data_recipes.get(name)
+    member = registry_of("mmgen.data_recipes").get(name)  # by name: recipes are a floor above
     small = {"number": NUMBER} if "number" in member.model_fields else {}
     recipe = validate(member, {**small, **settings})
     ids = []
