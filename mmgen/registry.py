@@ -37,6 +37,7 @@ ROOMS = (
     "mmgen.networks",
     "mmgen.likelihoods",
     "mmgen.inference",
+    "mmgen.models",
     "mmgen.objectives",
     "mmgen.aggregates",
     "mmgen.classifier",

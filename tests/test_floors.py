@@ -46,7 +46,6 @@ RECIPES_KNOW = (*GROUND, "artifacts")  # a recipe knows no model
 # Arrows that run up, each with its reason.
 UPWARD = {
     ("mmgen.__main__", "mmgen.cli"): "`python -m mmgen` is the program",
-    ("mmgen.testing.recipes", "mmgen.data_recipes"): "the contract of recipes, for whoever writes one",
 }
 
 

@@ -1,6 +1,7 @@
 """A package that is not part of mmgen adds members to it, with nothing but its metadata and its modules on the path."""
 
 import json
+import re
 import subprocess
 import sys
 import tomllib
@@ -87,7 +88,8 @@ def test_list_shows_where_members_come_from_without_importing_them(site: Path) -
     assert loaded == [] and done.stderr == ""
     theirs = {(m["kind"], m["name"]): m["about"] for m in lines if m["origin"] == "mmgen-stranger 0.3.0"}
     assert theirs.keys() == {
-        ("recipe", "two-tone"), ("network", "patches"), ("objective", "warm-elbo"), ("metric", "contrast"),
+        ("recipe", "two-tone"), ("network", "patches"), ("model", "linear-vae"), ("objective", "warm-elbo"),
+        ("metric", "contrast"),
     }  # fmt: skip
     assert theirs["objective", "warm-elbo"] == "A bound below one temperature, and no bound above it"
     assert {m["origin"] for m in lines} == {"mmgen", "mmgen-stranger 0.3.0"}
@@ -150,7 +152,7 @@ def test_a_second_make_is_made_again_where_the_package_is_another(
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize("name", ["objective warm-elbo", "network patches", "recipe two-tone"])
+@pytest.mark.parametrize("name", ["objective warm-elbo", "network patches", "model linear-vae", "recipe two-tone"])
 def test_contracts_run_over_its_members(name: str) -> None:
     (member,) = [member for member in testing.members_of("mmgen-stranger") if str(member) == name]
     testing.check(member)
@@ -218,7 +220,7 @@ def test_two_that_offer_a_name_are_both_named(package: Callable[..., None], call
         ("raise SystemExit('leave')", "SystemExit: leave"),
         ("class Other: ...", "AttributeError: module 'broken' has no attribute 'Broken'"),
         ("class Broken: ...", "expected what derives from Objective of mmgen.objectives._base"),
-        ("from mmgen.objectives._base import Objective as O\nclass Broken(O): 1", "does not define __call__, queries"),
+        ("from mmgen.objectives._base import Objective as O\nclass Broken(O): 1", "does not define __call__, demands"),
     ],
 )  # fmt: skip
 def test_a_member_that_cannot_be_imported(
@@ -281,12 +283,12 @@ def test_rooms_are_all_registries_there_are() -> None:
     from mmgen.registry import ROOMS, rooms
 
     root = Path(__file__).resolve().parents[1]
-    files = [*(root / "mmgen").rglob("__init__.py"), root / "data_recipes" / "__init__.py"]
-    made = {
-        ("mmgen." if file.parent.name == "data_recipes" else "") + ".".join(file.parent.relative_to(root).parts)
-        for file in files
-        if "Registry(__name__" in file.read_text() or "Registry(\n    __name__" in file.read_text()
-    }
+    files = [file for floor in ("mmgen", "data_recipes") for file in (root / floor).rglob("*.py")]
+    made = set()
+    for file in files:
+        for first in re.findall(r"= Registry\(\s*([^,\s]+),", file.read_text()):
+            package = ".".join(file.parent.relative_to(root).parts).removeprefix("mmgen.")
+            made.add(f"mmgen.{package}" if first == "__name__" else first.strip('"'))
     assert made == set(ROOMS)
     assert len({room.group for room in rooms()}) == len({room.noun for room in rooms()}) == len(ROOMS)
 

@@ -1,8 +1,8 @@
 """What training, sampling and measuring ask of any model."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -196,9 +196,9 @@ class Model(nn.Module, ABC):
         """Names of the attribute modalities that are decoded."""
         return [name for name, modality in self.modalities.items() if isinstance(modality, Attributes)]
 
-    @abstractmethod
     def label_parameters(self) -> list[nn.Parameter]:
         """The parameters of p(y | z) of every attribute modality, whatever it is called."""
+        return [p for name in self.labelled() for p in self.decoders[name].parameters()]
 
     def label_weights(self) -> list[nn.Parameter]:
         """The weight matrices among them: no biases, no norms."""
@@ -230,15 +230,14 @@ class GaussianModel(Model):
     def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
 
-    @abstractmethod
     def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
-        """Several posteriors of the same batch; networks that they share run once.
+        """Several posteriors of the same batch; where networks are shared, each runs once.
 
         Raises:
             UsageError: The model lacks an inference network.
         """
+        return [self.posterior(batch, given) for given in queries]
 
-    @abstractmethod
     def subset_posteriors(
         self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]
     ) -> DiagonalGaussian:
@@ -249,14 +248,37 @@ class GaussianModel(Model):
             units: The U units.
             chosen: [S][U], which units each subset holds.
         """
+        # Not abstract, since few members can; building refuses the others where an objective needs it.
+        raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
 
-    @abstractmethod
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
         """log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if unknown."""
+        raise NotImplementedError(f"{type(self).__name__} has no network for each attribute")
 
-    @abstractmethod
-    def frozen_decoders(self) -> AbstractContextManager[None]:
-        """Inside, decoders pass gradients to z but receive none, and batch norm uses its running statistics."""
+    def generative_networks(self) -> list[nn.Module]:
+        """What makes modalities from z: the decoders, and what they share."""
+        return [self.decoders]
+
+    @contextmanager
+    def frozen_decoders(self) -> Iterator[None]:
+        """Inside, decoders pass gradients to z but receive none, and batch norm uses its running statistics.
+
+        TELBO needs this in its unimodal terms (VE Section 2): q(z|x) and q(z|y) are fitted to the decoders as they will
+        be used, and must not change them.
+        """
+        frozen = nn.ModuleList(self.generative_networks())
+        trainable = [p for p in frozen.parameters() if p.requires_grad]
+        training = [m for m in frozen.modules() if m.training]
+        for parameter in trainable:
+            parameter.requires_grad_(False)
+        frozen.eval()
+        try:
+            yield
+        finally:
+            for parameter in trainable:
+                parameter.requires_grad_(True)
+            for module in training:
+                module.training = True
 
     def trace(
         self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None

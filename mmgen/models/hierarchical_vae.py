@@ -214,9 +214,6 @@ class HierarchicalVAE(Model):
     def inference_parameters(self) -> list[nn.Parameter]:
         return [p for part in (self.encoder, self.first, self.upwards) for p in part.parameters()]
 
-    def label_parameters(self) -> list[nn.Parameter]:
-        return [p for name in self.labelled() for p in self.decoders[name].parameters()]
-
     def trace(
         self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:

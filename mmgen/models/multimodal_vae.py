@@ -4,8 +4,7 @@ References:
     Generative Models of Visually Grounded Imagination (Vedantam, Fischer, Huang, Murphy, 2018), arXiv:1705.10762
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -203,29 +202,8 @@ class MultimodalVAE(GaussianModel):
     def inference_parameters(self) -> list[nn.Parameter]:
         return list(self.inference.parameters())
 
-    def label_parameters(self) -> list[nn.Parameter]:
-        return [p for name in self.labelled() for p in self.decoders[name].parameters()]
-
-    @contextmanager
-    def frozen_decoders(self) -> Iterator[None]:
-        """Inside, decoders pass gradients to z but receive none, and batch norm uses its running statistics.
-
-        TELBO needs this in its unimodal terms (VE Section 2): q(z|x) and q(z|y) are fitted to the decoders as they will
-        be used, and must not change them.
-        """
-        frozen = nn.ModuleList([self.decoders] + ([self.shared] if self.shared is not None else []))
-        trainable = [p for p in frozen.parameters() if p.requires_grad]
-        training = [m for m in frozen.modules() if m.training]
-        for parameter in trainable:
-            parameter.requires_grad_(False)
-        frozen.eval()
-        try:
-            yield
-        finally:
-            for parameter in trainable:
-                parameter.requires_grad_(True)
-            for module in training:
-                module.training = True
+    def generative_networks(self) -> list[nn.Module]:
+        return [self.decoders] + ([self.shared] if self.shared is not None else [])
 
 
 def _check_split(settings: MultimodalSettings, demands: Demands, available: dict[str, Modality]) -> None:

@@ -25,6 +25,7 @@ from mmgen.registry import rooms
 __all__ = ["Subject", "check", "members_of"]
 
 _CHECKS = {
+    "model": "models.check_model",
     "objective": "objectives.check_objective",
     "network": "networks.check_network",
     "judge network": "networks.check_judge_network",

@@ -1,6 +1,7 @@
 """What every model promises, over all members of the room; and the ladder against closed forms."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from mmgen.models.hierarchical_vae import HierarchicalVAE
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
 from mmgen.objectives.telbo import Telbo
+from mmgen.testing import models
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from mmgen.testing.small import SMALL_DATA, small_batch
 from mmgen.training.model_run import ExperimentSettings, read_experiment
@@ -45,63 +47,12 @@ def doubled(batch: Batch) -> Batch:
     return Batch({n: t.double() if t.is_floating_point() else t for n, t in batch.values.items()}, batch.present)
 
 
+@pytest.mark.parametrize(
+    "check", [models.check_trace, models.check_prior, models.check_divergences, models.check_trains]
+)
 @pytest.mark.parametrize("name", mmgen.models.names())
-def test_a_trace_agrees_with_the_densities(name: str) -> None:
-    """Log ratios are log p(z) - log q(z | x) of the same draws; likelihoods are those of the model."""
-    model, batch = small_model(name), doubled(small_batch())
-    trace = model.trace(batch, ("image",), samples=7)
-    assert trace.z.shape == (7, batch.size, model.latent_size)
-    ratio = torch.stack(list(trace.log_ratio.values())).sum(0)
-    q, p = model.posterior(batch, ("image",)), model.posterior(batch, ())
-    torch.testing.assert_close(ratio, model.log_prior(trace.z) - q.log_prob(trace.z))
-    torch.testing.assert_close(p.log_prob(trace.z), model.log_prior(trace.z))
-    for modality in model.generates:
-        torch.testing.assert_close(
-            trace.log_likelihood[modality], model.log_likelihood(modality, trace.z, batch), rtol=1e-9, atol=1e-9
-        )
-    assert trace.divergence.keys() == trace.log_ratio.keys() == model.latent.layers.keys()
-    alone = model.trace(batch, ("image",), names=("image",))
-    assert alone.z.shape == (batch.size, model.latent_size)
-    assert alone.log_likelihood.keys() == {"image"}
-    assert alone.cost.shape == (batch.size,)
-
-
-@pytest.mark.parametrize("name", mmgen.models.names())
-def test_divergences_are_means_of_log_ratios(name: str) -> None:
-    """E_q[log q - log p] over many draws is what z costs, whichever part of it is in closed form."""
-    model, batch = small_model(name), doubled(small_batch())
-    torch.manual_seed(1)
-    with torch.no_grad():
-        trace = model.trace(batch, ("image",), samples=40_000)
-    for layer, ratio in trace.log_ratio.items():
-        expected, cost = -ratio.mean(0), trace.divergence[layer]
-        error = ratio.std(0) / math.sqrt(len(ratio))
-        found = cost if cost.dim() == 1 else cost.mean(0)
-        assert ((found - expected).abs() < 5 * error + 1e-9).all(), layer
-
-
-@pytest.mark.parametrize("name", mmgen.models.names())
-def test_the_prior_is_normalised_and_drawn_from(name: str) -> None:
-    """E_p[q(z | x) / p(z)] = 1 for draws of the prior and any density q."""
-    model, batch = small_model(name), doubled(small_batch())
-    generator = torch.Generator().manual_seed(0)
-    with torch.no_grad():
-        z = model.posterior(batch, ()).sample(generator, (60_000,))
-        ratio = (model.posterior(batch, ("image",)).log_prob(z) - model.log_prior(z)).exp()
-    assert ((ratio.mean(0) - 1).abs() < 5 * ratio.std(0) / math.sqrt(len(ratio))).all()
-
-
-@pytest.mark.parametrize("objective", [Elbo(), Elbo(samples=3), Iwae(samples=1), Iwae(samples=4)], ids=repr)
-@pytest.mark.parametrize("name", mmgen.models.names())
-def test_every_model_trains_with_objectives_that_need_a_trace(name: str, objective: Elbo | Iwae) -> None:
-    torch.manual_seed(0)
-    model = build_model(settings_of(name).model, objective.demands, SMALL_DATA)
-    bound = objective(model, small_batch())
-    assert bound.value.shape == (5,)
-    assert all(term.shape == (5,) for term in bound.terms.values())
-    (-bound.value.mean()).backward()
-    silent = [n for n, p in model.named_parameters() if p.grad is None or not p.grad.abs().sum() > 0]
-    assert not silent
+def test_contract(name: str, check: Callable[[str], None]) -> None:
+    check(name)
 
 
 @pytest.mark.parametrize("name", mmgen.models.names())
