@@ -15,7 +15,7 @@ from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpo
 from mmgen.cli._main import command_names, load_command
 from mmgen.config import build_member, preset, preset_names
 from mmgen.errors import ArtifactError, SettingsError, UsageError
-from mmgen.reproductions._plan import find_list, read_plan, script, state_of, with_data, with_seed
+from mmgen.reproductions._plan import find_list, only, read_plan, script, state_of, with_data, with_seed
 from mmgen.reproductions._stages import Scale, Stage
 from mmgen.training.state import state_path
 
@@ -304,3 +304,31 @@ def test_methods_of_figure_3_see_the_same_pairs(name: str, scale: str) -> None:
     assert all(given == shares for given in asked.values())
     assert len(networks) == 1 and networks <= set(preset_names())
     assert [stage.makes for stage in stages if stage.makes.endswith(".jsonl")] == figure.arguments[2:-2]
+
+
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+def test_rows_of_burda_differ_in_what_the_table_says_and_nothing_else(scale: str) -> None:
+    """One dataset, the same questions; k and bound are those of the row; second stages begin with first ones."""
+    plan = read_plan("burda-table1")
+    stages = plan.at(scale).stage[1:]
+    trained, scored = stages[::2], stages[1::2]
+    rows = [row.name for row in plan.table[0].row]
+    assert [stage.of for stage in trained] == [stage.of for stage in scored] == rows
+    asked = {stage.command.replace(stage.makes.removesuffix(".jsonl"), "MODEL") for stage in scored}
+    assert len(asked) == 1
+    made = {stage.makes: stage.of for stage in trained}
+    for stage in trained:
+        words = stage.arguments
+        kind, k = stage.of.split("continued as ")[-1].split(", k = ")
+        chosen = preset(words[words.index("--preset") + 1])
+        assert chosen["objective"]["name"] == {"VAE": "elbo", "IWAE": "iwae"}[kind]
+        assert f"objective.samples={k}" in words
+        if "continued" in stage.of:
+            assert made[words[words.index("--from") + 1]] == stage.of.split(", continued")[0]
+
+
+def test_a_row_brings_what_it_begins_with() -> None:
+    scale = only(read_plan("burda-table1").at("cpu"), ["IWAE, k = 50, continued as VAE, k = 1"])
+    assert [stage.makes for stage in scale.stage] == [
+        "mnist.h5", "iwae-50.safetensors", "iwae-then-vae.safetensors", "iwae-then-vae.jsonl",
+    ]  # fmt: skip

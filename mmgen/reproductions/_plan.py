@@ -81,7 +81,7 @@ def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
 
 
 def only(scale: Scale, rows: Sequence[str]) -> Scale:
-    """The stages that some rows need: theirs, and those of no row in particular.
+    """The stages that some rows need: theirs, those of no row in particular, and whatever makes files that these name.
 
     Raises:
         UsageError: A row has no stages of its own.
@@ -92,7 +92,13 @@ def only(scale: Scale, rows: Sequence[str]) -> Scale:
         if row.casefold() not in by_name:
             raise UsageError(unknown_name("row", row, known) if known else "this table's rows share all of its stages")
     wanted = {"", *(by_name[row.casefold()] for row in rows)}
-    return scale.model_copy(update={"stage": tuple(stage for stage in scale.stage if stage.of in wanted)})
+    kept: list[Stage] = []
+    named: set[str] = set()
+    for stage in reversed(scale.stage):
+        if stage.of in wanted or stage.makes in named:
+            kept.insert(0, stage)
+            named |= set(stage.arguments)
+    return scale.model_copy(update={"stage": tuple(kept)})
 
 
 def with_data(scale: Scale, data: Path) -> Scale:

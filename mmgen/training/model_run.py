@@ -154,7 +154,7 @@ def describe_left_out(settings: ExperimentSettings) -> str:
         way = f"--set {shlex.quote(f'objective.modalities={wanted}')} takes {'it' if len(left) == 1 else 'them'} in"
     else:
         several = [other for other, one in mmgen.objectives.importable().items() if hasattr(one, "modalities")]
-        way = f"{' and '.join(several)} can learn from more modalities"
+        way = f"{_listed(several)} can learn from more modalities"
         described = settings.objective.get("description", left[-1])
         if described != left[-1] in ("attributes", "text"):
             way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"

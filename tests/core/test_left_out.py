@@ -66,7 +66,7 @@ def test_the_way_to_have_it_taken_works(name: str, path: Path) -> None:
         if assignment.startswith("objective.modalities"):
             assert rest == ""
     else:
-        assert "elbo and mvae can learn from more modalities" in " ".join(words)
+        assert "elbo, iwae and mvae can learn from more modalities" in " ".join(words)
 
 
 def test_nothing_is_said_where_nothing_is_left_out(path: Path) -> None:
