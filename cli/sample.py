@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mmgen.classifier import Classifier
     from mmgen.generation.translations import Start
-    from mmgen.loading import Loaded
+    from mmgen.loading import TrainedModel
 
 __all__ = ["sample_command"]
 
@@ -164,7 +164,7 @@ def _check_start(starts: bool, draws: bool, drawing: dict[str, object], describe
         )
 
 
-def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, as_json: bool) -> None:
+def _read_images(loaded: "TrainedModel", start: "Start", rows: list[int], seed: int, as_json: bool) -> None:
     from mmgen.errors import UsageError
     from mmgen.generation.read import attribute_probabilities, reading
     from mmgen.generation.translations import started
@@ -195,7 +195,7 @@ def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, a
 
 
 def _read_texts(
-    loaded: "Loaded", pixels: "np.ndarray | dict[str, np.ndarray]", names: list[str], seed: int, as_json: bool
+    loaded: "TrainedModel", pixels: "np.ndarray | dict[str, np.ndarray]", names: list[str], seed: int, as_json: bool
 ) -> None:
     from mmgen.generation.read import texts_of_images
 
@@ -210,7 +210,7 @@ def _read_texts(
         )
 
 
-def _judge(loaded: "Loaded", given: Path | None, out: Path) -> "tuple[Path | None, Classifier | None]":
+def _judge(loaded: "TrainedModel", given: Path | None, out: Path) -> "tuple[Path | None, Classifier | None]":
     """The judge that was named, else one found near the files; whoever cannot be found or opened is only mentioned."""
     from mmgen.classifier import load_classifier
     from mmgen.errors import ArtifactError
@@ -239,7 +239,7 @@ def _check_output(out: Path, *inputs: Path) -> None:
 
 
 def _translate_images(
-    loaded: "Loaded",
+    loaded: "TrainedModel",
     start: "Start",
     targets: list[str],
     given: list[str],
@@ -267,7 +267,7 @@ def _translate_images(
 
 
 def _draw_images(
-    loaded: "Loaded",
+    loaded: "TrainedModel",
     given: list[str],
     number: int,
     out: Path,

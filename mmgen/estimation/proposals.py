@@ -13,7 +13,7 @@ from mmgen.estimation.importance import Component
 from mmgen.gaussian import DiagonalGaussian
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["MIXTURE", "described_by", "main_image", "prior_name", "proposal_given", "proposal_of", "proposals"]
 
@@ -21,7 +21,7 @@ MIXTURE = "mixture"
 """The proposal that is all of them evenly."""
 
 
-def main_image(loaded: "Opened") -> str:
+def main_image(loaded: "OpenModel") -> str:
     """x: the main image, or the first other one where the model does not generate that.
 
     Raises:
@@ -35,13 +35,13 @@ def main_image(loaded: "Opened") -> str:
     raise UsageError("log-likelihoods are of a model of images; this one generates none")
 
 
-def described_by(loaded: "Opened") -> str | None:
+def described_by(loaded: "OpenModel") -> str | None:
     """The modality y of log p(y): the text that the model generates, else its attributes; None where it has neither."""
     known = (part for part in (loaded.text, loaded.attributes) if part is not None)
     return next((part.name for part in known if part.name in loaded.model.modalities), None)
 
 
-def _offered(loaded: "Opened") -> dict[str, list[tuple[str, ...]]]:
+def _offered(loaded: "OpenModel") -> dict[str, list[tuple[str, ...]]]:
     """What a posterior may be given, by the name of the proposal: the first that the model answers is meant."""
     model, image, words = loaded.model, main_image(loaded), described_by(loaded)
     if model.conditional_on:
@@ -56,7 +56,7 @@ def _offered(loaded: "Opened") -> dict[str, list[tuple[str, ...]]]:
     }
 
 
-def proposal_given(loaded: "Opened", wanted: str = MIXTURE) -> tuple[str, ...]:
+def proposal_given(loaded: "OpenModel", wanted: str = MIXTURE) -> tuple[str, ...]:
     """What the posterior is given that importance samples are drawn from; of the mixture, the first one.
 
     Args:
@@ -80,7 +80,7 @@ def proposal_given(loaded: "Opened", wanted: str = MIXTURE) -> tuple[str, ...]:
 
 
 def proposal_of(
-    loaded: "Opened", points: Batch, precision: str = "auto", wanted: str = "auto"
+    loaded: "OpenModel", points: Batch, precision: str = "auto", wanted: str = "auto"
 ) -> tuple[DiagonalGaussian, tuple[str, ...]]:
     """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given."""
     given = proposal_given(loaded, wanted)
@@ -91,7 +91,7 @@ def _name(given: tuple[str, ...]) -> str:
     return f"q(z|{', '.join(given)})"
 
 
-def _mixed(loaded: "Opened", points: Batch) -> list[tuple[str, ...]]:
+def _mixed(loaded: "OpenModel", points: Batch) -> list[tuple[str, ...]]:
     """What posteriors of the mixture are given: the image, and image and description where the points have one."""
     first = proposal_given(loaded)
     wider = [given for given in _offered(loaded)["joint"] if loaded.model.answers(given)]
@@ -105,7 +105,7 @@ def prior_name(prior: str) -> str:
 
 
 def proposals(
-    loaded: "Opened", points: Batch, precision: str, wanted: str, priors: Sequence[str] = ("prior",)
+    loaded: "OpenModel", points: Batch, precision: str, wanted: str, priors: Sequence[str] = ("prior",)
 ) -> list[Component]:
     """What z of the points is drawn from.
 
@@ -119,7 +119,7 @@ def proposals(
     return known + ([_density(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
 
 
-def _density(loaded: "Opened", prior: str) -> Component:
+def _density(loaded: "OpenModel", prior: str) -> Component:
     """p(z), or a learned q(z)."""
     name = prior_name(prior)
     return Component.density(name, loaded.latent_sampler(prior), loaded.latent_log_prob(prior), informed=False)

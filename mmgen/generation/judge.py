@@ -14,7 +14,7 @@ from mmgen.queries import Vocabulary
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = [
     "check_judge",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def sees_samples(loaded: "Opened") -> bool:
+def sees_samples(loaded: "OpenModel") -> bool:
     """Whether the judge looks at sampled pixels: where the data are binary. Elsewhere it looks at means."""
     return loaded.image is not None and loaded.image.layout == "bits"
 
@@ -53,7 +53,7 @@ def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
     return f"judge: {', '.join(seen)}" if seen else ""
 
 
-def check_judge(loaded: "Opened", judge: "Classifier") -> None:
+def check_judge(loaded: "OpenModel", judge: "Classifier") -> None:
     """Refuse a judge that answers in other words than the model was asked in.
 
     Raises:

@@ -17,7 +17,7 @@ from mmgen.queries import codes_of_caption
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["Draws"]
 
@@ -38,7 +38,7 @@ class Draws:
         precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
     """
 
-    def __init__(self, loaded: "Opened", judge: "Classifier", seed: int, precision: str = "auto") -> None:
+    def __init__(self, loaded: "OpenModel", judge: "Classifier", seed: int, precision: str = "auto") -> None:
         self.loaded = loaded
         self.judge = judge
         self.seed = seed

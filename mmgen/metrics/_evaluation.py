@@ -22,7 +22,7 @@ from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["Evaluation", "EvaluationSettings"]
 
@@ -41,12 +41,12 @@ class Evaluation:
 
     def __init__(
         self,
-        loaded: "Opened",
+        loaded: "OpenModel",
         dataset: Dataset,
         judge: "Classifier | None",
         posteriors: Sequence[str],
         settings: EvaluationSettings,
-        text_proposal: "Opened | None" = None,
+        text_proposal: "OpenModel | None" = None,
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 

@@ -19,7 +19,7 @@ from mmgen.figures.report.scores import score_tables
 from mmgen.generation.descriptions import check_read, parse, posterior_for
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
-from mmgen.loading import Loaded, load
+from mmgen.loading import TrainedModel, load
 from mmgen.metrics._draw import Draws
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Queries
@@ -67,7 +67,7 @@ def folder(stubs: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder
 
 
-def opened(folder: Path, name: str, weight: float) -> Loaded | None:
+def opened(folder: Path, name: str, weight: float) -> TrainedModel | None:
     """The file, guided; None where it says no words to guide by."""
     loaded = load(folder / f"{name}.safetensors")
     if weight and not loaded.generated_words:
@@ -77,7 +77,7 @@ def opened(folder: Path, name: str, weight: float) -> Loaded | None:
     return loaded.guided(weight)
 
 
-def depends(loaded: Loaded, posterior: str, one: str, other: str) -> bool:
+def depends(loaded: TrainedModel, posterior: str, one: str, other: str) -> bool:
     """Whether pictures of two descriptions differ, though they are drawn from the same stream of randomness."""
     found = []
     for words in (one, other):
