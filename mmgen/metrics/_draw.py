@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.open_model import OpenModel
 
-__all__ = ["Draws"]
+__all__ = ["JudgedPictures"]
 
 _QUERIES = 64
 """Queries whose latents are drawn before any of their pictures are."""
 
 
-class Draws:
+class JudgedPictures:
     """What the judge sees on pictures that a model draws.
 
     Pixels are sampled where the dataset's images are binary, since the judge learnt from binary images (VE Fig. 3);

@@ -13,7 +13,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.judge import check_judge
 from mmgen.memory import check_memory
-from mmgen.metrics._draw import Draws
+from mmgen.metrics._draw import JudgedPictures
 from mmgen.metrics._queries import Frequencies, Queries, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._settings import EvaluationSettings
@@ -222,9 +222,9 @@ class Evaluation:
         return Frequencies(self.attributes_of("train"), self.info.sizes)
 
     @cached_property
-    def draws(self) -> Draws:
+    def draws(self) -> JudgedPictures:
         """Pictures, shared by the metrics that look at them."""
-        return Draws(self.loaded, self.judge, self.settings.seed, self.settings.precision)
+        return JudgedPictures(self.loaded, self.judge, self.settings.seed, self.settings.precision)
 
     @cached_property
     def real(self) -> Real:
