@@ -137,7 +137,7 @@ def sample_command(
 
 
 def _check_start(starts: bool, draws: bool, drawing: dict[str, object], described: dict[str, object]) -> None:
-    """Nothing that was asked for is left out in silence.
+    """Refuse options that this mode would ignore.
 
     Args:
         starts: Pictures are given.
@@ -211,7 +211,7 @@ def _read_texts(
 
 
 def _judge(loaded: "TrainedModel", given: Path | None, out: Path) -> "tuple[Path | None, Classifier | None]":
-    """The judge that was named, else one found near the files; whoever cannot be found or opened is only mentioned."""
+    """The judge that was named, else one found near the files; a missing or unreadable one gives a notice, no error."""
     from mmgen.classifier import load_classifier
     from mmgen.errors import ArtifactError
     from mmgen.generation.judge import find_judge
@@ -220,12 +220,12 @@ def _judge(loaded: "TrainedModel", given: Path | None, out: Path) -> "tuple[Path
         return given, load_classifier(given, loaded.device)
     found = find_judge(loaded.model_path, [loaded.path, out]) if loaded.attributes is not None else None
     if found is None:
-        say("no judge was found, so nobody checks these images: make one with mmgen train-classifier")
+        say("no judge found, so these images are not judged: make one with mmgen train-classifier")
         return None, None
     try:
         return found, load_classifier(found, loaded.device)
     except ArtifactError as error:
-        say(f"nobody checks these images: {error}")
+        say(f"these images are not judged: {error}")
         return None, None
 
 

@@ -129,11 +129,11 @@ class Evaluation:
         return float(np.isin(self.dataset.split(self.split, self.settings.part), trained).mean())
 
     def notice(self, metrics: Sequence[str]) -> str:
-        """What to tell of ``metrics`` that look at images which the model was trained on; "" if there is nothing."""
+        """A warning where ``metrics`` score images that the model was trained on; "" otherwise."""
         from mmgen.metrics import get
 
         trained_on, part = self.loaded.settings.data.split, self.settings.part
-        names = [name for name in dict.fromkeys(metrics) if get(name).of_points]
+        names = [name for name in dict.fromkeys(metrics) if get(name).scores_points]
         if not names or part == "train" or not self.trained_share:
             return ""
         return (

@@ -48,7 +48,7 @@ class LabelAccuracy(Metric):
     better = "higher"
     heeds_guidance = False
     per_posterior = False
-    of_points = True
+    scores_points = True
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
