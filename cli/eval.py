@@ -14,7 +14,7 @@ from mmgen.cli._console import table as talk_table
 from mmgen.cli._options import Device, InputPath, Overwrite, Seed, read_path
 
 if TYPE_CHECKING:
-    from mmgen.loading import Loaded
+    from mmgen.loading import TrainedModel
     from mmgen.score import Score
 
 __all__ = ["eval_command"]
@@ -243,7 +243,7 @@ def _numbers(text: str, option: str) -> list[int]:
         raise UsageError(f"{option} got '{text}', expected numbers with commas between, for example 0,1,2") from None
 
 
-def _dropped(dropped: str | None, given_count: str | None, loaded: "Loaded") -> list[int] | None:
+def _dropped(dropped: str | None, given_count: str | None, loaded: "TrainedModel") -> list[int] | None:
     """Numbers of attributes to leave out, from either option."""
     from mmgen.errors import UsageError
 
@@ -261,7 +261,7 @@ def _dropped(dropped: str | None, given_count: str | None, loaded: "Loaded") -> 
     return list(dict.fromkeys(numbers))
 
 
-def _posteriors(asked: Sequence[str] | None, loaded: "Loaded") -> list[str]:
+def _posteriors(asked: Sequence[str] | None, loaded: "TrainedModel") -> list[str]:
     """Where z is to come from; every name is checked before any work."""
     if asked:
         names = list(dict.fromkeys(asked))

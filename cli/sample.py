@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from mmgen.classifier import Classifier
     from mmgen.generation.translations import Start
-    from mmgen.loading import Loaded
+    from mmgen.loading import TrainedModel
 
 __all__ = ["sample_command"]
 
@@ -137,7 +137,7 @@ def sample_command(
 
 
 def _check_start(starts: bool, draws: bool, drawing: dict[str, object], described: dict[str, object]) -> None:
-    """Nothing that was asked for is left out in silence.
+    """Refuse options that this mode would ignore.
 
     Args:
         starts: Pictures are given.
@@ -164,7 +164,7 @@ def _check_start(starts: bool, draws: bool, drawing: dict[str, object], describe
         )
 
 
-def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, as_json: bool) -> None:
+def _read_images(loaded: "TrainedModel", start: "Start", rows: list[int], seed: int, as_json: bool) -> None:
     from mmgen.errors import UsageError
     from mmgen.generation.read import attribute_probabilities, reading
     from mmgen.generation.translations import started
@@ -195,7 +195,7 @@ def _read_images(loaded: "Loaded", start: "Start", rows: list[int], seed: int, a
 
 
 def _read_texts(
-    loaded: "Loaded", pixels: "np.ndarray | dict[str, np.ndarray]", names: list[str], seed: int, as_json: bool
+    loaded: "TrainedModel", pixels: "np.ndarray | dict[str, np.ndarray]", names: list[str], seed: int, as_json: bool
 ) -> None:
     from mmgen.generation.read import texts_of_images
 
@@ -210,8 +210,8 @@ def _read_texts(
         )
 
 
-def _judge(loaded: "Loaded", given: Path | None, out: Path) -> "tuple[Path | None, Classifier | None]":
-    """The judge that was named, else one found near the files; whoever cannot be found or opened is only mentioned."""
+def _judge(loaded: "TrainedModel", given: Path | None, out: Path) -> "tuple[Path | None, Classifier | None]":
+    """The judge that was named, else one found near the files; a missing or unreadable one gives a notice, no error."""
     from mmgen.classifier import load_classifier
     from mmgen.errors import ArtifactError
     from mmgen.generation.judge import find_judge
@@ -220,12 +220,12 @@ def _judge(loaded: "Loaded", given: Path | None, out: Path) -> "tuple[Path | Non
         return given, load_classifier(given, loaded.device)
     found = find_judge(loaded.model_path, [loaded.path, out]) if loaded.attributes is not None else None
     if found is None:
-        say("no judge was found, so nobody checks these images: make one with mmgen train-classifier")
+        say("no judge found, so these images are not judged: make one with mmgen train-classifier")
         return None, None
     try:
         return found, load_classifier(found, loaded.device)
     except ArtifactError as error:
-        say(f"nobody checks these images: {error}")
+        say(f"these images are not judged: {error}")
         return None, None
 
 
@@ -239,7 +239,7 @@ def _check_output(out: Path, *inputs: Path) -> None:
 
 
 def _translate_images(
-    loaded: "Loaded",
+    loaded: "TrainedModel",
     start: "Start",
     targets: list[str],
     given: list[str],
@@ -267,7 +267,7 @@ def _translate_images(
 
 
 def _draw_images(
-    loaded: "Loaded",
+    loaded: "TrainedModel",
     given: list[str],
     number: int,
     out: Path,

@@ -24,18 +24,18 @@ from mmgen.generation.descriptions import (
 from mmgen.generation.encode import encode, pixels_of
 from mmgen.generation.files import ModelFiles
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.opened import Opened
+from mmgen.generation.open_model import OpenModel
 from mmgen.generation.translate import translate
 from mmgen.score import Score
 from mmgen.training.precision import resolve_device
 
-__all__ = ["Loaded", "load"]
+__all__ = ["TrainedModel", "load"]
 
 
-class Loaded(Opened):
+class TrainedModel(OpenModel):
     """A trained model, or an aggregate together with the model that it was fitted to: what a person calls from Python.
 
-    All of it runs without gradients. Its attributes are those of :class:`~mmgen.generation.opened.Opened`.
+    All of it runs without gradients. Its attributes are those of :class:`~mmgen.generation.open_model.OpenModel`.
     """
 
     def describe(self, given: str | Mapping[str, str]) -> Batch:
@@ -255,7 +255,7 @@ class Loaded(Opened):
         return image_log_likelihood(self, images if self.image is None else pixels_of(self, images), samples, seed)
 
 
-def load(path: str | Path, device: str = "cpu") -> Loaded:
+def load(path: str | Path, device: str = "cpu") -> TrainedModel:
     """A trained model or a fitted aggregate (with its model, found through the file's lineage).
 
     Example:
@@ -267,4 +267,4 @@ def load(path: str | Path, device: str = "cpu") -> Loaded:
     Raises:
         ArtifactError: The file is unreadable, damaged, of another kind, or its parents are missing.
     """
-    return Loaded(ModelFiles(Path(path), resolve_device(device)))
+    return TrainedModel(ModelFiles(Path(path), resolve_device(device)))

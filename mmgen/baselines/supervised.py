@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mmgen.baselines._base import Baseline
 from mmgen.baselines._networks import WithoutNoise, fit, model_of_images
 from mmgen.batch import Batch
+from mmgen.encoding import encode_points
 from mmgen.models._base import Model
 from mmgen.objectives._base import Bound
 
@@ -58,6 +59,6 @@ class Supervised(Baseline):
         said = []
         with torch.inference_mode():
             for chunk in torch.arange(len(rows)).split(_CHUNK):
-                z = model.encode(rows.batch(chunk).select([image]), (image,)).mean
+                z = encode_points(model, rows.batch(chunk).select([image]), (image,), "32-true").mean
                 said.append(model.mean(attributes, z)[:, material.column].argmax(-1).cpu().numpy())
         return np.concatenate(said), {"step": facts["step"], "validation_accuracy": 100 * facts["validation_bound"]}

@@ -7,10 +7,10 @@ from mmgen.artifacts import find_relatives, read_checkpoint, read_header
 from mmgen.artifacts.header import FIRST_WITH_FACTS
 from mmgen.errors import ArtifactError
 
-__all__ = ["find_judge"]
+__all__ = ["best_judge"]
 
 
-def find_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
+def best_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[str] = ()) -> Path | None:
     """The judge to take of those that were trained on a dataset; None where there is none.
 
     That is the most accurate on images that it has not seen, one that was never measured coming last; of equals the

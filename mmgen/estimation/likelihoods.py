@@ -33,7 +33,7 @@ from mmgen.training.batches import to_batch
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = [
     "Quantities",
@@ -55,7 +55,7 @@ Quantities = dict[str, Estimate]
 _Sampler = Callable[[Batch, int, torch.Generator], Tensor]
 
 
-def _decoded(loaded: "Opened", name: str, precision: str) -> Density:
+def _decoded(loaded: "OpenModel", name: str, precision: str) -> Density:
     """log p(x_name | z), its network in the chosen arithmetic."""
 
     def density(z: Tensor, batch: Batch) -> Tensor:
@@ -65,7 +65,7 @@ def _decoded(loaded: "Opened", name: str, precision: str) -> Density:
     return density
 
 
-def _told(loaded: "Opened", posterior: str, points: Batch) -> Batch:
+def _told(loaded: "OpenModel", posterior: str, points: Batch) -> Batch:
     """What a posterior is to see of points: of the model's own q(z | y) it is y alone, whatever else is known of them.
 
     Other attributes or words would make it q(z | y, more). A fitted posterior reads what it was fitted to.
@@ -76,24 +76,24 @@ def _told(loaded: "Opened", posterior: str, points: Batch) -> Batch:
     return points.select([words])
 
 
-def _log_prob(loaded: "Opened", posterior: str) -> Density:
+def _log_prob(loaded: "OpenModel", posterior: str) -> Density:
     """log q(z | y) of a posterior."""
     density = loaded.latent_log_prob(posterior)
     return lambda z, points: density(z, _told(loaded, posterior, points))
 
 
-def _sampler(loaded: "Opened", posterior: str) -> _Sampler:
+def _sampler(loaded: "OpenModel", posterior: str) -> _Sampler:
     """Draws from q(z | y) of a posterior."""
     draw = loaded.latent_sampler(posterior)
     return lambda points, n, generator: draw(_told(loaded, posterior, points), n, generator)
 
 
-def guiding_words(loaded: "Opened", posterior: str, points: Batch) -> str | None:
+def guiding_words(loaded: "OpenModel", posterior: str, points: Batch) -> str | None:
     """The modality y of the p(y|z) that guides a posterior for these points; None where they say nothing."""
     return loaded.guide(posterior).words(_told(loaded, posterior, points))
 
 
-def with_normaliser(loaded: "Opened", posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
+def with_normaliser(loaded: "OpenModel", posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
     """Mean log densities of a guided posterior, with the error of its log Z(y) in their standard errors.
 
     Args:
@@ -120,7 +120,7 @@ def described(points: Batch, name: str) -> Tensor:
 
 
 def image_terms(
-    loaded: "Opened",
+    loaded: "OpenModel",
     points: Batch,
     posteriors: tuple[str, ...],
     samples: int,
@@ -168,13 +168,13 @@ def under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
 
 
 def text_estimate(
-    loaded: "Opened",
+    loaded: "OpenModel",
     points: Batch,
     prior: str,
     samples: int,
     seed: int,
     precision: str = "auto",
-    more: "Opened | None" = None,
+    more: "OpenModel | None" = None,
 ) -> Generator[float, None, Estimate]:
     """log p(y) of the points' descriptions under ``prior``, each distinct description estimated once.
 
@@ -189,13 +189,13 @@ def text_estimate(
 
 
 def text_through(
-    loaded: "Opened",
+    loaded: "OpenModel",
     points: Batch,
     prior: str,
     samples: int,
     seed: int,
     precision: str = "auto",
-    more: "Opened | None" = None,
+    more: "OpenModel | None" = None,
 ) -> Generator[float, None, Estimate | None]:
     """The same with draws of q(z | y) alone, as CK's Table 2 has it with 10; None where there is no q(z | y).
 
@@ -209,7 +209,7 @@ def text_through(
 
 
 def _of_text(
-    loaded: "Opened",
+    loaded: "OpenModel",
     points: Batch,
     prior: str,
     samples: int,
@@ -230,7 +230,7 @@ def _of_text(
 _FITTED = {"text": "q(z|y)", "aggregate": "q_agg(z|y)", "true": "q_true(z|y)"}
 
 
-def _text_components(loaded: "Opened", prior: str, more: "Opened | None", precision: str) -> list[Component]:
+def _text_components(loaded: "OpenModel", prior: str, more: "OpenModel | None", precision: str) -> list[Component]:
     """Where samples of log p(y) come from: every q(z | y), of another file, fitted, own, and then the prior."""
     found = [
         (source, source.target)
@@ -267,7 +267,7 @@ def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
 
 
 @torch.inference_mode()
-def image_log_likelihood(loaded: "Opened", images: Tensor | np.ndarray, samples: int, seed: int) -> Score:
+def image_log_likelihood(loaded: "OpenModel", images: Tensor | np.ndarray, samples: int, seed: int) -> Score:
     """Importance-weighted log p(image), nats, averaged over ``images`` [B, C, H, W] in [0, 1].
 
     ``extra["values"]`` holds the estimate of each image.

@@ -16,7 +16,7 @@ from mmgen.models._base import GaussianModel
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["MIXTURE", "described_by", "main_image", "prior_name", "proposal_given", "proposal_of", "proposals"]
 
@@ -24,7 +24,7 @@ MIXTURE = "mixture"
 """The proposal that is all of them evenly."""
 
 
-def main_image(loaded: "Opened") -> str:
+def main_image(loaded: "OpenModel") -> str:
     """x: the main image, or the first other one where the model does not generate that.
 
     Raises:
@@ -38,13 +38,13 @@ def main_image(loaded: "Opened") -> str:
     raise UsageError("log-likelihoods are of a model of images; this one generates none")
 
 
-def described_by(loaded: "Opened") -> str | None:
+def described_by(loaded: "OpenModel") -> str | None:
     """The modality y of log p(y): the text that the model generates, else its attributes; None where it has neither."""
     known = (part for part in (loaded.text, loaded.attributes) if part is not None)
     return next((part.name for part in known if part.name in loaded.model.modalities), None)
 
 
-def _offered(loaded: "Opened") -> dict[str, list[tuple[str, ...]]]:
+def _offered(loaded: "OpenModel") -> dict[str, list[tuple[str, ...]]]:
     """What a posterior may be given, by the name of the proposal: the first that the model answers is meant."""
     model, image, words = loaded.model, main_image(loaded), described_by(loaded)
     if model.conditional_on:
@@ -59,7 +59,7 @@ def _offered(loaded: "Opened") -> dict[str, list[tuple[str, ...]]]:
     }
 
 
-def proposal_given(loaded: "Opened", wanted: str = MIXTURE) -> tuple[str, ...]:
+def proposal_given(loaded: "OpenModel", wanted: str = MIXTURE) -> tuple[str, ...]:
     """What the posterior is given that importance samples are drawn from; of the mixture, the first one.
 
     Args:
@@ -83,7 +83,7 @@ def proposal_given(loaded: "Opened", wanted: str = MIXTURE) -> tuple[str, ...]:
 
 
 def proposal_of(
-    loaded: "Opened", points: Batch, precision: str = "auto", wanted: str = "auto"
+    loaded: "OpenModel", points: Batch, precision: str = "auto", wanted: str = "auto"
 ) -> tuple[DiagonalGaussian, tuple[str, ...]]:
     """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given."""
     given = proposal_given(loaded, wanted)
@@ -94,7 +94,7 @@ def _name(given: tuple[str, ...]) -> str:
     return f"q(z|{', '.join(given)})"
 
 
-def _mixed(loaded: "Opened", points: Batch) -> list[tuple[str, ...]]:
+def _mixed(loaded: "OpenModel", points: Batch) -> list[tuple[str, ...]]:
     """What posteriors of the mixture are given: the image, and image and description where the points have one."""
     first = proposal_given(loaded)
     wider = [given for given in _offered(loaded)["joint"] if loaded.model.answers(given)]
@@ -108,7 +108,7 @@ def prior_name(prior: str) -> str:
 
 
 def proposals(
-    loaded: "Opened", points: Batch, precision: str, wanted: str, priors: Sequence[str] = ("prior",)
+    loaded: "OpenModel", points: Batch, precision: str, wanted: str, priors: Sequence[str] = ("prior",)
 ) -> list[Component]:
     """What z of the points is drawn from.
 
@@ -122,7 +122,7 @@ def proposals(
     return known + ([_density(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
 
 
-def _component(loaded: "Opened", points: Batch, given: tuple[str, ...], precision: str) -> Component:
+def _component(loaded: "OpenModel", points: Batch, given: tuple[str, ...], precision: str) -> Component:
     """A posterior of the model to draw from; Gaussians of all points are inferred once."""
     model = loaded.model
     if isinstance(model, GaussianModel):
@@ -139,7 +139,7 @@ def _component(loaded: "Opened", points: Batch, given: tuple[str, ...], precisio
     )
 
 
-def _density(loaded: "Opened", prior: str) -> Component:
+def _density(loaded: "OpenModel", prior: str) -> Component:
     """p(z), or a learned q(z)."""
     name = prior_name(prior)
     return Component.density(name, loaded.latent_sampler(prior), loaded.latent_log_prob(prior), informed=False)

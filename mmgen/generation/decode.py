@@ -15,7 +15,7 @@ from mmgen.training.precision import autocast
 if TYPE_CHECKING:
     from mmgen.batch import Batch
     from mmgen.generation.descriptions import Descriptions
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = [
     "Piece",
@@ -70,7 +70,7 @@ def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
 
 @torch.no_grad()
 def pictures(
-    loaded: "Opened",
+    loaded: "OpenModel",
     name: str,
     z: Tensor,
     asked: "Descriptions",
@@ -114,7 +114,7 @@ def pictures(
 
 @torch.no_grad()
 def draw_words(
-    loaded: "Opened", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
+    loaded: "OpenModel", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
 ) -> Tensor:
     """Words or attribute codes int64 [Q, n, T or A] drawn from the same z [Q, n, D] as the pictures."""
     said = []
@@ -128,7 +128,7 @@ def draw_words(
 
 @torch.no_grad()
 def means(
-    loaded: "Opened", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
+    loaded: "OpenModel", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
 ) -> Tensor:
     """E[modality | z], in fp32 at least: z [..., D] -> [..., *shape], a bounded number at a time.
 
@@ -150,7 +150,7 @@ def means(
     return drawn.reshape(*z.shape[:-1], *drawn.shape[1:])
 
 
-def _condition(loaded: "Opened", condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
+def _condition(loaded: "OpenModel", condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
     if condition is None or not loaded.model.conditional_on:
         return None
     return condition.repeat(count) if condition.size == 1 else condition[rows]
@@ -158,7 +158,7 @@ def _condition(loaded: "Opened", condition: "Batch | None", rows: slice, count: 
 
 @torch.no_grad()
 def means_and_draws(
-    loaded: "Opened",
+    loaded: "OpenModel",
     name: str,
     z: Tensor,
     condition: "Batch | None",
@@ -186,7 +186,7 @@ def means_and_draws(
     return torch.cat(found), torch.cat(drawn)
 
 
-def wanted_images(loaded: "Opened", targets: Sequence[str] = ()) -> list[str]:
+def wanted_images(loaded: "OpenModel", targets: Sequence[str] = ()) -> list[str]:
     """The image modalities to draw: those named, by default the main one.
 
     Raises:
@@ -200,12 +200,12 @@ def wanted_images(loaded: "Opened", targets: Sequence[str] = ()) -> list[str]:
     return list(dict.fromkeys(targets)) or [loaded.image.name]
 
 
-def drawn_images(loaded: "Opened") -> list[str]:
+def drawn_images(loaded: "OpenModel") -> list[str]:
     """Image modalities that a model draws, the main one first."""
     return [name for name in loaded.images if name in loaded.model.generates]
 
 
-def check_target(loaded: "Opened", target: str) -> None:
+def check_target(loaded: "OpenModel", target: str) -> None:
     """Refuse a kind of picture that a model does not draw.
 
     Raises:

@@ -25,7 +25,7 @@ from mmgen.queries import (
 
 if TYPE_CHECKING:
     from mmgen.batch import Batch
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = [
     "Descriptions",
@@ -76,7 +76,7 @@ class Descriptions:
             return expression.key
         return tuple(int(code) for code in (self.codes if self.tokens is None else self.tokens)[row])
 
-    def batch(self, loaded: "Opened", rows: int | slice, repeat: int = 1) -> "Batch":
+    def batch(self, loaded: "OpenModel", rows: int | slice, repeat: int = 1) -> "Batch":
         """Descriptions, each as often as wanted, as a condition of a model or an aggregate."""
         device = str(loaded.device)
         name = loaded.attributes.name if loaded.attributes is not None else "attributes"
@@ -87,7 +87,7 @@ class Descriptions:
             return batch
         return batch | batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
 
-    def said(self, loaded: "Opened", row: int) -> tuple[str, ...]:
+    def said(self, loaded: "OpenModel", row: int) -> tuple[str, ...]:
         """Modalities by which one description says something."""
         said = []
         if loaded.attributes is not None and ((self.codes[row] != UNKNOWN).any() or self.expression(row) is not None):
@@ -96,7 +96,7 @@ class Descriptions:
             said.append(loaded.text.name)
         return tuple(said)
 
-    def words(self, loaded: "Opened") -> list[str]:
+    def words(self, loaded: "OpenModel") -> list[str]:
         """Each description as a person would type it."""
         if any(self.expressions):
             every = Descriptions(self.codes).words(loaded)
@@ -108,7 +108,7 @@ class Descriptions:
             return ["nothing given"] * len(self)
         return [format_query(row, loaded.attributes) for row in self.codes]
 
-    def values(self, loaded: "Opened") -> list[str]:
+    def values(self, loaded: "OpenModel") -> list[str]:
         """Each description as short as figures have it: a caption, or the values of the attributes alone."""
         info, text = loaded.attributes, loaded.text
         if info is None or any(self.expressions):
@@ -122,7 +122,7 @@ class Descriptions:
         return [f"{caption} ({values})" for caption, values in zip(captions, said, strict=True)]
 
 
-def complete(loaded: "Opened", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
+def complete(loaded: "OpenModel", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
     """Descriptions for a model: captions say attributes, and whole attributes make captions, where words spell them.
 
     Args:
@@ -154,7 +154,7 @@ def as_words(given: "str | Mapping[str, str]") -> str:
     return given if isinstance(given, str) else " ".join(f"{name}={quoted(value)}" for name, value in given.items())
 
 
-def parse(loaded: "Opened", given: Sequence[str]) -> Descriptions:
+def parse(loaded: "OpenModel", given: Sequence[str]) -> Descriptions:
     """Descriptions as a person types them, all captions or all attribute=value; of a guided model with NOT and OR.
 
     Raises:
@@ -177,7 +177,7 @@ def parse(loaded: "Opened", given: Sequence[str]) -> Descriptions:
     return complete(loaded, np.stack([parse_query(words, info) for words in given]))
 
 
-def describe(loaded: "Opened", given: str | Mapping[str, str]) -> "Batch":
+def describe(loaded: "OpenModel", given: str | Mapping[str, str]) -> "Batch":
     """A description as a batch of one.
 
     Args:
@@ -197,7 +197,7 @@ def describe(loaded: "Opened", given: str | Mapping[str, str]) -> "Batch":
     return batch_of(loaded, asked)
 
 
-def batch_of(loaded: "Opened", asked: Descriptions) -> "Batch":
+def batch_of(loaded: "OpenModel", asked: Descriptions) -> "Batch":
     """Descriptions as a batch: of a caption that spells nothing the caption alone, of anything else all of it."""
     batch = asked.batch(loaded, slice(None))
     spelt = loaded.text is not None and bool(loaded.text.slots)
@@ -205,7 +205,7 @@ def batch_of(loaded: "Opened", asked: Descriptions) -> "Batch":
     return batch.select([*known, *([loaded.text.name] if loaded.text is not None else [])])
 
 
-def posterior_for(loaded: "Opened", asked: Descriptions) -> str:
+def posterior_for(loaded: "OpenModel", asked: Descriptions) -> str:
     """Where z comes from unless told: the fitted posterior, else the model's own; the prior where nothing is given.
 
     Raises:
@@ -223,7 +223,7 @@ def posterior_for(loaded: "Opened", asked: Descriptions) -> str:
     return posterior
 
 
-def chosen_posterior(loaded: "Opened", asked: Descriptions, posterior: str | None = None) -> str:
+def chosen_posterior(loaded: "OpenModel", asked: Descriptions, posterior: str | None = None) -> str:
     """Where z comes from, after all checks that need no work: what was chosen, else :func:`posterior_for`.
 
     Raises:
@@ -235,7 +235,7 @@ def chosen_posterior(loaded: "Opened", asked: Descriptions, posterior: str | Non
     return source
 
 
-def check_described(loaded: "Opened", asked: Descriptions) -> None:
+def check_described(loaded: "OpenModel", asked: Descriptions) -> None:
     """Refuse guidance where no words are given that it could hold to.
 
     Raises:
@@ -248,7 +248,7 @@ def check_described(loaded: "Opened", asked: Descriptions) -> None:
         )
 
 
-def check_read(loaded: "Opened", posterior: str, asked: Descriptions) -> None:
+def check_read(loaded: "OpenModel", posterior: str, asked: Descriptions) -> None:
     """Refuse descriptions of which a posterior would read nothing.
 
     Raises:
@@ -273,14 +273,14 @@ def check_read(loaded: "Opened", posterior: str, asked: Descriptions) -> None:
         )
 
 
-def _how(loaded: "Opened", name: str) -> str:
+def _how(loaded: "OpenModel", name: str) -> str:
     """How a description by a modality reads."""
     if loaded.attributes is not None and name == loaded.attributes.name:
         return f"attribute=value of {', '.join(loaded.attributes.names)}"
     return f"a whole caption, {' '.join(loaded.text.slots)}" if loaded.text and loaded.text.slots else "a caption"
 
 
-def nothing(loaded: "Opened") -> Descriptions:
+def nothing(loaded: "OpenModel") -> Descriptions:
     """One description that says nothing."""
     width = len(loaded.attributes.names) if loaded.attributes is not None else 0
     return Descriptions(np.full((1, width), UNKNOWN, np.uint8))

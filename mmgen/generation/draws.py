@@ -18,7 +18,7 @@ from mmgen.queries import Vocabulary
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = [
     "Draws",
@@ -116,7 +116,7 @@ class Draws:
 
 
 def draw(
-    loaded: "Opened",
+    loaded: "OpenModel",
     asked: np.ndarray | Descriptions,
     count: int,
     *,

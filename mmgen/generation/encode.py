@@ -18,7 +18,7 @@ from mmgen.registry import unknown_name
 from mmgen.training.batches import to_batch
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["Pictures", "encode", "encode_examples", "infer", "pixels_of", "source_images"]
 
@@ -26,7 +26,7 @@ Pictures = Tensor | np.ndarray
 """Images [B, C, H, W] in [0, 1]."""
 
 
-def pixels_of(loaded: "Opened", images: Pictures) -> Tensor:
+def pixels_of(loaded: "OpenModel", images: Pictures) -> Tensor:
     """Images of the main modality as float32 in [0, 1], whichever way they are given.
 
     Raises:
@@ -51,12 +51,12 @@ def pixels_of(loaded: "Opened", images: Pictures) -> Tensor:
 
 
 def encode(
-    loaded: "Opened",
+    loaded: "OpenModel",
     images: Pictures | Mapping[str, Pictures],
     attributes: np.ndarray | None = None,
     text: np.ndarray | None = None,
 ) -> DiagonalGaussian:
-    """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.loading.Loaded.encode`."""
+    """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.loading.TrainedModel.encode`."""
     if isinstance(images, Mapping):
         if attributes is not None or text is not None:
             raise UsageError("got images by modality and codes of a description, expected one of them")
@@ -77,17 +77,17 @@ def encode(
     return encode_points(loaded.model, to_batch(pixels, codes, words).to(loaded.device), given)
 
 
-def encode_examples(loaded: "Opened", shown: Examples) -> DiagonalGaussian:
+def encode_examples(loaded: "OpenModel", shown: Examples) -> DiagonalGaussian:
     """Posteriors [n, D] of examples, given what the model's decoders were trained with: q(z|x) or q(z|x,y)."""
     return encode(loaded, shown.images, shown.codes, shown.tokens)
 
 
-def source_images(loaded: "Opened") -> list[str]:
+def source_images(loaded: "OpenModel") -> list[str]:
     """Image modalities from each of which alone a model infers z, the main one first."""
     return [name for name in loaded.images if loaded.model.answers((name,))]
 
 
-def _check_source(loaded: "Opened", names: Sequence[str], described: tuple[str, ...]) -> None:
+def _check_source(loaded: "OpenModel", names: Sequence[str], described: tuple[str, ...]) -> None:
     for name in names:
         if name not in loaded.images:
             raise UsageError(unknown_name("image modality", name, list(loaded.images)))
@@ -102,7 +102,7 @@ def _check_source(loaded: "Opened", names: Sequence[str], described: tuple[str, 
         )
 
 
-def _described(loaded: "Opened", given: str | Mapping[str, str]) -> Batch | None:
+def _described(loaded: "OpenModel", given: str | Mapping[str, str]) -> Batch | None:
     """A description as a batch of one; None where it says nothing."""
     if not given:
         return None
@@ -110,7 +110,9 @@ def _described(loaded: "Opened", given: str | Mapping[str, str]) -> Batch | None
     return batch.select(loaded.informative(batch) or list(batch.values)[:1])
 
 
-def infer(loaded: "Opened", pictures: Mapping[str, Pictures], given: str | Mapping[str, str] = "") -> DiagonalGaussian:
+def infer(
+    loaded: "OpenModel", pictures: Mapping[str, Pictures], given: str | Mapping[str, str] = ""
+) -> DiagonalGaussian:
     """q(z | pictures) [B, D], or q(z | pictures, description).
 
     Args:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset, parent_of
-from mmgen.classifier._find import find_judge as judge_of
+from mmgen.classifier._find import best_judge
 from mmgen.errors import MissingParentError, UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.queries import Vocabulary
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = [
     "check_judge",
@@ -27,7 +27,7 @@ __all__ = [
 ]
 
 
-def sees_samples(loaded: "Opened") -> bool:
+def sees_samples(loaded: "OpenModel") -> bool:
     """Whether the judge looks at sampled pixels: where the data are binary. Elsewhere it looks at means."""
     return loaded.image is not None and loaded.image.layout != "bytes"
 
@@ -53,7 +53,7 @@ def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
     return f"judge: {', '.join(seen)}" if seen else ""
 
 
-def check_judge(loaded: "Opened", judge: "Classifier") -> None:
+def check_judge(loaded: "OpenModel", judge: "Classifier") -> None:
     """Refuse a judge that answers in other words than the model was asked in.
 
     Raises:
@@ -88,16 +88,16 @@ def find_judge(model: Path, near: Sequence[Path] = (), preferred: Collection[str
     """
     dataset = parent_of(model, "dataset")
     folders = [model.parent, *(path.parent for path in near), (model.parent / dataset.path).parent, Path.cwd()]
-    return judge_of(dataset.content_id, folders, preferred)
+    return best_judge(dataset.content_id, folders, preferred)
 
 
 def find_judge_of_dataset(dataset: Dataset, folders: Sequence[Path]) -> Path:
-    """The judge of a dataset among the artifacts in ``folders``, as :func:`mmgen.classifier._find.find_judge` says.
+    """The judge of a dataset among the artifacts in ``folders``, as :func:`mmgen.classifier._find.best_judge` says.
 
     Raises:
         MissingParentError: There is none; names the command that makes one.
     """
-    found = judge_of(dataset.header.content_id, folders)
+    found = best_judge(dataset.header.content_id, folders)
     if found is None:
         raise MissingParentError(
             f"no judge that was trained on {dataset.path} is in {', '.join(dict.fromkeys(map(str, folders)))}; "

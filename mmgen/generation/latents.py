@@ -16,7 +16,7 @@ from mmgen.seeding import torch_generator
 
 if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["draw_encoded", "draw_latents", "stream"]
 
@@ -40,7 +40,7 @@ def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, d
 
 @torch.no_grad()
 def draw_latents(
-    loaded: "Opened", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
+    loaded: "OpenModel", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
 ) -> Tensor:
     """z [Q, n, D] of n draws for each of Q descriptions.
 
@@ -72,7 +72,7 @@ def draw_latents(
 
 
 def draw_encoded(
-    loaded: "Opened", posterior: DiagonalGaussian, sources: Sequence[str], rows: Sequence[int], count: int, seed: int
+    loaded: "OpenModel", posterior: DiagonalGaussian, sources: Sequence[str], rows: Sequence[int], count: int, seed: int
 ) -> Tensor:
     """z [B, n, D] of n draws from the posterior [B, D] of each of B examples.
 

@@ -20,7 +20,7 @@ from mmgen.queries import Vocabulary, format_caption
 from mmgen.seeding import torch_generator
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["attribute_probabilities", "latents_to_read", "read_parts", "reading", "texts_of_images"]
 
@@ -31,7 +31,7 @@ _TEXTS = 64
 
 
 def attribute_probabilities(
-    loaded: "Opened", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
+    loaded: "OpenModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
 ) -> np.ndarray:
     """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z|x).
 
@@ -58,7 +58,7 @@ def attribute_probabilities(
 
 @torch.no_grad()
 def read_parts(
-    loaded: "Opened", name: str, posterior: DiagonalGaussian, draws: int, seed: int, precision: str = "32-true"
+    loaded: "OpenModel", name: str, posterior: DiagonalGaussian, draws: int, seed: int, precision: str = "32-true"
 ) -> Iterator[Tensor]:
     """p(y_k | x) [b, A, V] of attributes, a bounded number of the N examples at a time, float64.
 
@@ -74,7 +74,7 @@ def read_parts(
         yield means(loaded, name, z, precision=precision).double().mean(0)
 
 
-def latents_to_read(loaded: "Opened", posterior: DiagonalGaussian, draws: int, seed: int) -> Iterator[Tensor]:
+def latents_to_read(loaded: "OpenModel", posterior: DiagonalGaussian, draws: int, seed: int) -> Iterator[Tensor]:
     """Draws of z [S, b, D] from q(z | x), or its mean [1, b, D]; as many examples together as fit well."""
     generator = torch_generator(seed, "reading", device=str(loaded.device))
     width = max(1, _LATENTS // max(1, draws))
@@ -85,7 +85,7 @@ def latents_to_read(loaded: "Opened", posterior: DiagonalGaussian, draws: int, s
 
 @torch.no_grad()
 def texts_of_images(
-    loaded: "Opened", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
+    loaded: "OpenModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
 ) -> list[list[str]]:
     """What a model says of images: the likeliest words at the mean of q(z|x), then draws of z and words.
 

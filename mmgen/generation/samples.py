@@ -11,7 +11,7 @@ from mmgen.artifacts.samples import write_samples
 from mmgen.generation.draws import Draws
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["save_samples"]
 
@@ -19,7 +19,7 @@ __all__ = ["save_samples"]
 def save_samples(
     path: Path,
     drawn: Draws,
-    loaded: "Opened",
+    loaded: "OpenModel",
     *,
     judge: Path | None = None,
     command: str = "",

@@ -17,12 +17,12 @@ from mmgen.generation.encode import Pictures, infer
 from mmgen.generation.latents import draw_encoded
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["decode", "translate"]
 
 
-def decode(loaded: "Opened", target: str, z: Tensor, given: str | Mapping[str, str] = "") -> Tensor:
+def decode(loaded: "OpenModel", target: str, z: Tensor, given: str | Mapping[str, str] = "") -> Tensor:
     """E[target | z]: z [..., D] -> [..., C, H, W] in [0, 1], a bounded number of images at a time."""
     check_target(loaded, target)
     condition = describe(loaded, given) if loaded.model.conditional_on else None
@@ -30,7 +30,7 @@ def decode(loaded: "Opened", target: str, z: Tensor, given: str | Mapping[str, s
 
 
 def translate(
-    loaded: "Opened",
+    loaded: "OpenModel",
     pictures: Mapping[str, Pictures],
     target: str,
     draws: int = 0,
@@ -38,7 +38,7 @@ def translate(
     given: str | Mapping[str, str] = "",
     rows: Sequence[int] | None = None,
 ) -> Tensor:
-    """Pictures of another modality for given ones; see :meth:`mmgen.loading.Loaded.translate`."""
+    """Pictures of another modality for given ones; see :meth:`mmgen.loading.TrainedModel.translate`."""
     check_target(loaded, target)
     posterior = infer(loaded, pictures, given)
     if not draws:

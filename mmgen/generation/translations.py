@@ -19,7 +19,7 @@ from mmgen.generation.latents import draw_encoded, stream
 from mmgen.registry import unknown_name
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = [
     "Paired",
@@ -90,7 +90,7 @@ class Translation:
         return " + ".join(self.sources)
 
 
-def paired(loaded: "Opened", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
+def paired(loaded: "OpenModel", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
     """Examples of the test part, at random, with all their pictures; or the rows that are asked for.
 
     Raises:
@@ -105,7 +105,7 @@ def paired(loaded: "Opened", dataset: Path, count: int, seed: int, rows: Sequenc
         )
 
 
-def parse_start(loaded: "Opened", text: str) -> Start:
+def parse_start(loaded: "OpenModel", text: str) -> Start:
     """What ``--from`` names: modalities ("edges", "edges+mask"), a file of the main one, or of another ("edges=x.png").
 
     A file that is called like a modality is meant by ``./edges``.
@@ -127,7 +127,7 @@ def parse_start(loaded: "Opened", text: str) -> Start:
     return Start((loaded.image.name,), Path(text))
 
 
-def started(loaded: "Opened", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
+def started(loaded: "OpenModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
     """The pictures that a person starts from: of test examples, with all that belongs to them, or of a file.
 
     Raises:
@@ -141,7 +141,7 @@ def started(loaded: "Opened", start: Start, count: int, seed: int, rows: Sequenc
     return Paired(np.arange(len(images)), {name: images}, names)
 
 
-def usual(loaded: "Opened") -> list[Route]:
+def usual(loaded: "OpenModel") -> list[Route]:
     """Which translations to show unless told: from the main picture to all, from all others back to it (WG Fig. 4)."""
     drawn, sources = drawn_images(loaded), source_images(loaded)
     main = drawn[0]
@@ -151,7 +151,7 @@ def usual(loaded: "Opened") -> list[Route]:
     return found + [((name,), (main,)) for name in informative]
 
 
-def wanted(loaded: "Opened", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
+def wanted(loaded: "OpenModel", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
     """Which translations a person asks for: every source to every target.
 
     Args:
@@ -168,7 +168,7 @@ def wanted(loaded: "Opened", sources: Sequence[str], targets: Sequence[str]) -> 
     return [(start, tuple(targets) or tuple(drawn_images(loaded))) for start in starts]
 
 
-def translated(loaded: "Opened", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
+def translated(loaded: "OpenModel", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
     """Pictures of the targets at the mean of q(z | sources).
 
     Raises:
@@ -189,7 +189,7 @@ def _given(shown: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
 
 @torch.no_grad()
 def drawn_from(
-    loaded: "Opened",
+    loaded: "OpenModel",
     shown: Paired,
     sources: Sequence[str],
     targets: Sequence[str],

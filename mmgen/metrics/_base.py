@@ -20,8 +20,8 @@ class Metric(ABC):
     better: ClassVar[Better]
     judged: ClassVar[bool] = False
     """Whether it needs a judge."""
-    of_points: ClassVar[bool] = False
-    """Whether it looks at data points themselves, which the model had better not be trained on."""
+    scores_points: ClassVar[bool] = False
+    """Whether it scores single data points, which should not be training examples."""
     heeds_guidance: ClassVar[bool] = True
     """Whether it asks posteriors of descriptions, which can be guided."""
     per_posterior: ClassVar[bool] = True

@@ -17,15 +17,15 @@ from mmgen.queries import codes_of_caption
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
-__all__ = ["Draws"]
+__all__ = ["JudgedPictures"]
 
 _QUERIES = 64
 """Queries whose latents are drawn before any of their pictures are."""
 
 
-class Draws:
+class JudgedPictures:
     """What the judge sees on pictures that a model draws.
 
     Pixels are sampled where the dataset's images are binary, since the judge learnt from binary images (VE Fig. 3);
@@ -38,7 +38,7 @@ class Draws:
         precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
     """
 
-    def __init__(self, loaded: "Opened", judge: "Classifier", seed: int, precision: str = "auto") -> None:
+    def __init__(self, loaded: "OpenModel", judge: "Classifier", seed: int, precision: str = "auto") -> None:
         self.loaded = loaded
         self.judge = judge
         self.seed = seed

@@ -14,18 +14,18 @@ _UNITS = 1000
 """Units of progress per metric and posterior."""
 
 
-def _about(evaluation: Evaluation, metric: Metric) -> dict[str, str | int | float]:
-    """What every score of a metric tells of the question, as far as it depends on it."""
-    if not (metric.judged or metric.of_points):
+def _provenance(evaluation: Evaluation, metric: Metric) -> dict[str, str | int | float]:
+    """Split, part and seed, for metrics that depend on them."""
+    if not (metric.judged or metric.scores_points):
         return {}
     asked: dict[str, str | int | float] = {
         "split": evaluation.split,
         "part": evaluation.settings.part,
         "seed": evaluation.settings.seed,
     }
-    if metric.of_points and evaluation.trained_share is not None:
+    if metric.scores_points and evaluation.trained_share is not None:
         asked["trained_share"] = evaluation.trained_share
-    if metric.of_points and evaluation.pixels:
+    if metric.scores_points and evaluation.pixels:
         asked["pixels"] = evaluation.pixels
     return asked
 
@@ -35,7 +35,7 @@ def notice(evaluation: Evaluation, metrics: Sequence[str]) -> str:
     from mmgen.metrics import get
 
     trained_on, part = evaluation.loaded.settings.data.split, evaluation.settings.part
-    names = [name for name in dict.fromkeys(metrics) if get(name).of_points]
+    names = [name for name in dict.fromkeys(metrics) if get(name).scores_points]
     if not names or part == "train" or not evaluation.trained_share:
         return ""
     return (
@@ -80,7 +80,7 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
                 try:
                     fraction = next(asked)
                 except StopIteration as stop:
-                    about = _about(evaluation, member)
+                    about = _provenance(evaluation, member)
                     named = [evaluation.named(score) for score in stop.value]
                     scores[member] += [replace(score, extra={**about, **score.extra}) for score in named]
                     break

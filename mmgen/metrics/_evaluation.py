@@ -13,7 +13,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.judge import check_judge
 from mmgen.memory import check_memory
-from mmgen.metrics._draw import Draws
+from mmgen.metrics._draw import JudgedPictures
 from mmgen.metrics._queries import Frequencies, Queries, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._settings import EvaluationSettings
@@ -22,7 +22,7 @@ from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
 
 __all__ = ["Evaluation", "EvaluationSettings"]
 
@@ -41,12 +41,12 @@ class Evaluation:
 
     def __init__(
         self,
-        loaded: "Opened",
+        loaded: "OpenModel",
         dataset: Dataset,
         judge: "Classifier | None",
         posteriors: Sequence[str],
         settings: EvaluationSettings,
-        text_proposal: "Opened | None" = None,
+        text_proposal: "OpenModel | None" = None,
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
@@ -218,9 +218,9 @@ class Evaluation:
         return Frequencies(self.attributes_of("train"), self.info.sizes)
 
     @cached_property
-    def draws(self) -> Draws:
+    def draws(self) -> JudgedPictures:
         """Pictures, shared by the metrics that look at them."""
-        return Draws(self.loaded, self.judge, self.settings.seed, self.settings.precision)
+        return JudgedPictures(self.loaded, self.judge, self.settings.seed, self.settings.precision)
 
     @cached_property
     def real(self) -> Real:

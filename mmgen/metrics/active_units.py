@@ -46,7 +46,7 @@ class ActiveUnits(Metric):
     better = "higher"
     heeds_guidance = False
     per_posterior = False
-    of_points = True
+    scores_points = True
 
     def check(self, evaluation: "Evaluation") -> None:
         if evaluation.loaded.image is None:

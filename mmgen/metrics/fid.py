@@ -39,7 +39,7 @@ class Fid(Metric):
     unit = "squared distance"
     better = "lower"
     judged = True
-    of_points = True
+    scores_points = True
     rank = 3
     columns: ClassVar = {
         "real halves": "ceiling",

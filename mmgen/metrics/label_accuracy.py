@@ -23,7 +23,7 @@ from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
-    from mmgen.generation.opened import Opened
+    from mmgen.generation.open_model import OpenModel
     from mmgen.metrics._evaluation import Evaluation
 
 __all__ = ["LabelAccuracy"]
@@ -48,7 +48,7 @@ class LabelAccuracy(Metric):
     better = "higher"
     heeds_guidance = False
     per_posterior = False
-    of_points = True
+    scores_points = True
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
@@ -85,7 +85,7 @@ def _complete(evaluation: "Evaluation") -> Batch:
     return points[rows.nonzero().flatten()]
 
 
-def _read(loaded: "Opened", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
+def _read(loaded: "OpenModel", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
     """Descriptions read off pictures, codes [N, A] or words [N, T]; at the mean if there are no draws."""
     q, _ = proposal_of(loaded, points, precision, "image")
     name = described_by(loaded)

@@ -72,7 +72,7 @@ class LogLikelihood(Metric):
     unit = "nats"
     better = "higher"
     per_posterior = False
-    of_points = True
+    scores_points = True
     columns: ClassVar = {
         "drawn from": "proposal",
         "pixels": "pixels",

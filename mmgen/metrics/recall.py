@@ -30,7 +30,7 @@ class Recall(Metric):
     unit = "%"
     better = "higher"
     judged = True
-    of_points = True
+    scores_points = True
     rank = 3
     columns: ClassVar = {"real halves": "ceiling", "± of them": "ceiling_stderr", "queries": "queries"}
 

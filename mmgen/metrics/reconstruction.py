@@ -46,7 +46,7 @@ class Reconstruction(Metric):
     better = "higher"
     judged = True
     per_posterior = False
-    of_points = True
+    scores_points = True
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded

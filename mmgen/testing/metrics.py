@@ -51,7 +51,7 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
         assert score.n > 0
         assert set(score.ids) == {"model", "dataset"} | ({"judge"} if member.judged else set())
         assert (score.judge_accuracy is not None) == member.judged
-        if member.judged or member.of_points:
+        if member.judged or member.scores_points:
             assert {"split", "part", "seed"} <= score.extra.keys()
         json.dumps(score.to_json(), allow_nan=False)
     if member.per_posterior:

@@ -9,7 +9,7 @@ import pytest
 from mmgen.artifacts import read_checkpoint, read_header, reference, write_checkpoint
 from mmgen.artifacts.header import Header
 from mmgen.classifier import load_classifier
-from mmgen.classifier._find import find_judge
+from mmgen.classifier._find import best_judge
 from mmgen.classifier._training import train_classifier
 from mmgen.errors import ArtifactError
 from tests.artifacts.test_sealed import header_text, sealed
@@ -74,18 +74,18 @@ def test_an_edited_judge_is_not_taken_however_good_it_says_it_is(
     honest = judge.with_name("honest.safetensors")
     honest.write_bytes(made[1].read_bytes())
     edit(judge, fits_checksum, held_out_accuracy={"mean": 100.0})
-    assert find_judge(dataset, [judge.parent]) == honest
+    assert best_judge(dataset, [judge.parent]) == honest
     honest.unlink()
-    assert find_judge(dataset, [judge.parent]) is None
+    assert best_judge(dataset, [judge.parent]) is None
 
 
 def test_an_accuracy_of_version_1_comes_after_those_under_an_id(made: tuple[Path, Path], judge: Path) -> None:
     dataset = read_header(made[0]).content_id
     as_version_1(judge, held_out_accuracy={"mean": 100.0}, held_out_correct=None, held_out_images=None)
-    assert find_judge(dataset, [judge.parent]) == judge
+    assert best_judge(dataset, [judge.parent]) == judge
     honest = judge.with_name("honest.safetensors")
     honest.write_bytes(made[1].read_bytes())
-    assert find_judge(dataset, [judge.parent]) == honest
+    assert best_judge(dataset, [judge.parent]) == honest
 
 
 def test_a_judge_of_version_1_is_still_read(judge: Path) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from mmgen.artifacts import DatasetWriter
 from mmgen.errors import UsageError
-from mmgen.loading import Loaded, load
+from mmgen.loading import TrainedModel, load
 
 MODEL, FITTED = "mnist-a-telbo.safetensors", "mnist-a-telbo-aggregate-realnvp.safetensors"
 
@@ -37,7 +37,9 @@ def folder(stubs: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder
 
 
-@pytest.mark.parametrize("called", [load, Loaded.sample, Loaded.encode, Loaded.posterior, Loaded.log_likelihood])
+@pytest.mark.parametrize(
+    "called", [load, TrainedModel.sample, TrainedModel.encode, TrainedModel.posterior, TrainedModel.log_likelihood]
+)
 def test_examples_run(called: Callable[..., Any], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     assert called.__doc__ is not None
@@ -73,5 +75,5 @@ def test_images_are_taken_as_a_dataset_has_them(folder: Path, monkeypatch: pytes
         model.encode(grey)
     with pytest.raises(UsageError, match="expected 0 to 1"):
         model.log_likelihood(grey.astype(np.float32))
-    monkeypatch.setattr(Loaded, "image", SimpleNamespace(name="image", layout="bytes"))
+    monkeypatch.setattr(TrainedModel, "image", SimpleNamespace(name="image", layout="bytes"))
     torch.testing.assert_close(model.encode(grey).mean, model.encode(grey / 255.0).mean)

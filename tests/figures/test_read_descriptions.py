@@ -19,8 +19,8 @@ from mmgen.figures.report.scores import score_tables
 from mmgen.generation.descriptions import check_read, parse, posterior_for
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
-from mmgen.loading import Loaded, load
-from mmgen.metrics._draw import Draws
+from mmgen.loading import TrainedModel, load
+from mmgen.metrics._draw import JudgedPictures
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Queries
 from mmgen.metrics.correctness import Correctness
@@ -67,7 +67,7 @@ def folder(stubs: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> 
     return folder
 
 
-def opened(folder: Path, name: str, weight: float) -> Loaded | None:
+def opened(folder: Path, name: str, weight: float) -> TrainedModel | None:
     """The file, guided; None where it says no words to guide by."""
     loaded = load(folder / f"{name}.safetensors")
     if weight and not loaded.generated_words:
@@ -77,7 +77,7 @@ def opened(folder: Path, name: str, weight: float) -> Loaded | None:
     return loaded.guided(weight)
 
 
-def depends(loaded: Loaded, posterior: str, one: str, other: str) -> bool:
+def depends(loaded: TrainedModel, posterior: str, one: str, other: str) -> bool:
     """Whether pictures of two descriptions differ, though they are drawn from the same stream of randomness."""
     found = []
     for words in (one, other):
@@ -193,8 +193,8 @@ def test_the_same_z_and_pictures_from_everywhere(
         if not loaded.reads(posterior):
             continue
         drawn = draw(loaded, parse(loaded, described), 300, posterior=posterior, seed=4)
-        judged = Draws(loaded, None, 4)  # type: ignore[arg-type]
-        monkeypatch.setattr(Draws, "sampled", property(lambda self: True))
+        judged = JudgedPictures(loaded, None, 4)  # type: ignore[arg-type]
+        monkeypatch.setattr(JudgedPictures, "sampled", property(lambda self: True))
         pieces = list(judged.pictures(queries, posterior, 300))
         decoded.clear()
         pictures = [loaded.sample(words, 300, posterior, seed=4) for words in described]
@@ -248,7 +248,7 @@ def test_one_stream_of_randomness_in_every_product(folder: Path, tmp_path: Path,
 
     if asked.tokens is None:  # metrics ask by attributes
         queries = Queries(asked.codes, np.ones(1), 0)
-        (piece,) = Draws(loaded, None, seed).pictures(queries, posterior, number)  # type: ignore[arg-type]
+        (piece,) = JudgedPictures(loaded, None, seed).pictures(queries, posterior, number)  # type: ignore[arg-type]
         np.testing.assert_allclose(piece.means[0].numpy(), means, atol=1e-6)
         assert (np.rint(255 * piece.seen[0].numpy()) == sampled).mean() > 0.999
 

@@ -16,13 +16,13 @@ from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 from mmgen.figures.report.make import _STAGES, make_report
 from mmgen.generation.translations import drawn_from, paired, usual, wanted
-from mmgen.loading import Loaded, load
+from mmgen.loading import TrainedModel, load
 
 SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
 
 
 @pytest.fixture(scope="module")
-def model(views: Path) -> Loaded:
+def model(views: Path) -> TrainedModel:
     return load(views / "all.safetensors")
 
 
@@ -38,7 +38,7 @@ def _enlarged(image: np.ndarray) -> np.ndarray:
     return to_bytes(image).repeat(factor, 0).repeat(factor, 1)
 
 
-def _expected(model: Loaded, source: str, target: str, pictures: dict[str, np.ndarray]) -> np.ndarray:
+def _expected(model: TrainedModel, source: str, target: str, pictures: dict[str, np.ndarray]) -> np.ndarray:
     """E[target | z] at the mean of q(z | source), from the model's networks themselves."""
     from mmgen.batch import Batch
 
@@ -104,7 +104,7 @@ def test_columns_of_different_length_are_refused() -> None:
 # The translations themselves.
 
 
-def test_translations_are_decoded_at_the_mean_of_the_sources_posterior(views: Path, model: Loaded) -> None:
+def test_translations_are_decoded_at_the_mean_of_the_sources_posterior(views: Path, model: TrainedModel) -> None:
     pictures = paired(model, views / "data.h5", 5, seed=0).pictures
     for source in SHAPES:
         for target in SHAPES:
@@ -114,7 +114,7 @@ def test_translations_are_decoded_at_the_mean_of_the_sources_posterior(views: Pa
     assert torch.equal(model.translate(pictures["image"]), model.translate(pictures["image"], "image", "image"))
 
 
-def test_several_sources_multiply(views: Path, model: Loaded) -> None:
+def test_several_sources_multiply(views: Path, model: TrainedModel) -> None:
     """A product of experts: precisions add, with that of p(z) (WG Section 2.2)."""
     pictures = paired(model, views / "data.h5", 4, seed=0).pictures
     one, other = (model.encode({name: pictures[name]}) for name in ("edges", "mask"))
@@ -128,7 +128,7 @@ def test_several_sources_multiply(views: Path, model: Loaded) -> None:
         torch.testing.assert_close(found, model.model.mean("image", both.mean), atol=1e-5, rtol=1e-4)
 
 
-def test_a_description_is_one_more_expert(views: Path, model: Loaded) -> None:
+def test_a_description_is_one_more_expert(views: Path, model: TrainedModel) -> None:
     pictures = paired(model, views / "data.h5", 3, seed=0).pictures
     from mmgen.generation.encode import infer
 
@@ -140,7 +140,7 @@ def test_a_description_is_one_more_expert(views: Path, model: Loaded) -> None:
     assert not torch.allclose(found, model.translate(pictures["edges"], "edges"))
 
 
-def test_draws_come_from_the_posterior_and_their_seed(views: Path, model: Loaded) -> None:
+def test_draws_come_from_the_posterior_and_their_seed(views: Path, model: TrainedModel) -> None:
     pictures = paired(model, views / "data.h5", 3, seed=0).pictures
     drawn = model.translate(pictures["mask"], "mask", draws=6, seed=1)
     assert drawn.shape == (6, 3, 3, 16, 16)
@@ -149,7 +149,7 @@ def test_draws_come_from_the_posterior_and_their_seed(views: Path, model: Loaded
     assert float(drawn.std(0).mean()) > 0
 
 
-def test_draws_from_pictures_are_those_of_mmgen_sample(views: Path, model: Loaded) -> None:
+def test_draws_from_pictures_are_those_of_mmgen_sample(views: Path, model: TrainedModel) -> None:
     """The program and Python: the same z and pictures of the same rows, whichever others there are."""
     shown = paired(model, views / "data.h5", 4, seed=0)
     drawn = drawn_from(model, shown, ["edges"], ["image"], 3, seed=5)
@@ -163,7 +163,7 @@ def test_draws_from_pictures_are_those_of_mmgen_sample(views: Path, model: Loade
         model.translate(shown.pictures["edges"], "edges", "image", draws=3, rows=[0])
 
 
-def test_translations_that_cannot_be_say_why(views: Path, model: Loaded) -> None:
+def test_translations_that_cannot_be_say_why(views: Path, model: TrainedModel) -> None:
     pictures = paired(model, views / "data.h5", 2, seed=0).pictures
     with pytest.raises(UsageError, match="unknown image modality 'egdes': did you mean 'edges'"):
         model.translate(pictures["edges"], source="egdes")
@@ -180,7 +180,7 @@ def test_translations_that_cannot_be_say_why(views: Path, model: Loaded) -> None
         lone.translate(pictures["edges"], source="edges")
 
 
-def test_which_translations_are_shown(model: Loaded) -> None:
+def test_which_translations_are_shown(model: TrainedModel) -> None:
     every = tuple(SHAPES)
     assert set(usual(model)[0][1]) == set(every) and usual(model)[0][0] == ("image",)
     assert usual(model)[1:] == [(("edges",), ("image",))]  # nothing from a mask: it says little
@@ -192,7 +192,7 @@ def test_which_translations_are_shown(model: Loaded) -> None:
 # The figure.
 
 
-def test_the_figure_shows_what_the_model_draws_beside_the_truth(views: Path, model: Loaded) -> None:
+def test_the_figure_shows_what_the_model_draws_beside_the_truth(views: Path, model: TrainedModel) -> None:
     picture, _ = draw_plot("transformations", [views / "all.safetensors"], number=4, seed=2)
     pictures = paired(model, views / "data.h5", 4, seed=2).pictures
     with Dataset.open(views / "data.h5") as data:
@@ -209,7 +209,7 @@ def test_the_figure_shows_what_the_model_draws_beside_the_truth(views: Path, mod
     assert "z being the mean of q(z | given picture)" in picture.caption and "4 test examples" in picture.caption
 
 
-def test_the_figure_takes_sources_and_targets(views: Path, model: Loaded) -> None:
+def test_the_figure_takes_sources_and_targets(views: Path, model: TrainedModel) -> None:
     path = views / "all.safetensors"
     picture, _ = draw_plot("transformations", [path], number=3, sources=["edges+mask"], targets=["image", "mask"])
     pictures = paired(model, views / "data.h5", 3, seed=0).pictures

@@ -23,13 +23,13 @@ from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
 from mmgen.generation.translations import drawn_from, paired, parse_start, started
-from mmgen.loading import Loaded, load
+from mmgen.loading import TrainedModel, load
 
 NAMES = ("image", "edges", "mask")
 
 
 @pytest.fixture(scope="module")
-def model(views: Path) -> Loaded:
+def model(views: Path) -> TrainedModel:
     return load(views / "all.safetensors")
 
 
@@ -57,7 +57,7 @@ def _mmgen(*arguments: object) -> int:
 # Draws of several kinds of pictures.
 
 
-def test_pictures_of_the_same_z_lie_beside_each_other(model: Loaded) -> None:
+def test_pictures_of_the_same_z_lie_beside_each_other(model: TrainedModel) -> None:
     asked = parse(model, ["Red=yes", "Red=no"])
     drawn = draw(model, asked, 3, posterior="text", targets=["image", "mask"], seed=5)
     assert list(drawn.pictures()) == ["image", "mask"]
@@ -73,7 +73,7 @@ def test_pictures_of_the_same_z_lie_beside_each_other(model: Loaded) -> None:
     assert tops[0:3] == tops[3:6]
 
 
-def test_only_the_main_picture_is_judged(model: Loaded, views: Path) -> None:
+def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> None:
     info = model.attributes
     assert info is not None
 
@@ -96,7 +96,7 @@ def test_only_the_main_picture_is_judged(model: Loaded, views: Path) -> None:
         draw(model, asked, 1, posterior="text", targets=["masc"])
 
 
-def test_each_example_has_its_own_draws(model: Loaded, views: Path) -> None:
+def test_each_example_has_its_own_draws(model: TrainedModel, views: Path) -> None:
     shown = paired(model, views / "data.h5", 4, seed=0)
     drawn = drawn_from(model, shown, ["edges"], ["image", "mask"], 5, seed=1)
     assert drawn.means.shape == (4, 5, 3, 16, 16) and drawn.further["mask"][0].shape == (4, 5, 1, 8, 8)
@@ -116,7 +116,7 @@ def test_each_example_has_its_own_draws(model: Loaded, views: Path) -> None:
 # Samples files.
 
 
-def test_samples_keep_every_kind_of_picture(model: Loaded, views: Path, tmp_path: Path) -> None:
+def test_samples_keep_every_kind_of_picture(model: TrainedModel, views: Path, tmp_path: Path) -> None:
     shown = paired(model, views / "data.h5", 3, seed=0)
     drawn = drawn_from(model, shown, ["mask"], ["edges", "image"], 2)
     save_samples(tmp_path / "s.h5", drawn, model, start={"from": ["mask"], "pictures": shown.names})
@@ -234,7 +234,7 @@ def test_labels_stand_beside_their_strip() -> None:
 # The command line.
 
 
-def test_starting_points(model: Loaded, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_starting_points(model: TrainedModel, views: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert parse_start(model, "edges").sources == ("edges",) and parse_start(model, "edges").file is None
     assert parse_start(model, "edges+mask").sources == ("edges", "mask")

@@ -18,7 +18,7 @@ from mmgen.generation._candidates import Pool, log_mean, resample
 from mmgen.generation.descriptions import parse
 from mmgen.generation.guidance import check_weight
 from mmgen.generation.latents import draw_latents
-from mmgen.loading import Loaded
+from mmgen.loading import TrainedModel
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
@@ -41,7 +41,7 @@ def codes_of(words: str) -> list[int]:
     return parse(loaded(), [words]).codes[0].tolist()
 
 
-def draw(toy: Loaded, posterior: str, words: str, n: int) -> torch.Tensor:
+def draw(toy: TrainedModel, posterior: str, words: str, n: int) -> torch.Tensor:
     return draw_latents(toy, posterior, parse(toy, [words]), n, 0)[0]
 
 
@@ -61,7 +61,7 @@ def agree(z: torch.Tensor, masses: torch.Tensor, effective: float = math.inf) ->
     return float(stats.chi2.sf(distance, len(counts) - 1))
 
 
-def pool_size(toy: Loaded, posterior: str) -> float:
+def pool_size(toy: TrainedModel, posterior: str) -> float:
     """Effective size of the pool that draws came from; infinite where each draw has candidates of its own."""
     pooled = not toy.guided(0.0).reads(posterior)
     return toy.guide(posterior).diagnostics["smallest_effective_sample_size"] if pooled else math.inf

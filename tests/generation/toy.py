@@ -13,7 +13,7 @@ from mmgen.aggregates._base import Aggregate
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.files import ModelFiles
-from mmgen.loading import Loaded
+from mmgen.loading import TrainedModel
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Demands
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription
@@ -44,7 +44,7 @@ class Inference(nn.Module):
         return self.posterior(batch, given)
 
 
-def loaded(given: str = "attributes", sharpness: float = 1.5) -> Loaded:
+def loaded(given: str = "attributes", sharpness: float = 1.5) -> TrainedModel:
     """A loaded toy with a fitted posterior given attributes, or given nothing: the learned prior.
 
     Args:
@@ -76,7 +76,7 @@ def loaded(given: str = "attributes", sharpness: float = 1.5) -> Loaded:
     toy.settings = SimpleNamespace(data=data, build_objective=lambda: objective)
     toy.model = MultimodalVAE(2, modalities, {"image": image, "attributes": words}, Inference()).eval()
     toy.text_weight, toy.fitted_guidance = None, 0.0
-    return Loaded(toy)
+    return TrainedModel(toy)
 
 
 class _Image(Normal):
@@ -95,7 +95,9 @@ class Grid:
         self.cell = step**2
 
     @torch.no_grad()
-    def masses(self, toy: Loaded, posterior: str, batch: Batch, log_words: Tensor, weight: float) -> tuple[Tensor, Any]:
+    def masses(
+        self, toy: TrainedModel, posterior: str, batch: Batch, log_words: Tensor, weight: float
+    ) -> tuple[Tensor, Any]:
         """Masses of q_w on the cells, float64, and log Z.
 
         Args:
@@ -111,7 +113,7 @@ class Grid:
         return (joint - total).exp(), float(total + torch.tensor(self.cell).double().log())
 
     @torch.no_grad()
-    def log_words(self, toy: Loaded, codes: Sequence[int]) -> Tensor:
+    def log_words(self, toy: TrainedModel, codes: Sequence[int]) -> Tensor:
         """log p(y|z) on the grid from the decoder's own probabilities, 255 where nothing is said."""
         table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](self.z))
         return sum((table[:, a, c] for a, c in enumerate(codes) if c != 255), torch.zeros(len(self.z)))

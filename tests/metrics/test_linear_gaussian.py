@@ -16,7 +16,7 @@ from mmgen.generation.files import ModelFiles
 from mmgen.inference._base import Inference, Parts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
-from mmgen.loading import Loaded
+from mmgen.loading import TrainedModel
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, TextDescription
@@ -237,7 +237,7 @@ def test_more_modalities_than_image_and_description() -> None:
 
 
 def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
-    """A :class:`Loaded` of image, attributes and text, all linear-Gaussian; call it with "text" in ``WEIGHTS``."""
+    """A linear-Gaussian :class:`TrainedModel` of image, attributes and text; call it with "text" in ``WEIGHTS``."""
     model = composed(family)
     model.decoders["text"] = nn.Linear(2, 2, bias=False, dtype=torch.float64)
     model.decoders["text"].weight.data.copy_(WEIGHTS["text"])
@@ -251,7 +251,7 @@ def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
     )
     told.settings = SimpleNamespace(data=data, build_objective=Mvae)
     told.text_weight, told.fitted_guidance = None, 0.0
-    return Loaded(told)
+    return TrainedModel(told)
 
 
 @FAMILIES

@@ -119,11 +119,11 @@ def share_inside(labels: int, points: int, repeats: int, log_variance: float, dr
         noise = torch.randn(draws, labels, generator=random, dtype=torch.float64)
         found = estimate(truths + math.sqrt(log_variance) * noise - log_variance / 2)
         rows = torch.randint(labels, (points,), generator=random) if labels < points else torch.arange(points)
-        of_points: Estimate = found[rows]
-        stderr = standard_error(of_points.value, of_points.noise)
+        scores_points: Estimate = found[rows]
+        stderr = standard_error(scores_points.value, scores_points.noise)
         assert stderr is not None
         truth = float(truths.mean()) if labels < points else -2.3
-        inside += abs(float(of_points.value.mean()) - truth) <= 1.96 * stderr
+        inside += abs(float(scores_points.value.mean()) - truth) <= 1.96 * stderr
     return inside / repeats
 
 

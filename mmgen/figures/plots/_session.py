@@ -19,7 +19,7 @@ from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.loading import Loaded
+    from mmgen.loading import TrainedModel
 
 __all__ = ["Session", "Source", "across", "blocks", "draw_all", "open_session"]
 
@@ -39,7 +39,7 @@ class Source:
     """
 
     name: str
-    loaded: "Loaded"
+    loaded: "TrainedModel"
     posterior: str
     path: Path
     given: str = "attributes"
@@ -61,7 +61,7 @@ class Session:
     """
 
     group: Group
-    model: "Loaded"
+    model: "TrainedModel"
     judge: "Classifier | None"
     seed: int
     sources: list[Source] = field(default_factory=list)

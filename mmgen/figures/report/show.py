@@ -28,7 +28,7 @@ from mmgen.queries import format_caption, format_values
 from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
-    from mmgen.loading import Loaded
+    from mmgen.loading import TrainedModel
 
 __all__ = ["best_posterior", "contact_sheet", "contents", "describe"]
 
@@ -218,7 +218,7 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
     return _sheet(pictures, captions, title=title, note=f"{what}, seed {seed}. {judge_note(None)}", tile=tile)
 
 
-def _described(loaded: "Loaded", data: Dataset, posterior: str, count: int, seed: int) -> Descriptions | None:
+def _described(loaded: "TrainedModel", data: Dataset, posterior: str, count: int, seed: int) -> Descriptions | None:
     """Various descriptions that a posterior can be given; None where it is given nothing."""
     nothing_given = loaded.aggregate is not None and loaded.aggregate.given == "nothing"
     if nothing_given or (posterior == "prior" and not loaded.model.conditional_on):

@@ -22,7 +22,7 @@ class Contrast(Metric):
     better = "higher"
     heeds_guidance = False
     per_posterior = False
-    of_points = True
+    scores_points = True
 
     def check(self, evaluation: "Evaluation") -> None:
         """Refuse models without pictures."""

@@ -16,10 +16,10 @@ from mmgen.models._settings import AttributesDescription, ImageDescription, Text
 from mmgen.naming import posterior_name, posterior_title
 from mmgen.training.model_run import ExperimentSettings
 
-__all__ = ["LatentLogProb", "LatentSampler", "Opened"]
+__all__ = ["LatentLogProb", "LatentSampler", "OpenModel"]
 
 
-class Opened:
+class OpenModel:
     """A trained model, or an aggregate together with the model that it was fitted to.
 
     Args:
