@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgen.errors import UsageError
-from mmgen.figures.report.scores import published_tables
+from mmgen.figures.plots._published import published_tables
 from mmgen.score import Score
 
 __all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "which_metrics"]
