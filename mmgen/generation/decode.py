@@ -139,7 +139,8 @@ def means(
         condition: What conditional decoders see: one description for all, or one for each z [N, D].
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
     """
-    at_once = _CHUNK if name in loaded.images else _WORDS
+    words = [part.name for part in (loaded.attributes, loaded.text) if part is not None]
+    at_once = _WORDS if name in words else _CHUNK
     flat, parts = z.reshape(-1, z.shape[-1]), []
     for start in range(0, len(flat), at_once):
         rows = slice(start, start + at_once)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen.aggregates import _encode
+from mmgen import encoding
 from mmgen.aggregates._encode import posterior_to_aggregate
 from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
 from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_header, read_latents
@@ -138,8 +138,8 @@ def test_the_encoder_computes_as_asked(
     model: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     used = []
-    plain = _encode.autocast
-    monkeypatch.setattr(_encode, "autocast", lambda device, precision: used.append(precision) or plain(device))
+    plain = encoding.autocast
+    monkeypatch.setattr(encoding, "autocast", lambda device, precision: used.append(precision) or plain(device))
     for precision in ("32-true", "bf16-mixed"):
         latents = tmp_path / f"{precision}.h5"
         fit(model, data, tmp_path / f"{precision}.safetensors", latents, training={"precision": precision})
