@@ -1,6 +1,7 @@
 """``mmgen list``: everything that can be named on the command line."""
 
 import json
+from dataclasses import asdict
 from importlib import resources
 from typing import Annotated
 
@@ -35,10 +36,42 @@ def _members() -> tuple[list[dict[str, str]], list[str]]:
     return found, list(dict.fromkeys(faults))
 
 
+def _show_one(kind: str, name: str, as_json: bool) -> None:
+    """The settings of one member; of a preset its file."""
+    import sys
+
+    from mmgen.config import find_preset, preset
+    from mmgen.registry import rooms
+    from mmgen.settings_table import settings_of_member
+
+    if kind == "preset":
+        full = find_preset(name)
+        text = (resources.files("mmgen") / "presets" / f"{full}.toml").read_text(encoding="utf-8")
+        result(json.dumps(preset(full)) if as_json else text.rstrip("\n"))
+        return
+    room = next(room for room in rooms() if room.noun == kind)
+    found = settings_of_member(kind, room.get(name))
+    about = room.describe(name)
+    if as_json:
+        for one in found:
+            result(json.dumps({"kind": kind, "of": name, **asdict(one)}))
+    elif sys.stdout.isatty():
+        rows = [(one.name, one.kind, one.default, one.about) for one in found]
+        result_table(f"{kind.capitalize()} {name}: {about}", ("setting", "type", "default", "what it does"), rows)
+    else:
+        result_lines((), [[one.name, one.kind, one.default, one.about] for one in found])
+    if not found:
+        say(f"{kind} {name} has no settings: {about}")
+
+
 def list_command(
     kind: Annotated[
         str | None,
         typer.Argument(metavar="KIND", show_default=False, help="Only this kind, for example objective or preset."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="NAME", show_default=False, help="Only this one, with every setting that it has."),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
 ) -> None:
@@ -46,6 +79,9 @@ def list_command(
 
     A terminal shows tables. A pipe or a file gets a line for each: kind, name, what it is and where it comes from, with
     tabs between. That is mmgen, or the installed package, or the file of --code, that brings the member.
+
+    With a name, as in mmgen list objective telbo, it prints the settings of that one: what --set calls it, type and
+    range, default, and what it does. Of a preset it prints the file.
     """
     import sys
 
@@ -58,6 +94,9 @@ def list_command(
         wanted = [{"family": "aggregate family", "judge": "judge network"}.get(one, one)]
         if wanted[0] not in kinds:
             raise UsageError(unknown_name("kind", kind, kinds))
+    if name is not None:
+        _show_one(wanted[0], name, as_json)
+        return
     every, faults = _members()
     members = [member for member in every if member["kind"] in wanted]
     for fault in faults:

@@ -1,4 +1,4 @@
-"""Writes the generated pages: ``docs/commands.md`` from the commands themselves.
+"""Writes the generated pages: ``docs/commands.md`` from the commands, ``docs/settings.md`` from the settings.
 
 ``python docs/generate.py`` writes, ``python docs/generate.py --check`` only says whether the pages are up to date.
 """
@@ -74,6 +74,55 @@ def _section(name: str) -> str:
     return f"## mmgen {name}\n\n{text}\n\n```\nmmgen {name} {usage}\n```\n\n{table}\n"
 
 
+SETTINGS = Path(__file__).with_name("settings.md")
+
+SETTINGS_OPENING = """# Settings
+
+<!-- Written by docs/generate.py from the settings themselves; do not edit. -->
+
+Every setting of every member, as `--set` calls it; in a TOML file the words before the last dot are the table. Unknown names are
+refused with the nearest right one. `mmgen list objective telbo` prints the settings of one member, those of installed packages and of
+`--code` too, and `mmgen list preset NAME` a preset with the source of each value.
+
+"""
+
+
+def _settings_table(found: Any) -> str:
+    rows = [f"| `{one.name}` | {_cell(one.kind)} | {_cell(one.default)} | {_cell(one.about)} |" for one in found]
+    return "\n".join(["| setting | type | default | what it does |", "|---|---|---|---|", *rows])
+
+
+def settings_page() -> str:
+    """The page of all settings, Markdown."""
+    from mmgen.aggregates._fit import AggregateSettings
+    from mmgen.models._settings import DataSettings
+    from mmgen.registry import BUILT_IN, rooms
+    from mmgen.settings_table import ROOM_KEYS, Setting, settings_of, settings_of_member
+    from mmgen.training.settings import TrainingSettings
+
+    parts = []
+    for title, prefix, schema, without in (
+        ("Training, of every stage that trains", "training.", TrainingSettings, ()),
+        ("Data", "data.", DataSettings, ("image", "further_images", "attributes", "text")),
+        ("Aggregates", "aggregate.", AggregateSettings, ("family",)),
+    ):
+        found = [
+            Setting(prefix + one.name, one.kind, one.default, one.about)
+            for one in settings_of(schema)
+            if one.name.split(".")[0] not in without
+        ]
+        parts.append(f"## {title}\n\n{_settings_table(found)}")
+    for room in rooms():
+        if room.noun not in ROOM_KEYS:
+            continue
+        parts.append(f"## {room.noun.capitalize()}")
+        for member in room.found():
+            if member.origin == BUILT_IN:
+                found = settings_of_member(room.noun, room.get(member.name))
+                parts.append(f"### {room.noun} `{member.name}`\n\n{member.about()}.\n\n{_settings_table(found)}")
+    return SETTINGS_OPENING + "\n\n".join(parts) + "\n"
+
+
 def commands_page() -> str:
     """The page of all commands, Markdown."""
     contents = "\n".join(f"* [`mmgen {name}`](#mmgen-{name})" for name in command_names())
@@ -81,12 +130,12 @@ def commands_page() -> str:
 
 
 def main() -> None:
-    """Write the page, or with --check leave with 1 if it is out of date."""
-    page = commands_page()
-    if "--check" not in sys.argv[1:]:
-        PAGE.write_text(page, encoding="utf-8")
-    elif not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
-        sys.exit("docs/commands.md is out of date; run: make docs")
+    """Write the pages, or with --check leave with 1 if one is out of date."""
+    for path, page in ((PAGE, commands_page()), (SETTINGS, settings_page())):
+        if "--check" not in sys.argv[1:]:
+            path.write_text(page, encoding="utf-8")
+        elif not path.exists() or path.read_text(encoding="utf-8") != page:
+            sys.exit(f"docs/{path.name} is out of date; run: make docs")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ __all__ = ["Dcgan"]
 Size = Annotated[int, Field(ge=1)]
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Dcgan(ImageNetwork):
     """Convolutions 32, 64, 128, 16 down (VE A.4); 1024, 512, 256, 128 channels up from 4x4 (DCGAN)."""
 

@@ -12,7 +12,7 @@ from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
 __all__ = ["Mlp"]
 
 
-@dataclass(frozen=True, config=ConfigDict(extra="forbid"))
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Mlp(ImageNetwork):
     """Flattened pixels through hidden layers and back."""
 

@@ -33,13 +33,14 @@ def command_lines(page: Path) -> list[list[str]]:
     return found
 
 
-def test_commands_page_is_up_to_date() -> None:
+def test_generated_pages_are_up_to_date() -> None:
     spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
     assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == generate.commands_page(), "run: make docs"
+    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == generate.settings_page(), "run: make docs"
 
 
 def test_defaults_that_are_said_in_words_are_in_the_table() -> None:

@@ -1,0 +1,123 @@
+"""Settings in words: the name, type, range, default and docstring of every field, as lists and pages print them."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import TypeAdapter
+
+__all__ = ["ROOM_KEYS", "Setting", "settings_of", "settings_of_member"]
+
+ROOM_KEYS = {
+    "recipe": "",
+    "model": "model.",
+    "network": "model.image_network.",
+    "objective": "objective.",
+    "aggregate family": "aggregate.family.",
+}
+"""What stands before the settings of a member of each room in ``--set``; members of all other rooms have none."""
+
+_WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "none"}
+_BOUNDS = (
+    ("minimum", "at least"),
+    ("exclusiveMinimum", "above"),
+    ("maximum", "at most"),
+    ("exclusiveMaximum", "below"),
+)
+_LONGEST_DEFAULT = 60
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting as a user meets it.
+
+    Attributes:
+        name: As it is typed after ``--set room.``; those of a table inside have its name before a dot.
+        kind: Its type and range in words: "number, at least 0".
+        default: As TOML or JSON spells it; "required" where there is none.
+        about: Its docstring, as one line.
+    """
+
+    name: str
+    kind: str
+    default: str
+    about: str
+
+
+def settings_of(schema: type) -> list[Setting]:
+    """The settings of a pydantic model or dataclass, in its own order; none where it is neither.
+
+    Example:
+        >>> from mmgen.objectives.bivcca import Bivcca
+        >>> settings_of(Bivcca)[0].kind
+        'number, at least 0, at most 1'
+    """
+    if not hasattr(schema, "__pydantic_fields__") and not hasattr(schema, "model_fields"):
+        return []
+    described = TypeAdapter(schema).json_schema(by_alias=False)
+    return list(_flat(described, described.get("$defs", {}), ""))
+
+
+def settings_of_member(room: str, member: Any) -> list[Setting]:
+    """The settings of a member, named as in ``--set``; none of rooms whose members have none.
+
+    Args:
+        room: What it is: "objective".
+        member: What its registry gives.
+    """
+    if room not in ROOM_KEYS:
+        return []
+    found = settings_of(member.settings if room == "model" else member)
+    return [replace(one, name=ROOM_KEYS[room] + one.name) for one in found if (room, one.name) != ("model", "name")]
+
+
+def _flat(described: Mapping[str, Any], definitions: Mapping[str, Any], before: str) -> Iterator[Setting]:
+    required = described.get("required", [])
+    for key, value in described.get("properties", {}).items():
+        inside = _table(value, definitions)
+        about = " ".join(str(value.get("description", "")).split())
+        if inside is not None and inside.get("properties"):
+            yield from _flat(inside, definitions, f"{before}{key}.")
+            continue
+        default = "required" if key in required else _shown(value.get("default"))
+        yield Setting(before + key, _kind(value, definitions), default, about)
+
+
+def _table(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The schema of a table inside, where a value is one (or may be left out)."""
+    for one in (value, *value.get("allOf", ()), *value.get("anyOf", ())):
+        if "$ref" in one:
+            found: Mapping[str, Any] = definitions[one["$ref"].rsplit("/", 1)[1]]
+            return found
+    return None
+
+
+def _kind(value: Mapping[str, Any], definitions: Mapping[str, Any]) -> str:
+    """Type and range in words."""
+    if "$ref" in value:
+        return _kind(definitions[value["$ref"].rsplit("/", 1)[1]], definitions)
+    if "anyOf" in value:
+        return " or ".join(dict.fromkeys(_kind(one, definitions) for one in value["anyOf"]))
+    if "enum" in value:
+        return " or ".join(map(_shown, value["enum"]))
+    if "const" in value:
+        return _shown(value["const"])
+    if value.get("type") == "array":
+        items = value.get("items", {})
+        if "prefixItems" in value:
+            return f"list of {len(value['prefixItems'])}"
+        return f"list of {_kind(items, definitions)}" if items else "list"
+    if value.get("type") == "object":
+        return "table"
+    words = [_WORDS.get(value.get("type", ""), "any value")]
+    words += [f"{word} {value[bound]:g}" for bound, word in _BOUNDS if bound in value]
+    return ", ".join(words)
+
+
+def _shown(value: Any) -> str:
+    """A default as a user would type it; long ones are cut."""
+    if value is None:
+        return ""
+    text = value if isinstance(value, str) else json.dumps(value)
+    return text if len(text) <= _LONGEST_DEFAULT else text[: _LONGEST_DEFAULT - 1] + "…"
