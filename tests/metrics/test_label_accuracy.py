@@ -46,7 +46,7 @@ class Reader:
     def decode(self, name: str, z: Tensor) -> Tensor:
         return z
 
-    def mean(self, name: str, z: Tensor) -> Tensor:
+    def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         # side: right where z0 > 0; size by z1 about -10, 0, 10.
         logits = [-4 * z[..., 0], 4 * z[..., 0], -2 * z[..., 1], torch.full_like(z[..., 0], 10.0), 2 * z[..., 1]]
         return ATTRIBUTES.mean(torch.stack(logits, -1))
