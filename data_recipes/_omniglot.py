@@ -17,11 +17,11 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.notation import UNKNOWN
+from mmgen.pictures import decode_picture
 
 __all__ = ["SIDE", "Characters", "box_mean", "read_characters"]
 
@@ -235,13 +235,8 @@ def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
         for member, match in matches:
             try:
                 data = read_member(archive, member, _MOST_MEMBER)
-                with Image.open(io.BytesIO(data), formats=("PNG",)) as picture:
-                    if picture.size != (_DRAWN, _DRAWN):
-                        width, height = picture.size
-                        raise CannotReadError(f"it has {width} x {height} pixels, expected {_DRAWN} x {_DRAWN}")
-                    ink = np.asarray(picture.convert("L")) < 128
-            except (CannotReadError, OSError, SyntaxError, ValueError) as error:
-                why = error if isinstance(error, CannotReadError) else CannotReadError.of(error)
+                ink = np.asarray(decode_picture(data, "L", size=(_DRAWN, _DRAWN), formats=["PNG"])) < 128
+            except CannotReadError as error:
                 shown = CannotReadError(member.filename)
-                raise DataError(f"cannot read {shown} in {path}: {why}; download it again") from None
+                raise DataError(f"cannot read {shown} in {path}: {error}; download it again") from None
             yield match[1], int(match[2]), match[3], ink

@@ -80,9 +80,9 @@ SETTINGS_OPENING = """# Settings
 
 <!-- Written by docs/generate.py from the settings themselves; do not edit. -->
 
-Every setting of every member, as `--set` calls it; in a TOML file the words before the last dot are the table. Unknown names are
-refused with the nearest right one. `mmgen list objective telbo` prints the settings of one member, those of installed packages and of
-`--code` too, and `mmgen list preset NAME` a preset with the source of each value.
+Every setting of every member, as `--set` calls it; in a TOML file the words before the last dot are the table. Unknown
+names are refused with the nearest right one. `mmgen list objective telbo` prints the settings of one member, those of
+installed packages and of `--code` too, and `mmgen list preset NAME` a preset with the source of each value.
 
 """
 

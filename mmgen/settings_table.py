@@ -20,8 +20,8 @@ ROOM_KEYS = {
 
 _WORDS = {"integer": "whole number", "number": "number", "string": "text", "boolean": "true or false", "null": "none"}
 _BOUNDS = (
-    ("minimum", "at least"),
     ("exclusiveMinimum", "above"),
+    ("minimum", "at least"),
     ("maximum", "at most"),
     ("exclusiveMaximum", "below"),
 )

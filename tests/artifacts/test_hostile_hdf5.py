@@ -115,7 +115,7 @@ ATTACKS = {
     "rows of floats": (_split([1.5], "f8"), "expected int64"),
     "codes": (_codes, "do not match its content id"),
     "kind": (_set_text("modalities/image", "kind", "sound"), "of kind 'sound'"),
-    "layout": (_set_text("modalities/image", "layout", "../x"), "expected bits or bytes"),
+    "layout": (_set_text("modalities/image", "layout", "../x"), "expected bits, bytes, probabilities"),
     "image shape": (_set_text("modalities/image", "shape", "[1, 1000000, 1000000]"), "has shape"),
     "image shape of words": (_set_text("modalities/image", "shape", '["a", 1, 1]'), r"no shape \[C, H, W\]"),
     "image shape below 0": (_set_text("modalities/image", "shape", "[-1, -3, 5]"), r"no shape \[C, H, W\]"),

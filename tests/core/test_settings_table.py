@@ -38,7 +38,7 @@ def test_kinds_and_ranges_by_hand() -> None:
     found = {one.name: (one.kind, one.default, one.about) for one in settings_of(Outer)}
     assert found == {
         "inner.width": ("whole number, at least 1, below 9", "3", "How wide."),
-        "share": ("number, at most 1, above 0", "0.5", ""),
+        "share": ("number, above 0, at most 1", "0.5", ""),
         "kind": ("one or two", "one", ""),
         "names": ("list of text", '["a"]', ""),
         "pair": ("list of 2", "[0.1, 0.2]", ""),
