@@ -319,8 +319,10 @@ def test_rows_of_burda_differ_in_what_the_table_says_and_nothing_else(scale: str
     made = {stage.makes: stage.of for stage in trained}
     for stage in trained:
         words = stage.arguments
-        kind, k = stage.of.split("continued as ")[-1].split(", k = ")
+        kind, k = stage.of.split("continued as ")[-1].removesuffix(", two layers").split(", k = ")
         chosen = preset(words[words.index("--preset") + 1])
+        ladder = "hierarchical-vae" if stage.of.endswith("two layers") else "multimodal-vae"
+        assert chosen["model"].get("name", "multimodal-vae") == ladder
         assert chosen["objective"]["name"] == {"VAE": "elbo", "IWAE": "iwae"}[kind]
         assert f"objective.samples={k}" in words
         if "continued" in stage.of:

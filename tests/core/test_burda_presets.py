@@ -107,7 +107,7 @@ def test_an_output_bias_that_cannot_be_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("name", ["mnist-vae", "mnist-iwae"])
+@pytest.mark.parametrize("name", ["mnist-vae", "mnist-iwae", "mnist-vae-2", "mnist-iwae-2"])
 def test_the_schedule_is_the_published_one(name: str) -> None:
     """3^i passes of 59,600 / 20 steps at 1e-3 x 10^(-i/7), i = 0 to 7, each beginning at its very step."""
     training = TrainingSettings(**preset(f"burda/{name}")["training"])
