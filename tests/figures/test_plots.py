@@ -263,7 +263,7 @@ class TellingJudge:
 
 def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
     image = ImageInfo("image", (3, 2, 2), "bytes")
-    model = SimpleNamespace(decoders={"text": None})
+    model = SimpleNamespace(generates=("text",))
     loaded = SimpleNamespace(text=TEXT, attributes=INFO, image=image, model=model, device=torch.device("cpu"))
     images = np.zeros((4, 3, 2, 2), np.float32)
     images[0, 0] = images[2, 0] = 1  # large red; small red; large red; small red
