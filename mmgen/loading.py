@@ -26,6 +26,7 @@ from mmgen.generation.files import ModelFiles
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.open_model import OpenModel
 from mmgen.generation.translate import translate
+from mmgen.models._base import GaussianModel
 from mmgen.score import Score
 from mmgen.training.precision import resolve_device
 
@@ -200,7 +201,7 @@ class TrainedModel(OpenModel):
         Example:
             >>> import mmgen
             >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
-            >>> model.encode("digit=3").mean.shape  # doctest: +SKIP
+            >>> model.posterior("digit=3").mean.shape  # doctest: +SKIP
             torch.Size([1, 10])
             >>> fitted = mmgen.load("mnist-a-telbo-aggregate-realnvp.safetensors")  # doctest: +SKIP
             >>> draw = fitted.latent_sampler("aggregate")  # doctest: +SKIP
@@ -226,7 +227,12 @@ class TrainedModel(OpenModel):
         if name != "prior":
             check_read(self, name, asked)
         description = batch_of(self, asked)
-        return self.model.encode(description, () if name == "prior" else self.files.own_given(description))
+        if not isinstance(self.model, GaussianModel):
+            raise UsageError(
+                f"{self.model_path} has several layers of z, whose density has no mean and standard deviation to "
+                f"return: draw from it with sample(...) or latent_sampler('{name}')"
+            )
+        return self.model.posterior(description, () if name == "prior" else self.files.own_given(description))
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> Score:
         """Importance-weighted estimate of log p(image) in nats, with its standard error.
