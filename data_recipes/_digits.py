@@ -3,11 +3,11 @@
 from abc import abstractmethod
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
@@ -183,6 +183,14 @@ class DigitRecipe(SmallPictureRecipe):
 
     source: Source = "mnist"
     """Digits: mnist, or digits for the 1,797 that scikit-learn carries (no download)."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.mnist is not None and self.source == "digits":
+            raise ValueError(
+                f"--source got digits, but --mnist names a folder of MNIST, {self.mnist}; give one of them"
+            )
+        return self
 
     @property
     def published(self) -> Published:

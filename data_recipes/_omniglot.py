@@ -172,7 +172,11 @@ def _read_matrix(path: Path) -> Characters:
 
 def _codes(target: NDArray[np.generic] | None, number: int) -> NDArray[np.uint8]:
     """Alphabet codes [n] of a one-hot table [alphabets, n]; all unknown where it is none."""
-    if target is None or target.dtype.kind not in "fiub" or target.shape[1] != number:
+    if target is not None and target.ndim == 2 and target.shape[1] != number:
+        raise DataError(
+            f"{_MATRIX} holds {number} drawings and labels of {target.shape[1]}, expected as many; download it again"
+        )
+    if target is None or target.dtype.kind not in "fiub" or target.ndim != 2:
         return np.full(number, UNKNOWN, np.uint8)
     table = target.astype(np.float64)
     if not (((table == 0) | (table == 1)).all() and (table.sum(0) == 1).all()):

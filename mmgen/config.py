@@ -89,7 +89,8 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
                     )
                 )
             elif fault["type"] == "value_error":  # a room's own words, which say what it got
-                faults.append(f"setting '{key}': {fault['ctx']['error']}")
+                said = str(fault["ctx"]["error"])
+                faults.append(f"setting '{key}': {said}" if key else said)  # of several settings together: no key
             else:
                 faults.append(refused(f"setting '{key}'", fault))
         raise SettingsError("; ".join(faults)) from None

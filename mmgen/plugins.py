@@ -281,6 +281,9 @@ def _objects(file: _File) -> list[Member]:
     names = getattr(file.module, "__all__", None)
     if names is None:
         names = [name for name in vars(file.module) if not name.startswith("_") and _is_own(file.module, name)]
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        shown = clip(repr(names), 60)
+        raise UsageError(f"the code {file.path} has __all__ = {shown}, expected a list of names; mend it")
     found = []
     for name in names:
         if not hasattr(file.module, name):

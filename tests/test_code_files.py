@@ -151,3 +151,11 @@ def test_a_name_of_ours_is_refused(call: Call, tmp_path: Path) -> None:
     assert "by code mine.py; uninstall or rename one of them" in err
     with pytest.raises(UsageError, match="cannot be used"):
         objectives.get("elbo")
+
+
+@pytest.mark.parametrize("names", ["3", "[1]", "'Elbo'", "None.__class__"])
+def test_a_list_of_names_that_is_none_is_said(call: Call, tmp_path: Path, names: str) -> None:
+    (tmp_path / "mine.py").write_text(f"__all__ = {names}\n")
+    code, out, err = call("list", "objective", "--code", tmp_path / "mine.py")
+    assert (code, out) == (2, "")
+    assert "expected a list of names; mend it" in err and "Traceback" not in err

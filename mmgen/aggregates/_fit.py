@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate, Condition, Family, Given
@@ -49,6 +49,11 @@ _CANDIDATES = 64
 _READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
 
 
+def _spelled(target: Any) -> Any:
+    """``true`` in TOML and after --set is a truth value; here it is a name."""
+    return "true" if target is True else target
+
+
 class AggregateSettings(Settings):
     """What is fitted."""
 
@@ -57,7 +62,7 @@ class AggregateSettings(Settings):
     given: Given | None = None
     """What it is conditioned on: attributes, text, or nothing (the learned prior q(z)); left out, text where the model
     generates text, else attributes."""
-    target: Target = "aggregate"
+    target: Annotated[Target, BeforeValidator(_spelled)] = "aggregate"
     """aggregate: CK Eq. 5; true: CK Eq. 3, the baseline that it is compared with."""
     text_weight: TextWeight = None
     """Of target true: the power w of p(y|z) in its target p(y|z)^w p(z). training is lambda / beta of the model's

@@ -3,9 +3,9 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict
+from pydantic import AfterValidator, ConfigDict
 from torch import Tensor
 
 from mmgen.batch import Batch
@@ -18,6 +18,7 @@ __all__ = [
     "CONFIG",
     "Bound",
     "Description",
+    "Modalities",
     "Objective",
     "expected_log_likelihood",
     "per_beta",
@@ -79,6 +80,21 @@ class Objective(ABC):
         Returns:
             The weight, infinite where nothing holds posteriors to p(z); None where no single number says it.
         """
+
+
+def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
+    """Modalities of an objective: at least one, and none twice.
+
+    Raises:
+        ValueError: They are not.
+    """
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"got {', '.join(names) or 'none'}, expected at least one modality and none twice")
+    return names
+
+
+Modalities = Annotated[tuple[str, ...], AfterValidator(named_once)]
+"""Names of what an objective generates."""
 
 
 def warmup(step: int | None, steps: int) -> float:

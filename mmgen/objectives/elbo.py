@@ -13,7 +13,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models._base import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Objective, per_beta, role, warmup
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, per_beta, role, warmup
 
 __all__ = ["Elbo"]
 
@@ -26,7 +26,7 @@ class Elbo(Objective):
     Eq. 1)}
     """
 
-    modalities: tuple[str, ...] = ("image", "attributes")
+    modalities: Modalities = ("image", "attributes")
     """What is generated: image, attributes, text or further images by name; ("image",) is the plain VAE."""
     given: tuple[str, ...] = ("image",)
     """What the posterior sees; ("image",) with both modalities generated is CK Eq. 2."""

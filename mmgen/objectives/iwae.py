@@ -13,7 +13,7 @@ from torch import Tensor
 
 from mmgen.batch import Batch
 from mmgen.models._base import Demands, Model
-from mmgen.objectives._base import CONFIG, Bound, Objective, role
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, role
 
 __all__ = ["Iwae"]
 
@@ -36,7 +36,7 @@ class Iwae(Objective):
 
     samples: Annotated[int, Field(ge=1)] = 5
     """k, draws of z of each example (Burda: 5 and 50)."""
-    modalities: tuple[str, ...] = ("image", "attributes")
+    modalities: Modalities = ("image", "attributes")
     """What is generated: image, attributes, text or further images by name; ("image",) is the paper's model."""
     given: tuple[str, ...] = ("image",)
     """What the posterior sees."""

@@ -33,7 +33,7 @@ from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
 from mmgen.training.pairing import training_rows
 from mmgen.training.settings import TrainingSettings
-from mmgen.training.start import load_start
+from mmgen.training.start import first_weights_of, load_start
 from mmgen.training.task import ModelTask
 
 __all__ = [
@@ -188,6 +188,8 @@ def train_model(
         UsageError: ``out`` is the dataset or ``start``, or holds something other than a model; or ``start`` has other
             networks, data or another split.
     """
+    if start is not None:  # the file says what the weights began as, and those are the other model's
+        settings = settings.model_copy(update={"model": settings.model.model_copy(update=first_weights_of(start))})
     parents = {"dataset": dataset_path} | ({"start": start} if start else {})
     check_output(out, "model", *parents.values())
     fabric = make_fabric(settings.training)

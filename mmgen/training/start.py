@@ -18,7 +18,7 @@ from mmgen.config import merge, validate
 from mmgen.errors import UsageError
 from mmgen.models._settings import DataSettings
 
-__all__ = ["load_start", "start_values"]
+__all__ = ["first_weights_of", "load_start", "start_values"]
 
 _NOT_TAKEN = ("name", "samples", "kl_warmup_steps")
 """Settings of an objective that say how this run estimates and anneals, and nothing about the model."""
@@ -48,6 +48,12 @@ def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
         known = {field.name for field in fields(mmgen.objectives.get(name))} - {*_NOT_TAKEN}  # type: ignore[arg-type]  # a dataclass
         base["objective"] = {"name": name, **{key: value for key, value in before.items() if key in known}}
     return merge(base, values)
+
+
+def first_weights_of(path: Path) -> dict[str, Any]:
+    """How the model at ``path`` began, which is how a run that starts from it began; {} where its file does not say."""
+    taken = require_kind(path, "model").settings.get("model", {})
+    return {key: taken[key] for key in ("initial_weights", "output_bias") if key in taken}
 
 
 def load_start(path: Path, model: nn.Module, now: DataSettings, used: Collection[str], dataset_id: str) -> str:

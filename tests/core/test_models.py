@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from pydantic import ValidationError
 from torch import Tensor
 
 import mmgen.models
@@ -162,3 +163,10 @@ def test_l_k_of_the_linear_gaussian_model_is_what_quadrature_says() -> None:
     q, exact_q = model.posterior(batch, ("image",)), linear_gaussian().posterior(batch, ("image",))
     exact = exact_log_marginal(batch, ("image",)) - q.kl(exact_q)
     assert ((value - exact).abs() < 5 * error).all()
+
+
+@pytest.mark.parametrize("names", [(), ("image", "image")], ids=repr)
+@pytest.mark.parametrize("member", [Elbo, Iwae])
+def test_an_objective_of_nothing_or_of_something_twice_is_refused(member: Any, names: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError, match="expected at least one modality and none twice"):
+        member(modalities=names)

@@ -155,3 +155,14 @@ def test_a_state_from_before_a_setting_existed_is_continued_where_that_is_what_i
     other = merge(header.settings, {"training": {"adam_epsilon": 1e-4}})
     with pytest.raises(UsageError, match=r"training\.adam_epsilon \(1e-08 there, 0\.0001 now\)"):
         _check_same(path, older, other, header.facts["precision"])
+
+
+def test_first_weights_are_those_of_the_other_model_and_the_file_says_so(
+    vae: Path, dataset_path: Path, tmp_path: Path
+) -> None:
+    asked = {"model": {"initial_weights": "glorot", "output_bias": "mean"}}
+    out = train(dataset_path, tmp_path / "on.safetensors", merge(SHORT, {**asked, "training": {"steps": 0}}), vae)
+    header, tensors = read_checkpoint(out, "model")
+    assert header.settings["model"]["initial_weights"] == header.settings["model"]["output_bias"] == "default"
+    before = read_checkpoint(vae, "model")[1]
+    assert all((tensors[name] == before[name]).all() for name in before)

@@ -63,6 +63,7 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (["mnist-a", "--size", "3"], 2, "setting 'size'"),
         (["mnist-a", "--source", "svhn"], 2, "'mnist' or 'digits'"),
         (["mnist-a", "--set", "sizes=3"], 2, "did you mean 'size'"),
+        (["mnist-a", "--source", "digits", "--mnist", "nowhere"], 2, "--source got digits, but --mnist names a folder"),
         (["mnist-a", "--mnist", "nowhere"], 1, "there is no folder nowhere"),
         (["mnist-a", "--mnist", "SMALL", "-o", "no/such/folder/x.h5"], 1, "no/such/folder"),
         (["mnist-a", "--mnist", "SMALL", "-o", "."], 1, "directory"),
