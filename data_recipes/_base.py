@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mmgen.config import Settings
 from mmgen.errors import MmgenError
 from mmgen.memory import check_memory
-from mmgen.plugins import named_files
+from mmgen.plugins import CODE_VARIABLE, named_files
 from mmgen.progress import Work
 
 __all__ = ["Recipe", "Rows", "Workers", "check_examples", "in_order"]
@@ -80,8 +80,9 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
         return
     import joblib
 
+    code = os.environ.get(CODE_VARIABLE, "")  # other files of code need other workers
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.
-    with joblib.parallel_config("loky", initializer=_end_with, initargs=(os.getpid(),), max_nbytes=None):
+    with joblib.parallel_config("loky", initializer=_end_with, initargs=(os.getpid(), code), max_nbytes=None):
         parallel = joblib.Parallel(n_jobs=workers or joblib.cpu_count(), return_as="generator", batch_size=1)
         with _no_interrupt():
             results = parallel(joblib.delayed(render)(*call) for call in calls)
@@ -132,7 +133,7 @@ def _no_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _end_with(owner: int) -> None:
+def _end_with(owner: int, code: str) -> None:
     """In a worker: end when its owner has been killed, and so could not stop it; know the files of MMGEN_CODE."""
     named_files()  # what they define comes by name
 

@@ -39,7 +39,8 @@ def _given(evaluation: "Evaluation") -> tuple[str, ...]:
 class ActiveUnits(Metric):
     r"""Number of units u with :math:`A_u = Var_x(E_{q(z|x)}[z_u]) > 0.01`; standard error by bootstrap over points.
 
-    Of several layers, each is counted too; means of a layer are given one draw of those below (Burda et al., 2016).
+    Of several layers, each is counted too; the mean of a layer above the first is given one draw of those below, as in
+    the code of Burda et al. (2016): its variance holds some of that of the draw.
     """
 
     unit = "units"

@@ -226,7 +226,9 @@ class HierarchicalVAE(Model):
         # Only the top's divergence has a closed form given what is below: lower priors depend on draws above them.
         cost = {name: -term for name, term in ratio.items()}
         cost[self.latent.top] = inferred[self.latent.top].kl(generated[self.latent.top])
-        likelihood = {name: self.log_likelihood(name, z, batch) for name in (names or self.generates)}
+        likelihood = {
+            name: self.log_likelihood(name, z, batch) for name in (self.generates if names is None else names)
+        }
         return Trace(z, likelihood, divergence=cost, log_ratio=ratio)
 
 

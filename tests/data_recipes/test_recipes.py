@@ -99,7 +99,7 @@ def test_content_does_not_depend_on_workers(small_mnist, tmp_path):
 
 
 def test_content_depends_on_seed_settings_and_source(small_mnist, tmp_path):
-    variants = [{}, {"seed": 1}, {"size": 32}, {"binarise": False}, {"number": 81}, {"source": "digits"}]
+    variants = [{}, {"seed": 1}, {"size": 32}, {"binarise": False}, {"number": 81}, {"source": "digits", "mnist": None}]
     identities = set()
     for index, variant in enumerate(variants):
         with make("mnist-a", tmp_path / f"{index}.h5", **{"mnist": small_mnist, **variant}) as dataset:

@@ -50,7 +50,11 @@ def ended_in_the_middle(folder: Path, name: str, number: int, settings: list[str
     return said
 
 
-@pytest.mark.parametrize("number", LEAVING)
+# SIGTERM takes the way of SIGINT.
+SIGNALS = [pytest.param(n, marks=pytest.mark.slow) if n == signal.SIGTERM else n for n in LEAVING]
+
+
+@pytest.mark.parametrize("number", SIGNALS)
 def test_a_training_ended_by_a_signal_continues_bit_for_bit(folder: Path, whole: str, number: int) -> None:
     name = f"ended{int(number)}"
     said = ended_in_the_middle(folder, name, number, STRIDED)

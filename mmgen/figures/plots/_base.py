@@ -103,7 +103,7 @@ class Plot:
             size = latent_sizes(group.header)
             if size != "2":
                 raise UsageError(
-                    f"{group.model} has {size} latent dimensions, expected one layer of 2: train a multimodal-vae with "
+                    f"{group.model} has {size} latent dimensions, expected 2, in one layer: train one with "
                     "--set model.latent_size=2 (preset cremer/figure1 has them)"
                 )
 
