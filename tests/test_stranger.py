@@ -296,7 +296,7 @@ def test_rooms_are_all_registries_there_are() -> None:
 def test_two_tone_shows_what_it_says(installed: None) -> None:
     from mmgen.data_recipes import get
 
-    rows = get("two-tone")(number=20, size=8).rows(np.arange(40), 0)  # type: ignore[attr-defined]
+    rows = get("two-tone")(number=20, size=8).rows(np.arange(40), 0)  # type: ignore[attr-defined]  # the base does not know rows of this recipe
     light = rows.images["image"][:, 0] > 100
     tone, side = rows.attributes["attributes"].T
     for image, is_light, is_right in zip(light, tone, side, strict=True):

@@ -101,6 +101,11 @@ class Model(nn.Module, ABC):
         """Names of the modalities that decoders see besides z: empty but for conditional models."""
         return ()
 
+    @property
+    def any_subset(self) -> bool:
+        """Whether it has posteriors given any subset of its modalities (:meth:`GaussianModel.subset_posteriors`)."""
+        return False
+
     @abstractmethod
     def answers(self, given: Given) -> bool:
         """Whether :meth:`posterior` can be asked for q(z | given)."""
@@ -248,11 +253,12 @@ class GaussianModel(Model):
             units: The U units.
             chosen: [S][U], which units each subset holds.
         """
-        # Not abstract, since few members can; building refuses the others where an objective needs it.
+        # Not abstract, since few members can: any_subset says which, and build_model refuses the others.
         raise NotImplementedError(f"{type(self).__name__} has no posterior for every subset")
 
     def log_likelihood_of_attribute(self, name: str, attribute: int, z: Tensor, batch: Batch) -> Tensor:
         """log p(y_k | z) of one attribute by number, in nats: z [K, B, D] or [B, D] -> [K, B] or [B]; 0 if unknown."""
+        # Not abstract either: only objectives that split attributes ask for it; build refuses those.
         raise NotImplementedError(f"{type(self).__name__} has no network for each attribute")
 
     def generative_networks(self) -> list[nn.Module]:

@@ -3,10 +3,27 @@
 import torch
 
 import mmgen.models
+from mmgen.errors import SettingsError
 from mmgen.models._base import Demands, Model
 from mmgen.models._settings import DataSettings, ModelSettings
 
 __all__ = ["build_model"]
+
+
+def _check(name: str, model: Model, demands: Demands) -> None:
+    """Make sure that a model of any kind, one from outside too, has what the objective needs.
+
+    Raises:
+        SettingsError: It lacks something.
+    """
+    lacking = [f"q(z | {', '.join(given)})" for given in sorted(demands.posteriors) if not model.answers(given)]
+    lacking += [f"p({name} | z)" for name in demands.generates if name not in model.generates]
+    lacking += ["a posterior for every subset of modalities"] if demands.any_subset and not model.any_subset else []
+    if lacking:
+        raise SettingsError(
+            f"model '{name}' has no {' and no '.join(lacking)}, which the objective needs; "
+            "choose another objective or another model"
+        )
 
 
 def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -> Model:
@@ -22,5 +39,6 @@ def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -
         UsageError: There is no such kind of model.
     """
     model: Model = mmgen.models.get(settings.name).build(settings, demands, data)
+    _check(settings.name, model, demands)
     # Convolutions are 0 to 10 % faster with channels last, on CPUs and GPUs, and never slower.
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch stub lacks it

@@ -128,6 +128,7 @@ class HierarchicalVAE(Model):
             )
         network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
         sizes, activation = settings.latent_sizes, ACTIVATIONS[settings.activation]
+        _check_used(settings)
 
         def between(before: int, after: int) -> nn.Module:
             return GaussianHead(before, settings.hidden, after, activation=activation)
@@ -156,10 +157,12 @@ class HierarchicalVAE(Model):
         return given in ((), (self.image,))
 
     def posterior(self, batch: Batch, given: Given) -> Posterior:
+        return self._chain(batch, given)
+
+    def _chain(self, batch: Batch, given: Given) -> "_Chain":
+        """q(z | image) upwards, or p(z) downwards where nothing is given."""
         if not given:
-            like = next(self.parameters())
-            top = DiagonalGaussian.standard(batch.size, self.latent.layers[self.latent.top], like=like)
-            return _Chain(self.latent, top, list(self.downwards)[::-1], downwards=True)
+            return self._prior(batch.size, like=next(self.parameters()))
         if not self.answers(given):
             raise UsageError(
                 f"this model has no inference network for q(z | {', '.join(given)}); "
@@ -167,42 +170,30 @@ class HierarchicalVAE(Model):
             )
         if self.image not in batch.values:
             raise UsageError(f"the posterior given {self.image} needs {self.image}, which the batch does not hold")
-        return _Chain(self.latent, self._lowest(batch), list(self.upwards))
+        lowest: DiagonalGaussian = self.first(self.encoder(batch.values[self.image]))
+        return _Chain(self.latent, lowest, list(self.upwards))
 
-    def _lowest(self, batch: Batch) -> DiagonalGaussian:
-        """q(z_1 | x) [B, D_1]."""
-        q: DiagonalGaussian = self.first(self.encoder(batch.values[self.image]))
-        return q
+    def _prior(self, *shape: int, like: Tensor) -> "_Chain":
+        """p(z), the top N(0, I) of these leading axes."""
+        top = DiagonalGaussian.standard(*shape, self.latent.layers[self.latent.top], like=like)
+        return _Chain(self.latent, top, list(self.downwards)[::-1], downwards=True)
 
     def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
-        """Layers below the top drawn once, and q of the top given those."""
-        if not self.answers(given) or not given:
-            q = self.posterior(batch, given)
-            assert isinstance(q, _Chain)
-            drawn = q.sample(generator)
-            return DiagonalGaussian(drawn, torch.full_like(drawn, _DRAWN))
-        q_layer = self._lowest(batch)
-        means, log_sds = [], []
-        for network in self.upwards:
-            z = q_layer.sample(generator)
-            means.append(z)
-            log_sds.append(torch.full_like(z, _DRAWN))
-            q_layer = network(z)
-        return DiagonalGaussian(torch.cat([*means, q_layer.mean], -1), torch.cat([*log_sds, q_layer.log_sd], -1))
+        """Layers below the top drawn once, and q of the top given those; of p(z), one draw of every layer."""
+        q = self._chain(batch, given)
+        drawn = q.sample(generator)
+        layers = {name: DiagonalGaussian(z, torch.full_like(z, _DRAWN)) for name, z in self.latent.split(drawn).items()}
+        if given:
+            layers[self.latent.top] = q.conditionals(drawn)[self.latent.top]
+        mean = self.latent.join({name: layer.mean for name, layer in layers.items()})
+        return DiagonalGaussian(mean, self.latent.join({name: layer.log_sd for name, layer in layers.items()}))
 
     def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
-        q = self.posterior(batch, given)
-        assert isinstance(q, _Chain)
-        layers = q.conditionals(q.sample(generator))
-        return self.latent.join({name: layer.mean for name, layer in layers.items()})
+        q = self._chain(batch, given)
+        return self.latent.join({name: layer.mean for name, layer in q.conditionals(q.sample(generator)).items()})
 
     def log_prior(self, z: Tensor) -> Tensor:
-        layers = self.latent.split(z)
-        top = layers[self.latent.top]
-        chain = _Chain(
-            self.latent, DiagonalGaussian.standard(*top.shape, like=top), list(self.downwards)[::-1], downwards=True
-        )
-        return chain.log_prob(z)
+        return self._prior(*z.shape[:-1], like=z).log_prob(z)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         if name not in self.decoders:
@@ -217,8 +208,7 @@ class HierarchicalVAE(Model):
     def trace(
         self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
     ) -> Trace:
-        up, down = self.posterior(batch, given), self.posterior(batch, ())
-        assert isinstance(up, _Chain) and isinstance(down, _Chain)
+        up, down = self._chain(batch, given), self._chain(batch, ())
         z = up.sample(None, () if samples is None else (samples,))
         inferred, generated = up.conditionals(z), down.conditionals(z)
         layers = self.latent.split(z)
@@ -230,6 +220,20 @@ class HierarchicalVAE(Model):
             name: self.log_likelihood(name, z, batch) for name in (self.generates if names is None else names)
         }
         return Trace(z, likelihood, divergence=cost, log_ratio=ratio)
+
+
+def _check_used(settings: HierarchicalSettings) -> None:
+    """Refuse what a single layer would ignore.
+
+    Raises:
+        SettingsError: There is something between layers, and one layer.
+    """
+    usual = HierarchicalSettings()
+    for name in ("hidden", "activation"):
+        if len(settings.latent_sizes) == 1 and getattr(settings, name) != getattr(usual, name):
+            raise SettingsError(
+                f"model.{name} is of networks between layers of z, but model.latent_sizes has one layer; leave it out"
+            )
 
 
 @dataclass(frozen=True)

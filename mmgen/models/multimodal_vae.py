@@ -124,6 +124,10 @@ class MultimodalVAE(GaussianModel):
         """Names of the modalities that decoders see besides z: empty but for a CVAE."""
         return (self.condition.name,) if self.condition else ()
 
+    @property
+    def any_subset(self) -> bool:
+        return self.inference.any_subset
+
     def answers(self, given: Given) -> bool:
         """Whether :meth:`posterior` can be asked for q(z | given)."""
         return not given or given == self.conditional_on or self.inference.answers(given)
@@ -139,23 +143,11 @@ class MultimodalVAE(GaussianModel):
         return self.inference.posterior(batch, given)
 
     def posteriors(self, batch: Batch, queries: Sequence[Given]) -> list[DiagonalGaussian]:
-        """Several posteriors of the same batch; networks that they share run once.
-
-        Raises:
-            UsageError: The model lacks an inference network.
-        """
         return self.inference.posteriors(batch, queries)
 
     def subset_posteriors(
         self, batch: Batch, units: Sequence[Unit], chosen: Sequence[Sequence[bool]]
     ) -> DiagonalGaussian:
-        """q(z | subset) [S, B, D] for S subsets of U units (modalities, or single attributes); see :class:`Inference`.
-
-        Args:
-            batch: B examples; what is missing in one is left out of its subsets.
-            units: The U units.
-            chosen: [S][U], which units each subset holds.
-        """
         return self.inference.infer_subsets(batch, units, chosen)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:

@@ -16,7 +16,7 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Demands, GaussianModel, Unit
-from mmgen.objectives._base import CONFIG, Bound, Objective, per_beta, prior_kl, role, warmup
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, per_beta, prior_kl, role, warmup
 
 __all__ = ["Mvae"]
 
@@ -37,7 +37,7 @@ class Mvae(Objective):
     term of that modality, and counts once.
     """
 
-    modalities: tuple[str, ...] = ("image", "attributes")
+    modalities: Modalities = ("image", "attributes")
     """The modalities, by their names in the dataset."""
     weights: dict[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]] = Field(default_factory=dict)
     """lambda of each modality's likelihood; where not named 50 for attributes (WG) and 1 for everything else."""
@@ -76,9 +76,7 @@ class Mvae(Objective):
 
     @model_validator(mode="after")
     def _consistent(self) -> "Mvae":
-        names = ", ".join(self.modalities) or "none"
-        if not self.modalities or len(set(self.modalities)) < len(self.modalities):
-            raise ValueError(f"modalities got {names}, expected at least one and none twice")
+        names = ", ".join(self.modalities)
         for setting, named in (
             ("weights", self.weights.keys()),
             ("predicts", {name for alone, others in self.predicts.items() for name in (alone, *others)}),

@@ -77,7 +77,7 @@ def _schema(name: str) -> type[ExperimentSettings]:
     return create_model(
         "ExperimentSettings",
         __base__=ExperimentSettings,
-        model=(SerializeAsAny[member], Field(default_factory=member)),  # type: ignore[valid-type, misc]
+        model=(SerializeAsAny[member], Field(default_factory=member)),  # type: ignore[valid-type, misc]  # a type that is known when the program runs
     )
 
 

@@ -45,7 +45,10 @@ def linear_ladder(sd: float = 0.5) -> HierarchicalVAE:
 def ladder_observations(size: int, seed: int = 0) -> Batch:
     """Draws from the model itself."""
     generator = torch.Generator().manual_seed(seed)
-    draw = lambda *shape: torch.randn(*shape, generator=generator, dtype=torch.float64)  # noqa: E731
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
     lower = draw(size, 3) @ UP.T + LAYER_SD * draw(size, 2)
     return Batch(
         {"image": lower @ WEIGHTS["image"].T + NOISE * draw(size, 4)}, {"image": torch.ones(size, dtype=torch.bool)}

@@ -15,7 +15,9 @@ from mmgen.config import merge
 from mmgen.errors import SettingsError, UsageError
 from mmgen.models._base import Demands, Model
 from mmgen.models._build import build_model
+from mmgen.models._settings import DataSettings, ImageDescription
 from mmgen.models.hierarchical_vae import HierarchicalVAE
+from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
 from mmgen.objectives.telbo import Telbo
@@ -92,7 +94,8 @@ def test_a_model_of_no_kind_is_refused(name: Any) -> None:
 
 
 def test_a_ladder_of_one_layer_is_a_vae() -> None:
-    model = build_model(settings_of("hierarchical-vae", latent_sizes=(3,)).model, DEMANDS, SMALL_DATA)
+    settings = read_experiment({"model": {"name": "hierarchical-vae", **NETWORKS, "latent_sizes": (3,)}}).model
+    model = build_model(settings, DEMANDS, SMALL_DATA)
     assert model.latent.layers == {"z": 3}
     z = torch.randn(4, 3)
     torch.testing.assert_close(model.log_prior(z), torch.distributions.Normal(0, 1).log_prob(z).sum(-1))
@@ -100,7 +103,7 @@ def test_a_ladder_of_one_layer_is_a_vae() -> None:
 
 def test_the_published_networks_of_two_layers() -> None:
     """521,084 parameters (the authors' code: 784-200-200-100 and 100-100-100-50, mirrored)."""
-    data = SMALL_DATA.model_copy(update={"image": SMALL_DATA.image.model_copy(update={"shape": (1, 28, 28)})})  # type: ignore[union-attr]
+    data = DataSettings(image=ImageDescription(shape=(1, 28, 28), layout="bits"))
     network = {"name": "mlp", "hidden": (200, 200), "activation": "tanh"}
     settings = read_experiment({"model": {"name": "hierarchical-vae", "image_network": network}}).model
     model = build_model(settings, Demands(frozenset([("image",)]), ("image",)), data)
@@ -128,7 +131,7 @@ def test_means_of_a_ladder_are_given_one_draw_of_what_is_below() -> None:
     first, second = (
         model.latent.split(model.means(batch, ("image",), torch.Generator().manual_seed(s))) for s in (0, 1)
     )
-    torch.testing.assert_close(first["z1"], model._lowest(batch).mean, rtol=0, atol=0)
+    torch.testing.assert_close(first["z1"], model.first(batch.values["image"]).mean, rtol=0, atol=0)
     torch.testing.assert_close(first["z1"], second["z1"], rtol=0, atol=0)
     assert (first["z2"] != second["z2"]).all()
 
@@ -170,3 +173,30 @@ def test_l_k_of_the_linear_gaussian_model_is_what_quadrature_says() -> None:
 def test_an_objective_of_nothing_or_of_something_twice_is_refused(member: Any, names: tuple[str, ...]) -> None:
     with pytest.raises(ValidationError, match="expected at least one modality and none twice"):
         member(modalities=names)
+
+
+@pytest.mark.parametrize("given", [{"hidden": (8,)}, {"activation": "elu"}], ids=repr)
+def test_what_a_single_layer_would_ignore_is_refused(given: dict[str, Any]) -> None:
+    settings = read_experiment({"model": {"name": "hierarchical-vae", "latent_sizes": (3,), **given}}).model
+    with pytest.raises(SettingsError, match=f"model.{next(iter(given))} is of networks between layers of z"):
+        build_model(settings, DEMANDS, SMALL_DATA)
+
+
+@pytest.mark.parametrize(
+    ("demands", "lacking"),
+    [
+        (Demands(frozenset([("image",)]), ("image",), any_subset=True), "a posterior for every subset of modalities"),
+        (Demands(frozenset([("image",), ("attributes",)]), ("image",)), "q(z | attributes)"),
+        (Demands(frozenset([("image",)])), "p(attributes | z)"),
+    ],
+)
+def test_a_model_of_any_kind_is_held_against_the_demands(
+    demands: Demands, lacking: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A member that takes whatever it is asked for, as one from outside may, is refused by the one who builds."""
+    narrow = Demands(frozenset([("image",)]), ("image",), inference="image-only")
+    made = build_model(settings_of("multimodal-vae").model, narrow, SMALL_DATA)
+    monkeypatch.setattr(MultimodalVAE, "build", lambda settings, demands, data: made)
+    with pytest.raises(SettingsError) as refused:
+        build_model(settings_of("multimodal-vae").model, demands, SMALL_DATA)
+    assert f"model 'multimodal-vae' has no {lacking}, which the objective needs" in str(refused.value)

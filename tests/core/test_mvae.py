@@ -328,7 +328,7 @@ def test_weights_of_older_files_are_understood() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"modalities": []}, "setting 'objective': modalities got none, expected at least one and none twice"),
+        ({"modalities": []}, "setting 'objective.modalities': got none, expected at least one modality and none twice"),
         ({"modalities": ["image", "image"]}, "none twice"),
         ({"weights": {"edges": 2.0}}, "weights got edges, expected some of the modalities image, attributes"),
         ({"predicts": {"image": ["edges"]}}, "predicts got edges"),

@@ -193,7 +193,7 @@ def test_the_same_z_and_pictures_from_everywhere(
         if not loaded.reads(posterior):
             continue
         drawn = draw(loaded, parse(loaded, described), 300, posterior=posterior, seed=4)
-        judged = JudgedPictures(loaded, None, 4)  # type: ignore[arg-type]
+        judged = JudgedPictures(loaded, None, 4)  # type: ignore[arg-type]  # no judge is needed to draw
         monkeypatch.setattr(JudgedPictures, "sampled", property(lambda self: True))
         pieces = list(judged.pictures(queries, posterior, 300))
         decoded.clear()
@@ -248,7 +248,7 @@ def test_one_stream_of_randomness_in_every_product(folder: Path, tmp_path: Path,
 
     if asked.tokens is None:  # metrics ask by attributes
         queries = Queries(asked.codes, np.ones(1), 0)
-        (piece,) = JudgedPictures(loaded, None, seed).pictures(queries, posterior, number)  # type: ignore[arg-type]
+        (piece,) = JudgedPictures(loaded, None, seed).pictures(queries, posterior, number)  # type: ignore[arg-type]  # no judge is needed to draw
         np.testing.assert_allclose(piece.means[0].numpy(), means, atol=1e-6)
         assert (np.rint(255 * piece.seen[0].numpy()) == sampled).mean() > 0.999
 
