@@ -159,3 +159,23 @@ def test_a_list_of_names_that_is_none_is_said(call: Call, tmp_path: Path, names:
     code, out, err = call("list", "objective", "--code", tmp_path / "mine.py")
     assert (code, out) == (2, "")
     assert "expected a list of names; mend it" in err and "Traceback" not in err
+
+
+def test_other_code_of_the_same_name_is_said(mine: Path, call: Call, tmp_path: Path) -> None:
+    """A model opened with a file that has changed since, or with another file, says so; with its own, nothing."""
+    data, model = tmp_path / "d.h5", tmp_path / "m.safetensors"
+    assert (
+        call("make-data", "mnist-a", "--source", "digits", "--size", 16, "--number", 60, "--workers", 1, "-o", data)[0]
+        == 0
+    )
+    assert call("train", data, "--objective", "warm-elbo", *TINY, "-o", model, "--code", mine)[0] == 0
+    asked = ("eval", model, "--metric", "parameters", "--code")
+    assert "but here it is" not in call(*asked, mine)[2]
+    other = tmp_path / "other.py"
+    other.write_text(mine.read_text())
+    same_text = call(*asked, other)
+    assert same_text[0] == 0 and "but here it is" not in same_text[2]
+    other.write_text(mine.read_text() + "\n# changed\n")
+    assert "objective 'warm-elbo' of code mine.py, but here it is of code other.py" in call(*asked, other)[2]
+    mine.write_text(mine.read_text() + "\n# changed\n")
+    assert "of code mine.py, but here it is of another text of that file" in call(*asked, mine)[2]

@@ -15,7 +15,7 @@ from mmgen.parsing import printable
 from mmgen.plugins import Origin, installed_version
 from mmgen.registry import BUILT_IN, rooms, used_in
 
-__all__ = ["OutsideMember", "check_members", "is_there", "members_of", "parse_members"]
+__all__ = ["OutsideMember", "changed_members", "check_members", "is_there", "members_of", "parse_members"]
 
 _MOST = 64
 _TEXTS = {
@@ -125,6 +125,20 @@ def _lacking(member: OutsideMember) -> str:
         f"{member.origin}, {why}: install it if you trust it (pip install "
         f"'{member.distribution}{'==' if member.version else ''}{member.version}', or from where its author keeps it)"
     )
+
+
+def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
+    """Notices of members that are here as something else than what the artifact at ``path`` was made with."""
+    said = []
+    for member in members:
+        room = next((room for room in rooms() if room.noun == member.room), None)
+        here = [found.origin for found in room.found() if found.name == member.name] if room is not None else []
+        then = (member.distribution, member.version, member.sha256)
+        if here and then not in {(origin.distribution, origin.version, origin.sha256) for origin in here}:
+            renamed = member.file not in {origin.file for origin in here} or not member.file
+            now = f"of {' and '.join(sorted(map(str, here)))}" if renamed else "of another text of that file"
+            said.append(f"{path} was made with {member.room} '{member.name}' of {member.origin}, but here it is {now}")
+    return said
 
 
 def check_members(path: Path, members: Iterable[OutsideMember]) -> None:

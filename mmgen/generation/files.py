@@ -10,6 +10,7 @@ from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._encode import posterior_to_aggregate
 from mmgen.aggregates._fit import load_aggregate
 from mmgen.artifacts import Header, find_parent, require_kind
+from mmgen.artifacts.members import changed_members
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.models._base import Model
@@ -115,8 +116,10 @@ class ModelFiles:
 
     @property
     def notices(self) -> list[str]:
-        """What is to be said of the files: those whose training was interrupted."""
-        said = [interrupted(path) for path in dict.fromkeys((self.path, self.model_path))]
+        """What is to be said of the files: training that was interrupted, members from outside that have changed."""
+        files = {self.path: self.header, self.model_path: self.model_header}
+        said = [interrupted(path) for path in files]
+        said += [notice for path, header in files.items() for notice in changed_members(path, header.members)]
         return [notice for notice in said if notice]
 
     @property

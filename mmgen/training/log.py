@@ -59,9 +59,11 @@ class RunLog:
                 self._board.add_scalar(name, value, record["step"])
 
     def close(self) -> None:
-        """Nothing is left to be written then, but for a line that was refused already."""
+        """Close the log; a failed write has been reported already. A log without a line is removed."""
         with suppress(OSError):
             self._file.close()
+            if not self.path.stat().st_size:  # the run failed before its first line
+                self.path.unlink()
         if self._board is not None:
             self._board.close()
 

@@ -263,3 +263,18 @@ def test_tensorboard_shows_each_step_of_the_present_run_once(tmp_path: Path) -> 
     assert not list((tmp_path / "m.log").iterdir())
     lines = [json.loads(line) for line in log_path(out).read_text().splitlines()]
     assert [line["step"] for line in lines if "bound" in line] == [2, 4, 6, 8, 10, 12]
+
+
+class Failing(Line):
+    """A task that fails at its first step, as an objective of somebody's own may."""
+
+    def forward(self, batch: Batch, step: int | None) -> Bound:
+        raise ArithmeticError("a fault of the task")
+
+
+def test_a_run_that_fails_before_its_first_line_leaves_no_log(tmp_path: Path) -> None:
+    chosen = TrainingSettings(steps=4, batch=4, device="cpu")
+    work = train(Failing(), Numbers(8), Numbers(4), chosen, tmp_path / "m.safetensors", lambda *_: None, {})
+    with pytest.raises(ArithmeticError, match="a fault of the task"):
+        list(work)
+    assert list(tmp_path.iterdir()) == []

@@ -124,6 +124,7 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: float =
             session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
     session.priors.append(Source(model.title_of("prior"), model, "prior", group.model, "nothing"))
     fitted = [load(path, device) for path in group.aggregates]
+    session.notices += dict.fromkeys(notice for loaded in (model, *fitted) for notice in loaded.notices)
     for loaded in fitted:
         if loaded.aggregate is not None and loaded.target is not None:
             given = loaded.aggregate.given
