@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
 from mmgen.data_recipes._render import binarise, pack, stack
@@ -74,6 +74,13 @@ class Multimnist(Recipe):
 
     binarise: bool = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
+
+    @field_validator("binarise", mode="before")
+    @classmethod
+    def _is_drawn_once_if_at_all(cls, binarise: Any) -> Any:
+        if binarise == "dynamic":
+            raise ValueError("multimnist is grey or drawn once; leave out --dynamic, or make mnist with it")
+        return binarise
 
     name: ClassVar[str] = "multimnist"
     vocabulary: ClassVar[tuple[str, ...]] = tuple(str(digit) for digit in range(10))

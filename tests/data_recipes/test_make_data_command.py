@@ -67,6 +67,7 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (["mnist-a", "--mnist", "nowhere"], 1, "there is no folder nowhere"),
         (["mnist-a", "--mnist", "SMALL", "-o", "no/such/folder/x.h5"], 1, "no/such/folder"),
         (["mnist-a", "--mnist", "SMALL", "-o", "."], 1, "directory"),
+        (["multimnist", "--dynamic"], 2, "multimnist is grey or drawn once; leave out --dynamic"),
         (["mnist-a", "--objects", "1"], 2, "mnist-a has no --objects, which is for two-objects; leave it out"),
         (["two-objects", "--grey"], 2, "two-objects has no --grey, which is for binary-mnist, fashion-mnist, mnist"),
         (["celeba-18", "--drop-faceless"], 2, "celeba-18 has no --drop-faceless, which is for celeba-transforms; "),
