@@ -70,8 +70,9 @@ def unknown_name(what: str, got: str, expected: Sequence[str]) -> str:
         "unknown objective 'tebo': did you mean 'telbo'? Available: elbo, telbo"
     """
     near = nearest(got, expected)
+    listed = ", ".join(f"'{name}'" if "," in name else name for name in expected)
     hint = f"did you mean '{near}'? " if near else ""
-    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}Available: {', '.join(expected)}"
+    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}Available: {listed}"
 
 
 class Registry(Generic[T_co]):

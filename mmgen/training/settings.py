@@ -69,5 +69,10 @@ class TrainingSettings(Settings):
     def _has_stages_where_they_are_used(self) -> Self:
         if bool(self.stages) != (self.schedule == "stages"):
             got = f"{len(self.stages)} stages with schedule {self.schedule}"
-            raise ValueError(f"got {got}, expected stages with schedule stages and with no other")
+            way = (
+                "give training.stages too"
+                if not self.stages
+                else "set training.schedule=stages, or leave the stages out"
+            )
+            raise ValueError(f"got {got}; {way}")
         return self
