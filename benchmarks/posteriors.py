@@ -5,8 +5,8 @@
 For each seed a model is trained; q_true is fitted with each text weight, and q_agg and the learned prior q(z) with the
 same family, size and steps; all are scored by the same judge. ``{seed}`` in the paths of dataset and judge stands for
 the seed. What is already there is not made again, so an interrupted run continues. Choose weights with ``--part val``,
-another judge than the one that reports, and seeds of their own. The tables go to stdout as Markdown: means over seeds ± their standard
-deviation, and differences paired by seed.
+another judge than the one that reports, and seeds of their own. The tables go to stdout as Markdown: means over seeds
+± their standard deviation, and differences paired by seed.
 """
 
 import argparse
