@@ -42,7 +42,7 @@ class Rows:
 
 
 class Recipe(Settings, ABC):
-    """How one dataset is made; its fields are the dataset's settings (and become options of ``mmgen make-data``)."""
+    """How one dataset is made; its fields are the dataset's settings (and the options of ``mmgen make-data``)."""
 
     resumes: ClassVar[bool] = False
     """Whether :meth:`make`, after it was stopped, goes on from what it had finished."""

@@ -16,13 +16,33 @@ from mmgen.data_recipes._sources import Digits, Published, Source, fetch_digits,
 from mmgen.data_recipes._splits import Parts, by_group, official
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.progress import Progress, Work
+from mmgen.switches import Switch, Switches
 
-__all__ = ["LAYOUTS", "Binarise", "DigitRecipe", "Factor", "Picture", "Scheme", "SmallPictureRecipe", "Vocabulary"]
+__all__ = [
+    "INK",
+    "LAYOUTS",
+    "Binarise",
+    "DigitRecipe",
+    "Factor",
+    "Picture",
+    "Scheme",
+    "SmallPictureRecipe",
+    "Vocabulary",
+]
 
 Vocabulary = dict[str, list[str]]
 """Values of each attribute, by the attribute's name, both in order."""
 
-Binarise = bool | Literal["dynamic"]
+INK = Switches(
+    (
+        Switch("--binarise", True, "Draw every pixel black or white, once, with its intensity as probability."),
+        Switch("--grey", False, "Keep grey levels."),
+        Switch("--dynamic", "dynamic", "Keep each pixel's probability of white, to be drawn anew at every sight."),
+    )
+)
+"""How the setting ``binarise`` is typed."""
+
+Binarise = Annotated[bool | Literal["dynamic"], INK]
 """Whether pixels are drawn black or white, and if so once, or anew at every sight."""
 
 Factor = tuple[str, str, str]

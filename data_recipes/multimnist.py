@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
+from mmgen.data_recipes._digits import INK
 from mmgen.data_recipes._render import binarise, pack, stack
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, by_group, official
@@ -72,7 +73,7 @@ class Multimnist(Recipe):
     number: Annotated[int, Field(ge=20)] = 70_000
     """Images in all."""
 
-    binarise: bool = False
+    binarise: Annotated[bool, INK] = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
 
     @field_validator("binarise", mode="before")
