@@ -16,7 +16,7 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Model
 from mmgen.objectives._base import Bound
-from mmgen.training.task import Task
+from mmgen.training.task import ALONE, Task
 
 __all__ = ["FitTask", "Target", "drop_attributes"]
 
@@ -67,7 +67,7 @@ class FitTask(Task):
         # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.
         self._model = [model]
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         condition = self.aggregate.condition
         # Attributes are left out at random, sentences are whole.
         described = (
