@@ -75,7 +75,7 @@ def table(rows: dict[str, list[dict[str, object]]]) -> str:
     for name, lines in rows.items():
         cells = [name]
         # A model's own way from words to latents is its q(z|y); a CVAE's is its prior, for its decoder sees the words.
-        own = "prior" if name == "CVAE" else "text"
+        own = "prior" if name == "CVAE" else "own"
         for column, _ in columns:
             posterior = {"own": own, "exact": "true"}.get(column, column)
             for metric, given in (("correctness", 4), ("coverage", 3)):

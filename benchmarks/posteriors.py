@@ -68,8 +68,8 @@ def scores_of_seed(arguments: argparse.Namespace, seed: int) -> list[Line]:
     for base in ("aggregate", "learned-prior"):
         questions[f"guided-{base}"] = (str(files[base]), guided)
     if arguments.own:
-        questions["own"] = (str(model), ["--posterior", "text"])
-        questions["guided-own"] = (str(model), ["--posterior", "text", *guided])
+        questions["own"] = (str(model), ["--posterior", "own"])
+        questions["guided-own"] = (str(model), ["--posterior", "own", *guided])
     measured = [word for metric in arguments.metrics for word in ("--metric", metric)]
     lines: list[Line] = []
     for name, (path, options) in questions.items():

@@ -37,8 +37,8 @@ def eval_command(
             "--posterior",
             "-p",
             metavar="NAME",
-            help="Where z comes from: prior, text, true or aggregate; repeatable. "
-            "By default prior and text of a model, its own of an aggregate.",
+            help="Where z comes from: prior, own (the model's q(z | words)), true or aggregate; repeatable. "
+            "By default prior and own of a model, what was fitted of an aggregate.",
         ),
     ] = None,
     guidance: Annotated[
@@ -62,7 +62,12 @@ def eval_command(
     ] = None,
     given_count: Annotated[
         str | None,
-        typer.Option("--given-count", metavar="LIST", show_default=False, help="The same, as numbers of given ones."),
+        typer.Option(
+            "--given-count",
+            metavar="LIST",
+            show_default=False,
+            help="Like --dropped, but counting the attributes that are given.",
+        ),
     ] = None,
     samples: Annotated[
         int,
@@ -186,15 +191,15 @@ def eval_command(
     settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
     source = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
     with Dataset.open(source) as data:
-        critic = None
+        judging = None
         if judged:
             near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
-            critic_path = read_path(str(judge), "classifier") if judge else find_judge_of_dataset(data, near)
-            critic = load_classifier(critic_path, loaded.device)
-            say(f"judge: {critic_path} ({_percent(critic.accuracy)} on images that it has not seen)")
+            judge_path = read_path(str(judge), "classifier") if judge else find_judge_of_dataset(data, near)
+            judging = load_classifier(judge_path, loaded.device)
+            say(f"judge: {judge_path} ({_percent(judging.accuracy)} on images that it has not seen)")
         drawn_from = load(read_path(str(text_proposal), "aggregate"), device) if text_proposal else None
         names = _posteriors(posterior, loaded)
-        asked = [Evaluation(each, data, critic, names, settings, drawn_from) for each in guided]
+        asked = [Evaluation(each, data, judging, names, settings, drawn_from) for each in guided]
         if warning := notice(asked[0], metrics):
             say(warning)
         work = [evaluate(evaluation, metrics) for evaluation in asked]  # which checks what is asked

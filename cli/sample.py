@@ -52,7 +52,8 @@ def sample_command(
             "--posterior",
             metavar="NAME",
             show_default=False,
-            help="Where z comes from: prior, text, aggregate or true; by default what was fitted, else text.",
+            help="Where z comes from: prior, own (the model's q(z | words)), aggregate or true; by default what was "
+            "fitted, else own.",
         ),
     ] = None,
     guidance: Guidance = 0.0,
@@ -69,7 +70,7 @@ def sample_command(
             "--from",
             metavar="SOURCE",
             show_default=False,
-            help="The other way round: say what images show. SOURCE is a picture, samples or dataset file; or a kind "
+            help="Read images instead of drawing them. SOURCE is a picture, samples or dataset file; or a kind "
             "of picture, whose test examples are taken: edges, or several together, edges+mask; or edges=FILE. With "
             "--to it is what other pictures are drawn from.",
         ),
@@ -286,8 +287,8 @@ def _draw_images(
     _check_output(out)
     asked = parse(loaded, given)
     source = chosen_posterior(loaded, asked, posterior)
-    found, reader = _judge(loaded, judge, out)
-    drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=reader, targets=targets)
+    found, judging = _judge(loaded, judge, out)
+    drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=judging, targets=targets)
     if drawn.guidance and drawn.guidance.notice:
         say(drawn.guidance.notice)
     verdict = share_right(drawn)
@@ -296,7 +297,7 @@ def _draw_images(
     if out.suffix.lower() == ".h5":
         save_samples(out, drawn, loaded, judge=found, command=command_line())
     else:
-        accuracy = reader.accuracy if reader else None
+        accuracy = judging.accuracy if judging else None
         sample_grid(
             drawn, loaded.attributes, text=loaded.text, sampled=not mean, accuracy=accuracy,
             judged_samples=sees_samples(loaded),

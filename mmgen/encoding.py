@@ -30,7 +30,7 @@ def encode_points(
         points: The N examples, on its device.
         given: The modalities that the posterior is given.
         precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
-        generator: Of the draws of layers; a single Gaussian needs none.
+        generator: Randomness of the draws of layers; a single Gaussian needs none.
     """
     parts = [posterior for _, posterior in encode_parts(model, points, given, precision, generator)]
     return DiagonalGaussian(torch.cat([q.mean for q in parts]), torch.cat([q.log_sd for q in parts]))

@@ -27,6 +27,7 @@ from mmgen.generation.latents import draw_latents
 from mmgen.generation.open_model import OpenModel
 from mmgen.generation.translate import translate
 from mmgen.models._base import GaussianModel
+from mmgen.naming import posterior_called
 from mmgen.score import Score
 from mmgen.training.precision import resolve_device
 
@@ -75,7 +76,7 @@ class TrainedModel(OpenModel):
             given: The description; attributes left out are unknown.
             n: Number of images.
             posterior: One of :attr:`posteriors`; by default what was fitted, else the model's own.
-            seed: Of the draws.
+            seed: Seed of the draws.
             target: Image modality to draw; the main one by default. With the same seed they are of the same z.
             guidance: Weight w of p(words | z)^w, by which the posterior is tilted: how literally the words are taken;
                 by default that of :meth:`guided`. Above 0 descriptions may have NOT and OR.
@@ -90,10 +91,10 @@ class TrainedModel(OpenModel):
             >>> import mmgen
             >>> model = mmgen.load("mnist-a-telbo-aggregate-realnvp.safetensors")  # doctest: +SKIP
             >>> model.posteriors  # doctest: +SKIP
-            ['prior', 'text', 'aggregate']
+            ['prior', 'own', 'aggregate']
             >>> model.sample("digit=3 scale=big", n=16).shape  # doctest: +SKIP
             torch.Size([16, 1, 64, 64])
-            >>> model.sample({"digit": "3"}, n=4, posterior="text", seed=1).shape  # doctest: +SKIP
+            >>> model.sample({"digit": "3"}, n=4, posterior="own", seed=1).shape  # doctest: +SKIP
             torch.Size([4, 1, 64, 64])
             >>> model.sample("digit=3 NOT scale=big OR digit=8", n=4, guidance=3).shape  # doctest: +SKIP
             torch.Size([4, 1, 64, 64])
@@ -160,7 +161,7 @@ class TrainedModel(OpenModel):
             target: Modality to draw; the main one by default.
             given: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
             draws: How many z to draw from q(z | images) for each; 0 takes its mean.
-            seed: Of the draws.
+            seed: Seed of the draws.
             rows: A number of each example that its draws are known by; 0 to B - 1 by default. With the rows of a
                 dataset they are the draws of ``mmgen sample --from``.
 
@@ -192,7 +193,7 @@ class TrainedModel(OpenModel):
 
         Args:
             given: The description; attributes left out are unknown.
-            posterior: "text" for the model's own, "prior" for p(z); by default the model's own, or, of an aggregate's
+            posterior: "own" for the model's, "prior" for p(z); by default the model's own, or, of an aggregate's
                 file, the fitted one, which is refused.
 
         Raises:
@@ -208,16 +209,16 @@ class TrainedModel(OpenModel):
             >>> draw(fitted.describe("digit=3"), 100, None).shape  # doctest: +SKIP
             torch.Size([100, 1, 10])
         """
-        name = posterior or self.target or "text"
+        name = posterior_called(posterior or self.target or "own")
         if self.guidance:
             raise UsageError("a guided posterior has no mean and standard deviation to return: draw from it")
-        own = f'; for that of {self.model_path} itself ask for posterior="text"' if self.own is not None else ""
+        own = f'; for that of {self.model_path} itself ask for posterior="own"' if self.own is not None else ""
         if name == self.target:
             raise UsageError(
                 f"{self.path} holds the fitted posterior '{name}', which has no mean and standard deviation to return: "
                 f"draw from it with sample(...) or latent_sampler('{name}'){own}"
             )
-        if name == "text" and not own:
+        if name == "own" and not own:
             fitted = f"draw from the fitted one with latent_sampler('{self.target}')"
             unfitted = f"fit one with: mmgen fit-aggregate {self.model_path}"
             raise UsageError(
@@ -241,7 +242,7 @@ class TrainedModel(OpenModel):
             images: [B, C, H, W] in [0, 1] or uint8 as a dataset has them; of the dataset's kind, so binary ones of a
                 model of binary images.
             samples: Importance samples K per image.
-            seed: Of the samples.
+            seed: Seed of the samples.
 
         Raises:
             UsageError: The images are neither.

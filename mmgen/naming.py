@@ -12,12 +12,24 @@ __all__ = [
     "guided_name",
     "guided_title",
     "number_of",
+    "posterior_called",
     "posterior_name",
     "posterior_title",
 ]
 
-_NAMES = {"prior": "p(z)", "text": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)"}
-_ABOUT = {"prior": "prior", "text": "the model's own", "image": "of images"}
+_NAMES = {"prior": "p(z)", "own": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)"}
+_ABOUT = {"prior": "prior", "own": "the model's own", "image": "of images"}
+_FORMER = {"text": "own"}
+
+
+def posterior_called(name: str) -> str:
+    """The short word of a posterior, whatever word of earlier versions was typed or stands in a file.
+
+    Example:
+        >>> posterior_called("text"), posterior_called("own"), posterior_called("true")
+        ('own', 'own', 'true')
+    """
+    return _FORMER.get(name, name)
 
 
 def number_of(weight: float) -> str:
@@ -36,7 +48,7 @@ def posterior_name(
     """Name of a posterior.
 
     Args:
-        posterior: "prior", "text", "true", "aggregate" or "image"; anything else is its own name.
+        posterior: "prior", "own", "true", "aggregate" or "image"; anything else is its own name.
         text_weight: Of "true", the weight of log p(y|z) that it was fitted with; None where nobody says.
         guidance: The power of p(y|z) that tilts it; 0 for none.
         given: What kind of description it is conditioned on, where it is a fitted one: "nothing" for q(z).
@@ -99,7 +111,7 @@ def guided_name(base: str, weight: float, text_weight: float | None = None) -> s
     """Name of a guided posterior by what is guided, the weight, and that of a q_true.
 
     Example:
-        >>> guided_name("aggregate", 3.0), guided_name(LEARNED_PRIOR, 10.0), guided_name("text", 3.0)
+        >>> guided_name("aggregate", 3.0), guided_name(LEARNED_PRIOR, 10.0), guided_name("own", 3.0)
         ('q_agg guided (w = 3)', 'q(z) guided (w = 10)', 'q(z|y) guided (w = 3)')
     """
     if base == LEARNED_PRIOR:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mmgen.errors import ArtifactError
-from mmgen.naming import guided_name, guided_title, posterior_name, posterior_title
+from mmgen.naming import guided_name, guided_title, posterior_called, posterior_name, posterior_title
 from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
 __all__ = ["Better", "Score", "read_scores"]
@@ -42,7 +42,7 @@ class Score:
         unit: "%", "nats", "units", "squared distance" or "parameters".
         better: Which way is better.
         n: Samples behind the value: images judged, or data points.
-        posterior: Where z came from: prior, text, true, aggregate, image, guided.
+        posterior: Where z came from: prior, own, true, aggregate, image, guided.
         given: Number of attributes that were given; None where the question makes no sense.
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
@@ -51,7 +51,7 @@ class Score:
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
             scores that depend on them, "split", "part" and "seed". "warnings" are sentences for whoever reads it.
-        base: Of a guided posterior, what is guided: prior, text, true, aggregate, learned prior; else "".
+        base: Of a guided posterior, what is guided: prior, own, true, aggregate, learned prior; else "".
     """
 
     metric: str
@@ -133,6 +133,7 @@ def _score(path: Path, number: int, line: str) -> Score:
     for key, kind in _KINDS.items():
         if not isinstance(values[key], kind):
             raise ArtifactError(f"{path}: line {number} has a {key} of the wrong kind, {expected}")
+    values |= {key: posterior_called(values[key]) for key in ("posterior", "base")}
     if values["posterior"] == "true" and values["text_weight"] is None:
         values["text_weight"] = 1.0  # scores from before there was a choice
     accuracies = (values["judge_accuracy"] or {}).values()

@@ -11,7 +11,7 @@ import pytest
 
 from mmgen import data_recipes, plugins, registry
 from mmgen.artifacts import Dataset
-from mmgen.figures.plots._base import Wanted
+from mmgen.figures.plots._base import PlotOptions
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.score import Score
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
@@ -44,11 +44,11 @@ def test_the_metric_of_the_page_scores_a_model(tmp_path: Path) -> None:
     (names,) = run_blocks("how-to-add-a-metric.md")
     dataset = Dataset.open(write_dataset(tmp_path / "toy.h5"))
     settings = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0,))
-    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), dataset, Judge(), ("text",), settings)
+    evaluation = Evaluation(loaded_painter(Path("m.safetensors")), dataset, Judge(), ("own",), settings)
     found: list[Score] = []
 
     def scored() -> Iterator[float]:
-        found.extend((yield from names["StrictCorrectness"]()(evaluation, "text")))
+        found.extend((yield from names["StrictCorrectness"]()(evaluation, "own")))
 
     fractions = list(scored())
     (score,) = found
@@ -94,7 +94,7 @@ def test_the_page_of_plug_ins_names_every_room() -> None:
 def test_the_figure_of_the_page_is_drawn() -> None:
     (names,) = run_blocks("how-to-add-a-figure.md")
     model = SimpleNamespace(model=SimpleNamespace(latent_size=4))
-    picture = names["radii"]([SimpleNamespace(model=model, seed=0)], Wanted(number=50))
+    picture = names["radii"]([SimpleNamespace(model=model, seed=0)], PlotOptions(number=50))
     assert picture.title == "Radii" and "50 draws" in picture.caption
 
 

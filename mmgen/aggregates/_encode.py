@@ -90,7 +90,7 @@ class Encoding:
         through: What the posterior is given, ("image",) or ("image", "attributes").
         split: Split scheme.
         number: Training examples at most (a random choice), and a tenth as many validation examples.
-        seed: Of the choice of examples.
+        seed: Seed of the choice of examples.
         precision: Of the encoder; posteriors come out in fp32.
     """
 

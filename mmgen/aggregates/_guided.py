@@ -43,7 +43,7 @@ _FEW = 8
 
 
 def few_candidates(facts: Mapping[str, Any], number: int) -> str:
-    """What to tell of a fit whose draws were chosen from too few candidates; "" where there were enough.
+    """A notice of a fit whose draws were chosen from too few candidates; "" where there were enough.
 
     Args:
         facts: Of the finished file.

@@ -36,7 +36,7 @@ def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
     rank = torch.rand(examples, count, device=present.device).argsort(1)
     mask = present & (whole | (rank < kept))
     values = batch.values[name].masked_fill(~mask, 0)
-    return Batch({**batch.values, name: values}, {**batch.present, name: mask})
+    return batch | Batch({name: values}, {name: mask})
 
 
 class FitTask(Task):

@@ -33,7 +33,7 @@ def measure(
         data: Dataset file.
         method: Name of a baseline.
         shares: Parts of the training examples that come with their label, each above 0 and at most 1.
-        settings: Of the joint model that it stands beside.
+        settings: Settings of the joint model that it stands beside.
         attribute: Which attribute is said; "" where there is only one.
 
     Raises:

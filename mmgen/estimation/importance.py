@@ -285,7 +285,7 @@ def log_terms(
         samples: K.
         densities: By name.
         at_once: Latents per pass.
-        generator: Of the draws.
+        generator: Randomness of the draws.
 
     Yields:
         Fraction done.

@@ -71,7 +71,7 @@ def _told(loaded: "OpenModel", posterior: str, points: Batch) -> Batch:
     Other attributes or words would make it q(z | y, more). A fitted posterior reads what it was fitted to.
     """
     words = described_by(loaded)
-    if posterior != "text" or words not in points.values or words is None or not loaded.model.answers((words,)):
+    if posterior != "own" or words not in points.values or words is None or not loaded.model.answers((words,)):
         return points
     return points.select([words])
 
@@ -227,7 +227,7 @@ def _of_text(
     return terms.weigh(terms["words"] + terms["prior"])[back]
 
 
-_FITTED = {"text": "q(z|y)", "aggregate": "q_agg(z|y)", "true": "q_true(z|y)"}
+_FITTED = {"own": "q(z|y)", "aggregate": "q_agg(z|y)", "true": "q_true(z|y)"}
 
 
 def _text_components(loaded: "OpenModel", prior: str, more: "OpenModel | None", precision: str) -> list[Component]:
@@ -237,8 +237,8 @@ def _text_components(loaded: "OpenModel", prior: str, more: "OpenModel | None", 
         for source in (more, loaded)
         if source is not None and source.target and source.given is not None
     ]
-    if "text" in loaded.posteriors:
-        found.append((loaded, "text"))
+    if "own" in loaded.posteriors:
+        found.append((loaded, "own"))
     known = [
         Component.density(_FITTED.get(name, f"q_{name}(z|y)"), _sampler(source, name), _log_prob(source, name))
         for source, name in found

@@ -50,7 +50,7 @@ def resample(
         n: How many draws.
         enough: The effective sample size, on average over the draws, at which candidates are enough.
         at_once: Candidates in memory at a time.
-        generator: Of the choice.
+        generator: Randomness of the choice.
     """
     best: Tensor | None = None
     chosen: Tensor | None = None

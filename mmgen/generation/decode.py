@@ -87,7 +87,7 @@ def pictures(
         name: The image modality.
         z: From :func:`~mmgen.generation.latents.draw_latents`.
         asked: The Q descriptions, which conditional decoders see.
-        seed: Of the pixels.
+        seed: Seed of the pixels.
         sampled: Draw pixels as well as their means.
         have: How many draws of each description there are already.
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
@@ -173,7 +173,7 @@ def means_and_draws(
         name: The image modality.
         z: Latents.
         condition: The description of all of them, or one of each, which conditional decoders see.
-        generator: Of the pixels.
+        generator: Randomness of the pixels.
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
     """
     modality = loaded.model.modalities[name]

@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression, is_expression, parse_expression
+from mmgen.naming import posterior_called
 from mmgen.notation import UNKNOWN
 from mmgen.queries import (
     ANYTHING,
@@ -230,7 +231,7 @@ def chosen_posterior(loaded: "OpenModel", asked: Descriptions, posterior: str | 
         UsageError: There is no such posterior, it reads nothing of a description, or guidance has no words to hold to.
     """
     check_described(loaded, asked)
-    source = posterior or posterior_for(loaded, asked)
+    source = posterior_called(posterior) if posterior else posterior_for(loaded, asked)
     check_read(loaded, source, asked)
     return source
 

@@ -12,7 +12,7 @@ from mmgen.expressions import Expression
 from mmgen.generation.descriptions import Descriptions, check_read, complete
 from mmgen.generation.judge import check_judge, differences, judge_images, judged_wrong, sees_samples
 from mmgen.memory import check_memory
-from mmgen.naming import Guidance
+from mmgen.naming import Guidance, posterior_called
 from mmgen.notation import UNKNOWN
 from mmgen.queries import Vocabulary
 
@@ -32,7 +32,7 @@ class Draws:
     """n images for each of Q descriptions.
 
     Attributes:
-        posterior: Where z came from ("text", "aggregate", ...).
+        posterior: Where z came from ("own", "aggregate", ...).
         seed: Seed of z and of the sampled pixels.
         asked: uint8 [Q, A], 255 where the description says nothing.
         means: E[image | z], float32 [Q, n, C, H, W]: what people look at.
@@ -152,6 +152,7 @@ def draw(
     numbers = sum(math.prod(loaded.images[name].shape) for name in names)
     size = 8 * numbers * count * len(asked)  # mean and draw of each pixel, four bytes each
     check_memory(size, f"{count:,} images of {len(asked):,} descriptions", "use a smaller --number")
+    posterior = posterior_called(posterior)
     check_read(loaded, posterior, asked)
     if judge is not None:
         check_judge(loaded, judge)

@@ -15,7 +15,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.models._base import Model
 from mmgen.models._settings import AttributesDescription, ImageDescription, TextDescription
-from mmgen.naming import LEARNED_PRIOR
+from mmgen.naming import LEARNED_PRIOR, posterior_called
 from mmgen.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
 from mmgen.training.state import interrupted
@@ -106,10 +106,10 @@ class ModelFiles:
 
     @property
     def posteriors(self) -> list[str]:
-        """What latents can be drawn from: "prior", "text" (the model's own q(z|y)), and the fitted one."""
+        """What latents can be drawn from: "prior", "own" (the model's q(z|y)), and the fitted one."""
         names = ["prior"]
         if self.own is not None:
-            names.append("text")
+            names.append("own")
         if self.target:
             names.append(self.target)
         return names
@@ -192,7 +192,7 @@ class ModelFiles:
 
     def reads(self, posterior: str) -> tuple[str, ...]:
         """Modalities of a description that decide what is drawn from a posterior; empty where none does."""
-        self.check(posterior)
+        posterior = self.check(posterior)
         names = {*self._conditions(posterior), *self.model.conditional_on}
         parts = (part for part in (self.attributes, self.text) if part is not None)
         return tuple(part.name for part in parts if part.name in names)
@@ -200,20 +200,21 @@ class ModelFiles:
     def _conditions(self, posterior: str) -> tuple[str, ...]:
         if posterior == "prior":
             return ()
-        if posterior == "text":
+        if posterior == "own":
             parts = (part for part in (self.attributes, self.text) if part is not None)
             return tuple(part.name for part in parts if self.model.answers((part.name,)))
         condition = self._aggregate.condition
         return () if condition is None else (condition.name,)
 
-    def check(self, posterior: str) -> None:
-        """Refuse a posterior that the files do not hold.
+    def check(self, posterior: str) -> str:
+        """The posterior that is meant, one of :attr:`posteriors`.
 
         Raises:
-            UsageError: It names those that they do, or the command that fits one.
+            UsageError: The files do not hold it; names those that they do, or the command that fits one.
         """
+        posterior = posterior_called(posterior)
         if posterior in self.posteriors:
-            return
+            return posterior
         if posterior in ("aggregate", "true"):
             raise UsageError(
                 f"{self.path} has no fitted posterior '{posterior}'; make one with: "
@@ -227,8 +228,8 @@ class ModelFiles:
         Raises:
             UsageError: There is no such posterior.
         """
-        self.check(posterior)
-        if posterior in ("prior", "text"):
+        posterior = self.check(posterior)
+        if posterior in ("prior", "own"):
 
             def draw(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
                 given = () if posterior == "prior" else self.own_given(condition)
@@ -246,8 +247,8 @@ class ModelFiles:
 
     def latent_log_prob(self, posterior: str) -> LatentLogProb:
         """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
-        self.check(posterior)
-        if posterior in ("prior", "text"):
+        posterior = self.check(posterior)
+        if posterior in ("prior", "own"):
             prior = posterior == "prior"
             return lambda z, condition: self.model.posterior(
                 condition, () if prior else self.own_given(condition)

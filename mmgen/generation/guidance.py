@@ -68,7 +68,7 @@ class Guide:
         files: The model or aggregate.
         posterior: What is guided, one of ``files.posteriors``.
         weight: w > 0.
-        seed: Of the pool of draws where q does not depend on the description.
+        seed: Seed of the pool of draws where q does not depend on the description.
         pools: Draws from densities that no description changes, shared by all weights of guidance.
     """
 

@@ -28,7 +28,7 @@ def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, d
     """The stream of a description for a purpose.
 
     Args:
-        seed: Of everything.
+        seed: Seed of everything.
         purpose: "latents", "pixels" or "words".
         key: Of the description, from :meth:`~mmgen.generation.descriptions.Descriptions.key`.
         have: How many draws there are already; those to come have a further stream.
@@ -51,7 +51,7 @@ def draw_latents(
         posterior: One of its posteriors.
         asked: The descriptions.
         count: n.
-        seed: Of the draws.
+        seed: Seed of the draws.
         have: How many draws of each there are already.
     """
     if loaded.guidance:  # its pool has the seed of the draws, whatever seed it was made with
@@ -84,7 +84,7 @@ def draw_encoded(
         sources: The modalities that it was given.
         rows: A number of each example that its stream is known by, such as its row in a dataset.
         count: n.
-        seed: Of the draws.
+        seed: Seed of the draws.
     """
     drawn = []
     for number, row in enumerate(rows):

@@ -138,7 +138,7 @@ class OpenModel:
 
     @property
     def posteriors(self) -> list[str]:
-        """What latents can be drawn from: "prior", "text" (the model's own q(z|y)), and the fitted one."""
+        """What latents can be drawn from: "prior", "own" (the model's q(z|y)), and the fitted one."""
         return self.files.posteriors
 
     @property
@@ -197,7 +197,7 @@ class OpenModel:
 
         Args:
             weight: w; 0 for the posteriors themselves.
-            seed: Of the pool of draws that answers every description where q does not depend on it.
+            seed: Seed of the pool of draws that answers every description where q does not depend on it.
 
         Raises:
             UsageError: The weight is none, or the model has no p(words | z).
@@ -212,7 +212,7 @@ class OpenModel:
 
     def guide(self, posterior: str) -> Guide:
         """What draws from a posterior, guided, and knows its density; kept, since it keeps what it has drawn."""
-        self.files.check(posterior)
+        posterior = self.files.check(posterior)
         return self._guides.get(posterior, self.guidance, self._seed)
 
     def latent_sampler(self, posterior: str, guidance: float | None = None) -> LatentSampler:
@@ -225,12 +225,12 @@ class OpenModel:
         Raises:
             UsageError: There is no such posterior, or it cannot be guided.
         """
-        self.files.check(posterior)
+        posterior = self.files.check(posterior)
         if guidance is not None and guidance != self.guidance:
             return self.guided(guidance, self._seed).latent_sampler(posterior)
         return self.guide(posterior) if self.guidance else self.files.latent_sampler(posterior)
 
     def latent_log_prob(self, posterior: str) -> LatentLogProb:
         """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
-        self.files.check(posterior)
+        posterior = self.files.check(posterior)
         return self.guide(posterior).log_prob if self.guidance else self.files.latent_log_prob(posterior)

@@ -80,7 +80,7 @@ def speak(loaded: "OpenModel", z: torch.Tensor, generator: torch.Generator, gree
     Args:
         loaded: The model.
         z: Latents.
-        generator: Of the words.
+        generator: Randomness of the words.
         greedy: The likeliest word at every step instead of a draw.
     """
     text, image = generated_text(loaded), loaded.image

@@ -108,7 +108,7 @@ class _ImageAndAttributes(nn.Module):
             self.tables = AttributeTables(attributes.sizes, width, parts.attribute_network)
             self.labels = mlp([width * len(attributes.sizes), width, width], last=True)
         else:
-            plain = replace(parts.attribute_network, batch_norm=False)  # so tells WG's Table 1
+            plain = replace(parts.attribute_network, batch_norm=False)  # as the counts in WG Table 1 imply
             self.tables = AttributeVectorEncoder(attributes.sizes, plain, layers=1)
             self.labels = nn.Identity()
         self.head = parts.head(features + width, layers=1)

@@ -34,7 +34,7 @@ class JudgedPictures:
     Args:
         loaded: The model.
         judge: Trained on the same kind of images.
-        seed: Of all draws. Each description has its own streams.
+        seed: Seed of all draws. Each description has its own streams.
         precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
     """
 

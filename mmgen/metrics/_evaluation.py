@@ -17,6 +17,7 @@ from mmgen.metrics._draw import JudgedPictures
 from mmgen.metrics._queries import Frequencies, Queries, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._settings import EvaluationSettings
+from mmgen.naming import posterior_called
 from mmgen.score import Score
 from mmgen.seeding import numpy_generator
 
@@ -55,7 +56,7 @@ class Evaluation:
         self.loaded = loaded.guided(loaded.guidance, settings.seed) if loaded.guidance else loaded
         self.dataset = dataset
         self._judge = judge
-        self.posteriors = tuple(posteriors)
+        self.posteriors = tuple(dict.fromkeys(map(posterior_called, posteriors)))
         self.settings = settings
         self.text_proposal = text_proposal
 

@@ -68,7 +68,7 @@ def queries(
         most: Take at most so many of them, at random; None for all.
         captions: Take at most ``most`` examples and weigh a description by how many of them it has, as the data do;
             else every concept weighs the same.
-        seed: Of the choice.
+        seed: Seed of the choice.
 
     Raises:
         UsageError: More attributes are to be dropped than there are, or there is no fully known concept.

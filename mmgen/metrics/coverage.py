@@ -149,7 +149,7 @@ def exact_coverage(queries: Queries, judged: NDArray[np.uint8], frequencies: Fre
         queries: Descriptions with at least one attribute dropped.
         judged: [Q, n, A].
         frequencies: Of the training part.
-        seed: Of the simulation that estimates the bias.
+        seed: Seed of the simulation that estimates the bias.
     """
     corrected, uncorrected, bias = (np.zeros(len(queries)) for _ in range(3))
     unmatched = np.zeros(len(queries), bool)

@@ -73,7 +73,7 @@ class Model(nn.Module, ABC):
         """A freshly initialised model (from torch's global generator: seed it first).
 
         Args:
-            settings: Of :attr:`settings`.
+            settings: Settings of :attr:`settings`.
             demands: What the objective needs.
             data: The modalities that there are.
 
@@ -125,7 +125,7 @@ class Model(nn.Module, ABC):
         Args:
             batch: B examples.
             given: Modalities that the posterior is given.
-            generator: Of draws; what a single Gaussian is needs none.
+            generator: Randomness of draws; what a single Gaussian is needs none.
 
         Raises:
             UsageError: The model has no such posterior.
@@ -171,7 +171,7 @@ class Model(nn.Module, ABC):
         Args:
             name: The modality.
             z: Latents [..., D].
-            generator: Of the draw.
+            generator: Randomness of the draw.
             condition: See :meth:`decode`.
             greedy: Of text, the likeliest word at every step instead of a draw.
         """

@@ -30,7 +30,7 @@ def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -
     """A freshly initialised model (from torch's global generator: seed it first).
 
     Args:
-        settings: Of the kind of model that their name says.
+        settings: Settings of the kind of model that their name says.
         demands: What the objective needs of it.
         data: The modalities that there are.
 

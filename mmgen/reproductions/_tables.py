@@ -2,9 +2,10 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from mmgen.config import Settings
+from mmgen.naming import posterior_called
 
 __all__ = ["Column", "Row", "Selector", "Table"]
 
@@ -17,7 +18,7 @@ class Selector(Settings):
     metric: str | None = None
     quantity: str | None = None
     protocol: str | None = None
-    posterior: str | None = None
+    posterior: Annotated[str, AfterValidator(posterior_called)] | None = None
     text_weight: float | None = None
     """Of the posterior "true", the power of p(y|z) that it was fitted with."""
     guidance: float | None = None

@@ -32,7 +32,7 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
 
     Args:
         name: The metric.
-        evaluation: What it is asked of, with the posteriors "prior" and "text".
+        evaluation: What it is asked of, with the posteriors "prior" and "own".
     """
     member = metrics.get(name)
     assert issubclass(member, Metric)
@@ -81,7 +81,7 @@ def small_evaluation(folder: Path) -> Evaluation:
         settings = complete_settings(values, dataset)
     train_model(data, settings, model).run()
     train_classifier(data, judge, validate(ClassifierSettings, {"network": "small", "training": training})).run()
-    return Evaluation(load(model), Dataset.open(data), load_classifier(judge), ("prior", "text"), _SETTINGS)
+    return Evaluation(load(model), Dataset.open(data), load_classifier(judge), ("prior", "own"), _SETTINGS)
 
 
 def _write(path: Path, number: int = 120) -> None:

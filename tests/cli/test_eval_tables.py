@@ -28,7 +28,7 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 def asked(dataset: Dataset, split: str = "") -> Evaluation:
     settings = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1), split=split)
     return Evaluation(
-        loaded_painter(Path("m.safetensors"), split="compositional"), dataset, Judge(), ("prior", "text"), settings
+        loaded_painter(Path("m.safetensors"), split="compositional"), dataset, Judge(), ("prior", "own"), settings
     )
 
 
@@ -87,7 +87,7 @@ def test_the_metric_of_the_page_has_a_table(evaluation: Evaluation, capsys: pyte
     (source,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
     space: dict[str, Any] = {}
     exec(compile(source, str(PAGE), "exec"), space)
-    work = space["StrictCorrectness"]()(asked(evaluation.dataset, "iid"), "text")
+    work = space["StrictCorrectness"]()(asked(evaluation.dataset, "iid"), "own")
     while True:
         try:
             next(work)

@@ -51,14 +51,14 @@ class FlatModel(nn.Module):
 
 @dataclass
 class FlatLoaded:
-    """A loaded model: "aggregate" draws what is asked for, "text" always draws a small 3."""
+    """A loaded model: "aggregate" draws what is asked for, "own" always draws a small 3."""
 
     model: Any = field(default_factory=FlatModel)
     attributes: AttributesInfo | None = INFO
     image: ImageInfo = IMAGE
     text: Any = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    posteriors: tuple[str, ...] = ("prior", "text", "aggregate")
+    posteriors: tuple[str, ...] = ("prior", "own", "aggregate")
     guidance: float = 0.0
 
     @property
@@ -77,7 +77,7 @@ class FlatLoaded:
     def latent_sampler(self, posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
         def sampler(batch: Batch, n: int, generator: torch.Generator) -> Tensor:
             codes = batch.values["attributes"].float()
-            if posterior == "text":
+            if posterior == "own":
                 codes = torch.tensor([[3.0, 1.0]]).expand_as(codes)
             noise = torch.rand(n, batch.size, 1, generator=generator)
             return torch.cat([codes.expand(n, *codes.shape), noise], -1)

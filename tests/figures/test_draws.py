@@ -25,7 +25,7 @@ def _red(grid: Grid) -> list[bool]:
 
 
 def test_a_judge_disagrees_only_about_what_was_asked(stubs: SimpleNamespace) -> None:
-    drawn = draw(stubs.FlatLoaded(), QUERIES, 3, posterior="text", seed=1, judge=stubs.Reader())
+    drawn = draw(stubs.FlatLoaded(), QUERIES, 3, posterior="own", seed=1, judge=stubs.Reader())
     assert drawn.judged is not None and drawn.wrong is not None
     assert (drawn.judged == [3, 1]).all()  # always a small 3
     assert drawn.wrong.tolist() == [[True] * 3, [False] * 3, [False] * 3, [True] * 3]
@@ -64,9 +64,9 @@ def test_mistakes_are_named(stubs: SimpleNamespace) -> None:
         names = ("number", "scale")
 
     with pytest.raises(UsageError, match="the judge knows the attributes number, scale, expected digit, scale"):
-        draw(stubs.FlatLoaded(), QUERIES, 1, posterior="text", judge=Other())
+        draw(stubs.FlatLoaded(), QUERIES, 1, posterior="own", judge=Other())
     with pytest.raises(UsageError, match="0 images for 4 descriptions"):
-        draw(stubs.FlatLoaded(), QUERIES, 0, posterior="text")
+        draw(stubs.FlatLoaded(), QUERIES, 0, posterior="own")
 
 
 def test_verdicts_and_captions(stubs: SimpleNamespace) -> None:
@@ -97,19 +97,19 @@ def test_hierarchy_frames_follow_the_verdicts(stubs: SimpleNamespace) -> None:
     levels = hierarchy_queries(np.array([3, 0], np.uint8))  # anything; big; big 3
     draws = [
         (name, draw(stubs.FlatLoaded(), levels, 2, posterior=name, judge=stubs.Reader()))
-        for name in ("text", "aggregate")
+        for name in ("own", "aggregate")
     ]
     grid = hierarchy(draws, stubs.INFO, title="hierarchy", note="seed 0")
-    # The stub draws unknown attributes as code 0, so the aggregate is right everywhere; "text" always draws small.
+    # The stub draws unknown attributes as code 0, so the aggregate is right everywhere; "own" always draws small.
     assert _red(grid) == [False, False, True, True, True, True] + [False] * 6
 
 
 def test_comparison_needs_the_same_words(stubs: SimpleNamespace) -> None:
-    first = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="text", judge=stubs.Reader())
+    first = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="own", judge=stubs.Reader())
     second = draw(stubs.FlatLoaded(), QUERIES, 2, posterior="aggregate", judge=stubs.Reader())
     grid = comparison([("q_true", first), ("q_agg", second)], ["3, big", "3", "*", "1, small"])
     assert _red(grid) == [True, True, False, False, False, False, True, True] + [False] * 8
-    other = draw(stubs.FlatLoaded(), QUERIES[:1], 2, posterior="text")
+    other = draw(stubs.FlatLoaded(), QUERIES[:1], 2, posterior="own")
     with pytest.raises(UsageError, match="different descriptions"):
         comparison([("a", first), ("b", other)], ["3", "4"])
 

@@ -53,15 +53,15 @@ def test_examples_run(called: Callable[..., Any], folder: Path, monkeypatch: pyt
 
 def test_a_fitted_posterior_is_named_with_how_to_draw_from_it(folder: Path) -> None:
     fitted, lonely = load(folder / FITTED), load(folder / "elbo-true.safetensors")
-    with pytest.raises(UsageError, match=r"latent_sampler\('aggregate'\); for that of .*telbo.* posterior=\"text\""):
+    with pytest.raises(UsageError, match=r"latent_sampler\('aggregate'\); for that of .*telbo.* posterior=\"own\""):
         fitted.posterior("digit=3")
-    own = fitted.posterior("digit=3", posterior="text")
+    own = fitted.posterior("digit=3", posterior="own")
     torch.testing.assert_close(own.mean, load(folder / MODEL).posterior("digit=3").mean)
     assert fitted.posterior("digit=3", posterior="prior").mean.abs().max() == 0
     with pytest.raises(UsageError, match=r"draw from it with sample\(...\) or latent_sampler\('true'\)$"):
         lonely.posterior("digit=3")
     with pytest.raises(UsageError, match=r"no q\(z \| description\) of its own; draw from the fitted one"):
-        lonely.posterior("digit=3", posterior="text")
+        lonely.posterior("digit=3", posterior="own")
     with pytest.raises(UsageError, match=r"of its own; fit one with: mmgen fit-aggregate \S+elbo.safetensors"):
         load(folder / "elbo.safetensors").posterior("digit=3")
     with pytest.raises(UsageError, match="no fitted posterior 'true'"):

@@ -145,7 +145,7 @@ def test_word_uncertainty_compares_models(toy: Path) -> None:
 
 @pytest.mark.parametrize("name", plots.names())
 def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> None:
-    """Before any file is opened; what it heeds gets as far as the missing file."""
+    """Before any file is opened; what it accepts gets as far as the missing file."""
     heeded = {
         "contours": {"given", "number"},
         "hierarchy": {"given"},
@@ -168,7 +168,7 @@ def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> No
 
 
 def test_a_figure_says_what_it_heeds() -> None:
-    with pytest.raises(UsageError, match="contours heeds --given and --number only, got --from and --to; leave out"):
+    with pytest.raises(UsageError, match="contours accepts --given and --number only, got --from and --to; leave out"):
         draw_plot("contours", [], sources=["edges"], targets=["mask"], number=2)
     with pytest.raises(UsageError, match="latent-map chooses itself what it shows, got --given; leave out --given"):
         draw_plot("latent-map", [], given=["small"])

@@ -123,12 +123,12 @@ def test_a_description_is_read_or_refused(folder: Path, name: str, kind: str, we
 @pytest.mark.parametrize(
     ("name", "posterior", "words", "said"),
     [
-        ("labels", None, "big red", r"posterior 'text' of \S+ reads attributes: give attribute=value of colour, size$"),
+        ("labels", None, "big red", r"posterior 'own' of \S+ reads attributes: give attribute=value of colour, size$"),
         ("elbo-attributes", None, "big red", "posterior 'aggregate' of .* reads attributes"),
         ("elbo-true", None, "big red", "posterior 'true' of .* reads attributes"),
         ("elbo-text", None, "colour=red", "posterior 'aggregate' of .* reads text: give a caption$"),
-        ("jmvae", None, "colour=red", "posterior 'text' of .* reads text"),
-        ("cvae", None, "big red", "posterior 'text' of .* reads attributes"),
+        ("jmvae", None, "colour=red", "posterior 'own' of .* reads text"),
+        ("cvae", None, "big red", "posterior 'own' of .* reads attributes"),
         ("elbo", None, "colour=red", "draws the same z whatever is given; fit something .* or draw with guidance"),
         ("bare", None, "colour=red", "draws the same z whatever is given; fit something to descriptions first"),
         ("elbo-nothing", None, "colour=red", "draws the same z whatever is given"),
@@ -258,10 +258,10 @@ def test_posteriors_that_are_taken_unless_told(folder: Path) -> None:
         loaded = load(folder / f"{name}.safetensors").guided(weight)
         return posterior_for(loaded, parse(loaded, [words]))
 
-    assert taken("labels", "colour=red") == "text" and taken("elbo-true", "colour=red") == "true"
+    assert taken("labels", "colour=red") == "own" and taken("elbo-true", "colour=red") == "true"
     assert taken("elbo-text", "") == "prior" and taken("elbo-nothing", "") == "aggregate"
     assert taken("elbo", "colour=red", 2.0) == "prior" and taken("elbo-nothing", "colour=red", 2.0) == "aggregate"
-    assert taken("cvae", "colour=red") == "text"
+    assert taken("cvae", "colour=red") == "own"
 
 
 def test_guidance_reaches_every_output(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

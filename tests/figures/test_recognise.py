@@ -151,7 +151,7 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
         (["--given", "parity=ood"], "unknown value of 'parity' 'ood': did you mean 'odd'?"),
         (["--given", "size=3"], "unknown attribute 'size'"),
         (["-o", "grid.jpeg"], "expected a name ending in .png (a grid) or .h5 (samples)"),
-        (["--posterior", "text"], "posterior"),
+        (["--posterior", "own"], "posterior"),
         (["--json"], "--json got no images to read"),
         (["--from", "x.png", "--given", "parity=odd"], "choose one"),
         (["--from", "x.png", "-n", "2"], "got --number too, which is for drawing images; choose one"),

@@ -131,7 +131,7 @@ def test_seeds_with_judges_of_their_own_are_alike_where_all_posteriors_have_them
         *[
             pair(80.0, 90.0, posterior, ids={"model": seed, "judge": f"j{seed}", "dataset": f"d{seed}"})
             for seed in "12"
-            for posterior in ("prior", "text")
+            for posterior in ("prior", "own")
         ],
     )
     assert {point.models for curve in trade_off(read_scores(path), BOTH).curves for point in curve.points} == {2}

@@ -59,12 +59,12 @@ def _mmgen(*arguments: object) -> int:
 
 def test_pictures_of_the_same_z_lie_beside_each_other(model: TrainedModel) -> None:
     asked = parse(model, ["Red=yes", "Red=no"])
-    drawn = draw(model, asked, 3, posterior="text", targets=["image", "mask"], seed=5)
+    drawn = draw(model, asked, 3, posterior="own", targets=["image", "mask"], seed=5)
     assert list(drawn.pictures()) == ["image", "mask"]
     with torch.no_grad():
         masks = model.model.mean("mask", torch.from_numpy(drawn.z)).numpy()
     np.testing.assert_allclose(drawn.pictures()["mask"], masks, atol=5e-3)  # bf16, where the processor has it
-    alone = draw(model, asked, 3, posterior="text", seed=5)
+    alone = draw(model, asked, 3, posterior="own", seed=5)
     assert np.array_equal(alone.means, drawn.means) and np.array_equal(alone.sampled, drawn.sampled)
     grid = sample_grid(drawn, model.attributes)
     expected = [image for row in range(2) for name in ("image", "mask") for image in drawn.pictures()[name][row]]
@@ -86,14 +86,14 @@ def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> No
             return 1 - told
 
     asked = parse(model, ["Red=yes Large=no"])
-    drawn = draw(model, asked, 2, posterior="text", targets=["image", "edges"], judge=Nay())
+    drawn = draw(model, asked, 2, posterior="own", targets=["image", "edges"], judge=Nay())
     grid = sample_grid(drawn, model.attributes)
     pixels = np.asarray(grid.image)
     frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in grid.boxes]
     assert frames == [True, True, False, False]
-    assert draw(model, asked, 2, posterior="text", targets=["edges"], judge=Nay()).judged is None
+    assert draw(model, asked, 2, posterior="own", targets=["edges"], judge=Nay()).judged is None
     with pytest.raises(UsageError, match="unknown image modality 'masc': did you mean 'mask'"):
-        draw(model, asked, 1, posterior="text", targets=["masc"])
+        draw(model, asked, 1, posterior="own", targets=["masc"])
 
 
 def test_each_example_has_its_own_draws(model: TrainedModel, views: Path) -> None:
@@ -178,7 +178,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> 
 
 def test_samples_keep_the_texts_that_were_drawn_and_asked_for(spoken: Path, tmp_path: Path) -> None:
     model = load(spoken / "model.safetensors")
-    drawn = draw(model, parse(model, ["one one", "two"]), 4, posterior="text")
+    drawn = draw(model, parse(model, ["one one", "two"]), 4, posterior="own")
     save_samples(tmp_path / "s.h5", drawn, model)
     back = read_samples(tmp_path / "s.h5")
     assert back.text_info == TextInfo("text", WORDS, 3) and back.info is None

@@ -25,7 +25,7 @@ from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
 
 INFO = SimpleNamespace(names=NAMES, values=VALUES)
 GRID = Grid()
-BASES = [("attributes", "prior"), ("attributes", "text"), ("attributes", "aggregate"), ("nothing", "aggregate")]
+BASES = [("attributes", "prior"), ("attributes", "own"), ("attributes", "aggregate"), ("nothing", "aggregate")]
 EVERY_BASE = pytest.mark.parametrize(("given", "posterior"), BASES, ids=["p(z)", "q(z|y)", "q_agg", "q(z)"])
 EXPRESSIONS = [
     "colour=red NOT size=big",

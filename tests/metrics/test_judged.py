@@ -26,7 +26,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return Dataset.open(write_dataset(tmp_path_factory.mktemp("toy") / "toy.h5"))
 
 
-def asked(dataset: Dataset, posteriors: tuple[str, ...] = ("text",), split: str = "iid", **settings: Any) -> Evaluation:
+def asked(dataset: Dataset, posteriors: tuple[str, ...] = ("own",), split: str = "iid", **settings: Any) -> Evaluation:
     loaded = loaded_painter(Path("m.safetensors"), split=split)
     return Evaluation(loaded, dataset, Judge(), posteriors, EvaluationSettings(**settings))
 
@@ -39,10 +39,10 @@ def test_correctness_by_hand() -> None:
 
 
 def test_correctness_of_a_perfect_model_and_of_the_prior(dataset: Dataset) -> None:
-    scores = evaluate(asked(dataset, ("prior", "text"), draws=200, dropped=(0, 1)), ["correctness"]).run()
+    scores = evaluate(asked(dataset, ("prior", "own"), draws=200, dropped=(0, 1)), ["correctness"]).run()
     by_question = {(s.posterior, s.given, s.protocol): s for s in scores}
     for given in (1, 2):
-        assert by_question["text", given, "exact"].value == 100
+        assert by_question["own", given, "exact"].value == 100
     chance = by_question["prior", 2, "exact"]  # a third of the digits, half of the sizes
     assert chance.stderr is not None
     assert chance.value == pytest.approx(100 * (1 / 3 + 1 / 2) / 2, abs=4 * chance.stderr + 1)
@@ -56,7 +56,7 @@ def test_correctness_and_coverage_share_their_pictures(dataset: Dataset) -> None
     correctness, coverage = evaluate(evaluation, ["correctness", "coverage"]).run()
     assert correctness.metric == "correctness"  # as asked for, although coverage is measured first
     assert correctness.n == coverage.n
-    assert evaluation.draws.judged(evaluation.queries(1), "text", 5) is not None
+    assert evaluation.draws.judged(evaluation.queries(1), "own", 5) is not None
     (codes,) = evaluation.draws._judged.values()
     assert codes.shape[0] * codes.shape[1] == coverage.n
 
@@ -66,7 +66,7 @@ def test_more_pictures_are_added_to_those_drawn(dataset: Dataset) -> None:
     queries = evaluation.queries(1)
 
     def draw(n: int) -> np.ndarray:
-        work = evaluation.draws.judged(queries, "text", n)
+        work = evaluation.draws.judged(queries, "own", n)
         while True:
             try:
                 next(work)
@@ -99,7 +99,7 @@ def test_compositionality_is_asked_of_models_that_never_saw_the_combination(data
 
 def _parts(dataset: Dataset, trained: str, asked_of: str) -> Any:
     loaded = loaded_painter(Path("m.safetensors"), split=trained)
-    return loaded, dataset, Judge(), ("text",), EvaluationSettings(split=asked_of)
+    return loaded, dataset, Judge(), ("own",), EvaluationSettings(split=asked_of)
 
 
 def test_divergence_is_scipys() -> None:
@@ -152,7 +152,7 @@ def test_exact_coverage_has_less_bias_than_its_standard_error() -> None:
 
 
 def test_exact_coverage_draws_until_its_bias_is_below_its_error(dataset: Dataset) -> None:
-    scores = evaluate(asked(dataset, ("prior", "text"), draws=10, dropped=(1, 2)), ["coverage"]).run()
+    scores = evaluate(asked(dataset, ("prior", "own"), draws=10, dropped=(1, 2)), ["coverage"]).run()
     for score in scores:
         assert score.protocol == "exact"
         assert score.extra["images_per_query"] >= 48
@@ -222,7 +222,7 @@ def test_a_judge_computes_as_it_is_told() -> None:
 def test_images_that_were_trained_on_are_told(dataset: Dataset) -> None:
     """All but the last 10 examples without the held-out combination were trained on."""
     loaded = loaded_painter(Path("m.safetensors"), dataset.header.content_id, "compositional")
-    asked_of = Evaluation(loaded, dataset, Judge(), ("text",), EvaluationSettings(split="iid", number=5, draws=1))
+    asked_of = Evaluation(loaded, dataset, Judge(), ("own",), EvaluationSettings(split="iid", number=5, draws=1))
     trained = dataset.split("compositional", "train")
     share = np.isin(dataset.split("iid", "test"), trained).mean()
     assert 0 < share < 1
@@ -231,9 +231,9 @@ def test_images_that_were_trained_on_are_told(dataset: Dataset) -> None:
     told = notice(asked_of, ["correctness", "active-units"])
     assert told.startswith(f"{100 * share:.1f} % of the test part of split 'iid' are images that") and "active" in told
     assert notice(asked_of, ["correctness", "parameters"]) == ""  # which look at no images of the dataset
-    own = Evaluation(loaded, dataset, Judge(), ("text",), EvaluationSettings())
+    own = Evaluation(loaded, dataset, Judge(), ("own",), EvaluationSettings())
     assert (own.trained_share, notice(own, ["active-units"])) == (0, "")
-    elsewhere = Evaluation(loaded_painter(Path("m")), dataset, Judge(), ("text",), EvaluationSettings(part="val"))
+    elsewhere = Evaluation(loaded_painter(Path("m")), dataset, Judge(), ("own",), EvaluationSettings(part="val"))
     assert (elsewhere.trained_share, notice(elsewhere, ["active-units"])) == (None, "")
 
 
@@ -265,9 +265,9 @@ def test_paper_coverage_takes_ten_pictures_and_nats(dataset: Dataset) -> None:
 def test_judge_of_other_attributes_is_refused(dataset: Dataset) -> None:
     judge = Judge()
     judge.names = ("digit", "colour")
-    evaluation = Evaluation(loaded_painter(Path("m")), dataset, judge, ("text",), EvaluationSettings())
+    evaluation = Evaluation(loaded_painter(Path("m")), dataset, judge, ("own",), EvaluationSettings())
     with pytest.raises(UsageError, match="the judge knows the attributes digit, colour"):
         evaluate(evaluation, ["correctness"])
-    evaluation = Evaluation(loaded_painter(Path("m")), dataset, None, ("text",), EvaluationSettings())
+    evaluation = Evaluation(loaded_painter(Path("m")), dataset, None, ("own",), EvaluationSettings())
     with pytest.raises(UsageError, match="needs a judge"):
         evaluate(evaluation, ["coverage"])

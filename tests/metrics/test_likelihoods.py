@@ -33,7 +33,7 @@ def finish(work: Any) -> Any:
 
 
 def terms(model: Gaussian, samples: int, seed: int = 0, wanted: str = "image") -> Terms:
-    return finish(image_terms(loaded_gaussian(model), POINTS, ("prior", "text"), samples, seed, wanted=wanted))
+    return finish(image_terms(loaded_gaussian(model), POINTS, ("prior", "own"), samples, seed, wanted=wanted))
 
 
 def close(found: Estimate, expected: Tensor, errors: float = 5) -> None:
@@ -71,7 +71,7 @@ def test_image_given_text_under_a_posterior_of_the_text() -> None:
     """CK Eq. 6 tends to the log of the integral of p(x|z) q(z|y), which is Gaussian here, and is below it."""
     model = Gaussian(widening=1.5)
     parts = terms(model, samples=3000)
-    found = parts.weigh(parts["image"] + parts["text"])
+    found = parts.weigh(parts["image"] + parts["own"])
     exact = model.log_image(X, text_posterior(POINTS).mean, TEXT_SD**2 * torch.eye(2).double())
     close(found, exact)
     assert (found.bound < exact + 1e-9).all()
@@ -176,7 +176,7 @@ def test_a_sentence_is_as_likely_as_the_attribute_that_it_spells() -> None:
         model = Gaussian(widening=1.5, words=words)
         parts = terms(model, samples=50)
         text = finish(text_estimate(loaded_gaussian(model), POINTS, "prior", 200, seed=0))
-        found.append([parts["words"], parts.weigh(parts["image"] + parts["text"]).bound, text.value])
+        found.append([parts["words"], parts.weigh(parts["image"] + parts["own"]).bound, text.value])
     for of_attributes, of_text in zip(*found, strict=True):
         torch.testing.assert_close(of_attributes, of_text)
 
@@ -206,7 +206,7 @@ def test_text_through_a_fitted_posterior_of_another_file() -> None:
     loaded, fitted = loaded_gaussian(model, own_text=False), loaded_gaussian(model)
     assert finish(text_through(loaded, POINTS, "prior", 10, seed=0)) is None
     fitted.target, fitted.given = "aggregate", "text"
-    fitted.latent_sampler, fitted.latent_log_prob = map(lambda of: lambda name: of("text"), _densities(fitted))
+    fitted.latent_sampler, fitted.latent_log_prob = map(lambda of: lambda name: of("own"), _densities(fitted))
     truths, gains = [], []
     for name, mean, covariance in (
         ("prior", torch.zeros(2).double(), torch.eye(2).double()),

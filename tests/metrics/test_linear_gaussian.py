@@ -57,7 +57,7 @@ def loaded(model: Any) -> Any:
         text=None,
         guidance=0.0,
         device=torch.device("cpu"),
-        posteriors=["prior", "text"],
+        posteriors=["prior", "own"],
         given="attributes",
         aggregate=None,
         target=None,
@@ -74,7 +74,7 @@ def scores(model: Any, points: Batch = POINTS, **settings: Any) -> dict[tuple[st
         loaded=loaded(model),
         settings=EvaluationSettings(**settings),
         points=points,
-        posteriors=("prior", "text"),
+        posteriors=("prior", "own"),
         ids={},
         split="iid",
         text_proposal=None,
@@ -137,7 +137,7 @@ def test_variance_of_log_weights() -> None:
 def test_image_given_text_through_the_models_own_posterior() -> None:
     """CK Eq. 6 with the exact q(z|y) = p(z|y) is log p(x|y) itself."""
     found = scores(linear_gaussian(), samples=4000, text_samples=2)
-    score = found["text", "log p(x|y)", "importance"]
+    score = found["own", "log p(x|y)", "importance"]
     assert score.value == pytest.approx(float(EXACT["log p(x|y)"].mean()), abs=0.02)
 
 
@@ -203,7 +203,7 @@ def test_what_is_missing_is_left_out(family: type[Inference], proposal: str) -> 
         score = found["prior", quantity, "importance"]
         assert score.n == len(rows)
         assert score.value == pytest.approx(float(EXACT[quantity][list(rows)].mean()), abs=0.05)
-    score = found["text", "log p(x|y)", "importance"]
+    score = found["own", "log p(x|y)", "importance"]
     assert score.n == 10
     assert score.value == pytest.approx(float(EXACT["log p(x|y)"][20:].mean()), abs=0.05)
 
@@ -272,7 +272,7 @@ def test_given_text_is_not_given_attributes_too(
     exact = exact_log_marginal(points, ("image", "text")) - text
     other = exact_log_marginal(points, (*BOTH, "text")) - exact_log_marginal(points, ("attributes", "text"))
     assert abs(float((exact - other).mean())) > 0.15
-    for name in ("prior", "text"):
+    for name in ("prior", "own"):
         score = found[name, "log p(x|y)", "importance"]
         assert score.value == pytest.approx(float(exact.mean()), abs=0.03), name
     assert found["prior", "log p(y)", "importance"].value == pytest.approx(float(text.mean()), abs=0.02)
@@ -293,7 +293,7 @@ def test_of_several_ways_to_say_a_thing_one_is_heard(monkeypatch: pytest.MonkeyP
     assert told.informative(points.select(["text"])) == ("text",)  # which says nothing
     del told.model.inference.experts["text"]
     with pytest.raises(UsageError, match=r"got a description by text, expected one by attributes"):
-        told.latent_log_prob("text")(torch.zeros(3, 2).double(), points.select(["text"]))
+        told.latent_log_prob("own")(torch.zeros(3, 2).double(), points.select(["text"]))
 
 
 def test_posteriors_that_a_model_lacks() -> None:

@@ -23,7 +23,7 @@ SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dr
 def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     dataset = Dataset.open(write_dataset(tmp_path_factory.mktemp("toy") / "toy.h5"))
     loaded = loaded_painter(Path("m.safetensors"), split="compositional")
-    return Evaluation(loaded, dataset, Judge(), ("prior", "text"), SETTINGS)
+    return Evaluation(loaded, dataset, Judge(), ("prior", "own"), SETTINGS)
 
 
 @pytest.mark.parametrize("name", metrics.names())
@@ -42,7 +42,7 @@ def test_scores_come_in_the_order_asked_for(evaluation: Evaluation) -> None:
 
 def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None:
     scores = evaluate(evaluation, ["log-likelihood"]).run()
-    under: dict[str, set[Any]] = {"prior": set(), "text": set()}
+    under: dict[str, set[Any]] = {"prior": set(), "own": set()}
     for score in scores:
         under[score.posterior].add((score.quantity, score.protocol))
     both = {
@@ -52,11 +52,11 @@ def test_likelihood_of_the_prior_and_of_the_text(evaluation: Evaluation) -> None
     }
     ratios = {("log p(x|y)", "importance"), ("log p(y|x)", "importance")}
     assert under["prior"] == both | ratios | {("log p(y)", "importance-text")}
-    assert under["text"] == {("log p(x|y)", "importance"), ("log p(x|y)", "bound")}
+    assert under["own"] == {("log p(x|y)", "importance"), ("log p(x|y)", "bound")}
 
 
 def test_what_is_not_finite_is_null_in_json() -> None:
-    score = Score("m", "q", math.nan, None, "%", "higher", 1, "text", extra={"a": [math.inf, 1.0]})
+    score = Score("m", "q", math.nan, None, "%", "higher", 1, "own", extra={"a": [math.inf, 1.0]})
     plain = score.to_json()
     assert plain["value"] is None
     assert plain["extra"] == {"a": [None, 1.0]}

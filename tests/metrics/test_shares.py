@@ -53,7 +53,7 @@ def test_no_score_in_percent_has_an_error_of_zero(tmp_path: Path) -> None:
     for of_split in ("compositional", "iid"):
         of_iid = EvaluationSettings(**{**settings.model_dump(), "split": of_split})
         asked = [name for name in names if name != "compositionality" or of_split == "compositional"]
-        evaluation = Evaluation(loaded, dataset, Judge(), ("text",), of_iid)
+        evaluation = Evaluation(loaded, dataset, Judge(), ("own",), of_iid)
         for score in evaluate(evaluation, asked).run():
             assert score.stderr is None or score.stderr > 0, (score.metric, score.protocol)
             assert 0 <= score.value <= 100

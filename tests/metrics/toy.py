@@ -116,7 +116,7 @@ class Painter:
 
 
 def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any:
-    """A loaded ``Painter``: "text" always draws what was asked and leaves open attributes at random, "prior" ignores
+    """A loaded ``Painter``: "own" always draws what was asked and leaves open attributes at random, "prior" ignores
     the text."""
 
     def of_prior(condition: Batch, n: int, generator: Any) -> Tensor:
@@ -127,7 +127,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         asked = condition.values["attributes"].float()
         return torch.where(condition.present["attributes"], asked, of_prior(condition, n, generator))
 
-    samplers = {"prior": of_prior, "text": of_text}
+    samplers = {"prior": of_prior, "own": of_text}
     return SimpleNamespace(
         path=path,
         model_path=path,
@@ -151,7 +151,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         target=None,
         weights_of=lambda posterior: {},
         device=CPU,
-        posteriors=["prior", "text"],
+        posteriors=["prior", "own"],
         encoder_given=("image",),
         latent_sampler=samplers.__getitem__,
         latent_log_prob=lambda name: lambda z, condition: Painter().log_prior(z),
@@ -250,7 +250,7 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
     def learned(batch: Batch) -> DiagonalGaussian:
         return DiagonalGaussian(*(part.expand(batch.size, 2) for part in (LEARNED[0], LEARNED[1].log())))
 
-    of = {"prior": standard, "text": text_posterior, "aggregate": learned}
+    of = {"prior": standard, "own": text_posterior, "aggregate": learned}
     return SimpleNamespace(
         header=SimpleNamespace(kind="model", content_id="m"),
         model_header=SimpleNamespace(content_id="m"),
@@ -261,7 +261,7 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         device=CPU,
         guidance=0.0,
         notices=[],
-        posteriors=["prior", "text"] if own_text else ["prior"],
+        posteriors=["prior", "own"] if own_text else ["prior"],
         given=None,
         target=None,
         weights_of=lambda posterior: {},

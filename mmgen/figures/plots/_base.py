@@ -16,12 +16,12 @@ from mmgen.score import Score
 if TYPE_CHECKING:
     from mmgen.models._settings import TextDescription
 
-__all__ = ["Plot", "Wanted", "Wish", "asked", "dataset_of", "heeds", "judged_note"]
+__all__ = ["Plot", "PlotOptions", "PlotOption", "asked", "dataset_of", "accepts", "judged_note"]
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What a person may ask of a figure.
+class PlotOptions:
+    """The options of a figure.
 
     Attributes:
         given: Descriptions in words; empty: the figure chooses.
@@ -42,10 +42,10 @@ class Wanted:
     guidance: float = 0.0
 
 
-Wish = Literal["given", "number", "sources", "targets", "metrics", "guidance"]
-"""What of :class:`Wanted` a person asks for with an option."""
+PlotOption = Literal["given", "number", "sources", "targets", "metrics", "guidance"]
+"""A field of :class:`PlotOptions` that a person sets with an option."""
 
-OPTIONS: dict[Wish, str] = {
+OPTIONS: dict[PlotOption, str] = {
     "given": "--given", "number": "--number", "sources": "--from", "targets": "--to", "metrics": "--metric",
     "guidance": "--guidance",
 }  # fmt: skip
@@ -53,37 +53,37 @@ OPTIONS: dict[Wish, str] = {
 
 @dataclass(frozen=True)
 class Plot:
-    """A member of this package: models with what was fitted to them, and what is wanted, to one picture.
+    """A member of this package: models with what was fitted to them, and the options of a figure, to one picture.
 
     Attributes:
         draw: What draws it.
-        heeds: The wishes that it heeds.
+        accepts: The options that it accepts.
         one: Whether it shows one model, with what was fitted to it.
         plane: Whether it shows a latent space of two dimensions.
     """
 
-    draw: Callable[[Sequence[Session], Wanted], Picture]
-    heeds: frozenset[Wish]
+    draw: Callable[[Sequence[Session], PlotOptions], Picture]
+    accepts: frozenset[PlotOption]
     one: bool = False
     plane: bool = False
 
-    def __call__(self, sessions: Sequence[Session], wanted: Wanted) -> Picture:
-        return self.draw(sessions, wanted)
+    def __call__(self, sessions: Sequence[Session], options: PlotOptions) -> Picture:
+        return self.draw(sessions, options)
 
-    def check(self, name: str, wanted: Wanted) -> None:
-        """Whether everything that is wanted is heeded.
+    def check(self, name: str, options: PlotOptions) -> None:
+        """Refuse options that the figure does not accept.
 
         Args:
             name: What the figure is called.
-            wanted: What a person asks for.
+            options: What a person asks for.
 
         Raises:
-            UsageError: Something is not.
+            UsageError: It names those that the figure accepts.
         """
-        asked = [option for wish, option in OPTIONS.items() if getattr(wanted, wish) and wish not in self.heeds]
+        asked = [typed for field, typed in OPTIONS.items() if getattr(options, field) and field not in self.accepts]
         if asked:
-            known = " and ".join(option for wish, option in OPTIONS.items() if wish in self.heeds)
-            chooses = f"heeds {known} only" if known else "chooses itself what it shows"
+            known = " and ".join(typed for field, typed in OPTIONS.items() if field in self.accepts)
+            chooses = f"accepts {known} only" if known else "chooses itself what it shows"
             raise UsageError(f"{name} {chooses}, got {' and '.join(asked)}; leave out {' and '.join(asked)}")
 
     def check_models(self, name: str, groups: Sequence[Group]) -> None:
@@ -108,11 +108,11 @@ class Plot:
                 )
 
 
-def heeds(
-    *wishes: Wish, one: bool = False, plane: bool = False
-) -> Callable[[Callable[[Sequence[Session], Wanted], Picture]], Plot]:
-    """A decorator: makes a :class:`Plot` of a function by the wishes that it heeds; all others are refused."""
-    return lambda draw: Plot(draw, frozenset(wishes), one, plane)
+def accepts(
+    *options: PlotOption, one: bool = False, plane: bool = False
+) -> Callable[[Callable[[Sequence[Session], PlotOptions], Picture]], Plot]:
+    """A decorator: makes a :class:`Plot` of a function by the options that it accepts; all others are refused."""
+    return lambda draw: Plot(draw, frozenset(options), one, plane)
 
 
 def dataset_of(session: Session) -> Path:
@@ -124,7 +124,7 @@ def dataset_of(session: Session) -> Path:
     return session.group.dataset or session.model.dataset_path()
 
 
-def asked(session: Session, wanted: Wanted, number: int) -> Descriptions:
+def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
     """The descriptions that were asked for in words, else ``number`` that differ.
 
     Raises:
@@ -132,20 +132,20 @@ def asked(session: Session, wanted: Wanted, number: int) -> Descriptions:
             none of them.
     """
     model = session.model
-    count = wanted.number or number
-    if not wanted.given:
+    count = options.number or number
+    if not options.given:
         if not len(session.concepts):
             raise UsageError(f"{model.path} knows neither attributes nor text, so it draws for no description")
         return session.concepts[:count]
-    for words in wanted.given:
+    for words in options.given:
         if "=" in words and is_expression(words):
             raise UsageError(
                 f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
             )
-    found = parse(model, wanted.given)
+    found = parse(model, options.given)
     for source in session.sources:
         check_read(source.loaded, source.posterior, found)
-    for row, words in enumerate(wanted.given):
+    for row, words in enumerate(options.given):
         said = found.said(model, row)
         if not session.sources and said and not set(said) & set(model.generated_words):
             raise UsageError(f"got the description '{words}', but {model.path} says and reads no {' and '.join(said)}")

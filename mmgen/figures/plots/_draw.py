@@ -7,7 +7,7 @@ from pathlib import Path
 from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import Plot, Wanted
+from mmgen.figures.plots._base import Plot, PlotOptions
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 
@@ -45,20 +45,20 @@ def draw_plot(
         The picture, and what could not be opened.
 
     Raises:
-        UsageError: There is no such figure, it cannot be drawn from these files, or does not heed what is asked of it.
+        UsageError: There is no such figure, it cannot be drawn from these files, or does not accept an option.
         ArtifactError: A file cannot be read.
     """
     from mmgen.generation.guidance import check_weight
 
     member: Plot = plots.get(name)
-    wanted = Wanted(
+    options = PlotOptions(
         tuple(given), number, tuple(sources), tuple(targets), tuple(metrics), guidance=check_weight(guidance)
     )
-    member.check(name, wanted)
+    member.check(name, options)
     material = gather(paths)
     if not material.groups and not material.scores:
         raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
     member.check_models(name, material.groups)
     sessions = [open_session(group, seed, device, guidance) for group in material.groups]
     notices = material.notices + [notice for session in sessions for notice in session.notices]
-    return member(sessions, replace(wanted, scores=tuple(material.scores))), notices
+    return member(sessions, replace(options, scores=tuple(material.scores))), notices

@@ -130,8 +130,8 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: float =
             given = loaded.aggregate.given
             fits = session.priors if given == "nothing" else session.sources
             fits.append(Source(loaded.title_of(loaded.target), loaded, loaded.target, loaded.path, given))
-    if "text" in model.posteriors and not model.model.conditional_on:
-        session.sources.insert(0, Source(model.title_of("text"), model, "text", group.model, model.given or "nothing"))
+    if "own" in model.posteriors and not model.model.conditional_on:
+        session.sources.insert(0, Source(model.title_of("own"), model, "own", group.model, model.given or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
     if guidance:

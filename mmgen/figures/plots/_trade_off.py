@@ -15,9 +15,9 @@ __all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "
 _PARTNERS = {"correctness": "coverage", "precision": "recall"}
 _PROTOCOLS = ("exact", "description")
 """Preferred where scores of several protocols are there."""
-_OWN = ("prior", "text", "image")
+_OWN = ("prior", "own", "image")
 """Posteriors of the model itself, whichever file they were asked of."""
-_NAMES = {"true": "q_true", "aggregate": "q_agg", "text": "q(z|y)", "prior": "p(z)", "image": "q(z|x)"}
+_NAMES = {"true": "q_true", "aggregate": "q_agg", "own": "q(z|y)", "prior": "p(z)", "image": "q(z|x)"}
 
 
 @dataclass(frozen=True)

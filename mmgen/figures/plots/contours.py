@@ -22,7 +22,7 @@ from mmgen.figures.drawing.planes import (
     posterior_contours,
     share_outside,
 )
-from mmgen.figures.plots._base import Wanted, asked, dataset_of, heeds
+from mmgen.figures.plots._base import PlotOptions, accepts, asked, dataset_of
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples
@@ -154,8 +154,8 @@ def contour_pictures(session: Session, asked: Descriptions | None = None) -> lis
     return [Picture("Posteriors of descriptions in the latent plane", caption, figure)]
 
 
-@heeds("given", "number", one=True, plane=True)
-def contours(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+@accepts("given", "number", one=True, plane=True)
+def contours(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Contours for a few descriptions of one model.
 
     Raises:
@@ -163,7 +163,7 @@ def contours(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     """
     session = sessions[0]
     dataset_of(session)
-    found = contour_pictures(session, asked(session, wanted, 4))
+    found = contour_pictures(session, asked(session, options, 4))
     if not found:
         raise UsageError(f"{session.group.model} encodes no images, whose posteriors this figure shows")
     return found[0]

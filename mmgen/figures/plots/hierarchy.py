@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.comparison import hierarchy as hierarchy_grid
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import Wanted, asked, heeds
+from mmgen.figures.plots._base import PlotOptions, accepts, asked
 from mmgen.figures.plots._session import Session, across, blocks, draw_all
 from mmgen.generation.concepts import hierarchy_queries
 from mmgen.generation.descriptions import Descriptions
@@ -41,17 +41,17 @@ def abstraction(session: Session, concepts: Descriptions | None = None) -> list[
     return [Picture("Abstraction hierarchy", caption, grid, session.note)]
 
 
-@heeds("given", "guidance", one=True)
-def hierarchy(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+@accepts("given", "guidance", one=True)
+def hierarchy(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The abstraction hierarchy of a concept.
 
     Raises:
         UsageError: Nothing that was named draws from partial descriptions, or several concepts are wanted.
     """
-    if len(wanted.given) > 1:
-        raise UsageError(f"hierarchy drops the attributes of one concept, got {len(wanted.given)} --given; give one")
+    if len(options.given) > 1:
+        raise UsageError(f"hierarchy drops the attributes of one concept, got {len(options.given)} --given; give one")
     session = sessions[0]
-    found = abstraction(session, asked(session, wanted, 1))
+    found = abstraction(session, asked(session, options, 1))
     if not found:
         raise UsageError(
             f"{session.group.model} has no posterior given attributes of which some are unknown; fit one with "

@@ -17,7 +17,7 @@ from mmgen.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.planes import Plane
 from mmgen.figures.drawing.planes import latent_map as map_figure
-from mmgen.figures.plots._base import Wanted, heeds
+from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._session import Session
 from mmgen.generation import decode
 from mmgen.generation.descriptions import complete
@@ -125,8 +125,8 @@ def latent_maps(session: Session) -> list[Picture]:
     ]
 
 
-@heeds(one=True, plane=True)
-def latent_map(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+@accepts(one=True, plane=True)
+def latent_map(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The map of one model; coloured by its attributes, the first where they do not fit together.
 
     Raises:

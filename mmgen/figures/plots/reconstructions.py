@@ -11,7 +11,7 @@ from mmgen.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
 from mmgen.figures.drawing.words import HISTOGRAM_NOTE, texts_of, vocabulary_note
-from mmgen.figures.plots._base import Wanted, dataset_of, heeds, judged_note
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, judged_note
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.encode import encode_examples
@@ -37,8 +37,8 @@ def _row(label: str, spoken: Spoken, judged: Verdicts) -> TileRow:
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])
 
 
-@heeds("number", one=True)
-def reconstructions(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+@accepts("number", one=True)
+def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Examples of both parts of the data above what the model makes of them; then samples of each prior.
 
     Raises:
@@ -48,7 +48,7 @@ def reconstructions(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     model, seed = session.model, session.seed
     text, device = generated_text(model), str(model.device)
     through = "q(z|x,y)" if len(model.encoder_given) > 1 else "q(z|x)"
-    wanted_number = wanted.number or _ACROSS
+    wanted_number = options.number or _ACROSS
     parts = {part: random_examples(model, dataset_of(session), part, wanted_number, seed) for part in _PARTS}
     count = min(len(shown.images) for shown in parts.values())
     if not count:

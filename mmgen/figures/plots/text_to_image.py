@@ -11,7 +11,7 @@ from mmgen.errors import UsageError
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table
-from mmgen.figures.plots._base import Wanted, asked, heeds
+from mmgen.figures.plots._base import PlotOptions, accepts, asked
 from mmgen.figures.plots._session import Session
 from mmgen.generation.draws import draw, share_right
 from mmgen.generation.judge import sees_samples
@@ -22,8 +22,8 @@ __all__ = ["text_to_image"]
 _ROWS = 6
 
 
-@heeds("given", "number", "guidance", one=True)
-def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+@accepts("given", "number", "guidance", one=True)
+def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """A row for each text, a block for each posterior: three images, under each the text decoded from the same z.
 
     Raises:
@@ -38,7 +38,7 @@ def text_to_image(sessions: Sequence[Session], wanted: Wanted) -> Picture:
             f"nothing draws z for a text of {session.group.model}; fit something with mmgen fit-aggregate "
             f"{session.group.model} --given text, and name its file"
         )
-    descriptions = asked(session, wanted, _ROWS)
+    descriptions = asked(session, options, _ROWS)
     images = {1: 6, 2: 3, 3: 3}.get(len(sources), 2)  # CK has three
     draws = [
         draw(s.loaded, descriptions, images, posterior=s.posterior, seed=session.seed, judge=session.judge)

@@ -14,7 +14,7 @@ from mmgen.artifacts import read_header
 from mmgen.figures.drawing.labels import Labels
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new_figure, tidy
-from mmgen.figures.plots._base import Wanted, heeds
+from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._session import Session
 from mmgen.figures.plots._trade_off import Curve, Trade, published_points, trade_off, which_metrics
 
@@ -28,14 +28,14 @@ _VE = {"recipe": "mnist-a", "source": "mnist", "size": 64, "binarise": True}
 Published = list[tuple[str, str, float, float]]
 
 
-@heeds("metrics")
-def trade_off_figure(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+@accepts("metrics")
+def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The scores in score files; of models that are named beside them only the dataset is asked what it is.
 
     Raises:
         UsageError: No posterior has both measures, or they were not measured alike.
     """
-    trade = trade_off(wanted.scores, which_metrics(wanted.metrics))
+    trade = trade_off(options.scores, which_metrics(options.metrics))
     published = published_points(trade, _recipe(sessions))
     return Picture(_title(trade), _caption(trade, published), draw_trade(trade, published))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.blocks import Block, Column, Group, block_table
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import Wanted, dataset_of, heeds
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._session import Session
 from mmgen.generation.translations import Paired, Translation, paired, translated, wanted
 
@@ -18,8 +18,8 @@ __all__ = ["transformations"]
 _ROWS = 6
 
 
-@heeds("number", "sources", "targets", one=True)
-def transformations(sessions: Sequence[Session], wished: Wanted) -> Picture:
+@accepts("number", "sources", "targets", one=True)
+def transformations(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """A block for each kind of picture that is given, a row for each test example: drawn pictures beside true ones.
 
     Raises:
@@ -34,13 +34,13 @@ def transformations(sessions: Sequence[Session], wished: Wanted) -> Picture:
             f"{session.group.model} draws {', '.join(drawn_images(model)) or 'no images'}, expected several kinds of "
             "pictures: train one on a dataset that has them, such as celeba-transforms, with --objective mvae"
         )
-    asked = wanted(model, wished.sources, wished.targets)
+    asked = wanted(model, options.sources, options.targets)
     if not asked:
         raise UsageError(
             f"{session.group.model} infers z from no kind of picture alone; name several with --from edges+mask, or "
             "train one with --objective mvae"
         )
-    shown = paired(model, dataset_of(session), wished.number or _ROWS, session.seed)
+    shown = paired(model, dataset_of(session), options.number or _ROWS, session.seed)
     found = [translated(model, shown, sources, targets) for sources, targets in asked]
     grid = block_table([_block(shown, translation) for translation in found])
     note = (

@@ -14,7 +14,7 @@ from matplotlib.ticker import NullFormatter
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
-from mmgen.figures.plots._base import Wanted, heeds
+from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._session import Session
 from mmgen.score import Score
 
@@ -214,20 +214,20 @@ def _cell(pairs: Sequence[int], count: int) -> tuple[float, float]:
     return left, right
 
 
-@heeds()
-def weak_supervision(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+@accepts()
+def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The accuracies in score files; models that are named beside them are not asked.
 
     Raises:
         UsageError: No score says how many pairs it is of.
     """
-    curves = curves_of(wanted.scores)
+    curves = curves_of(options.scores)
     counts = sorted({point.n for curve in curves for point in curve.points})
     caption = (
         f"Each point is measured on {' or '.join(f'{count:,}' for count in counts)} test images; bars are one binomial "
         "standard error."
     )
-    said = [caption, learnt_from(curves), departures(wanted.scores), finding(curves)]
+    said = [caption, learnt_from(curves), departures(options.scores), finding(curves)]
     return Picture(
         "Labels read off images, by number of paired examples", " ".join(filter(None, said)), draw_curves(curves)
     )

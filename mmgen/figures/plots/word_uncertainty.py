@@ -16,7 +16,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import DOTS, category_colours, figure_image, new_figure, tidy
 from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
 from mmgen.figures.drawing.words import HISTOGRAM_NOTE, average_entropies, texts_of, vocabulary_note
-from mmgen.figures.plots._base import Wanted, dataset_of, heeds
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._session import Session
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import Examples, random_examples
@@ -75,8 +75,8 @@ def entropy_chart(names: Sequence[str], bits: Sequence[np.ndarray], info: TextVo
     return figure
 
 
-@heeds("number")
-def word_uncertainty(sessions: Sequence[Session], wanted: Wanted) -> Picture:
+@accepts("number")
+def word_uncertainty(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The same validation images decoded by each model, and how uncertain their words are on average.
 
     Raises:
@@ -97,7 +97,7 @@ def word_uncertainty(sessions: Sequence[Session], wanted: Wanted) -> Picture:
     shown = random_examples(first.model, dataset_of(first), "val", _MEASURED, first.seed)
     if not len(shown.images):
         raise UsageError(f"the dataset of {first.group.model} has no validation examples to show")
-    count = min(wanted.number or _ACROSS, len(shown.images))
+    count = min(options.number or _ACROSS, len(shown.images))
     names = _names(sessions)
     decoded = [_decoded(session, shown) for session in sessions]
     bits = [average_entropies(texts_of(spoken)) for spoken in decoded]

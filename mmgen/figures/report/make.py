@@ -12,7 +12,7 @@ from mmgen.artifacts import write_text_atomic
 from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._base import Wanted
+from mmgen.figures.plots._base import PlotOptions
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.plots.hierarchy import abstraction
@@ -57,9 +57,9 @@ def _texts(session: Session) -> list[Picture]:
     """What a model of images and text has to show; [] for others."""
     if not _speaks(session):
         return []
-    found = [plots.get("text-to-image")([session], Wanted())] if session.sources else []
+    found = [plots.get("text-to-image")([session], PlotOptions())] if session.sources else []
     if session.group.dataset is not None:
-        found.append(plots.get("reconstructions")([session], Wanted()))
+        found.append(plots.get("reconstructions")([session], PlotOptions()))
     return found
 
 
@@ -70,7 +70,7 @@ def _transformations(session: Session) -> list[Picture]:
 
     if session.group.dataset is None or len(drawn_images(session.model)) < 2 or not wanted(session.model, (), ()):
         return []
-    return [plots.get("transformations")([session], Wanted())]
+    return [plots.get("transformations")([session], PlotOptions())]
 
 
 def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
@@ -81,7 +81,7 @@ def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
         for session in speaking
         if (session.model.text, session.model.image) == (speaking[0].model.text, speaking[0].model.image)
     ]
-    return [plots.get("word-uncertainty")(alike, Wanted())] if alike else []
+    return [plots.get("word-uncertainty")(alike, PlotOptions())] if alike else []
 
 
 _STAGES: dict[str, Callable[[Session], list[Picture]]] = {
@@ -104,7 +104,7 @@ def _curves(scores: Sequence[Score]) -> list[Picture]:
         return []
     if len({point.pairs for curve in curves for point in curve.points}) < 2:
         return []
-    return [plots.get("weak-supervision")([], Wanted(scores=tuple(scores)))]
+    return [plots.get("weak-supervision")([], PlotOptions(scores=tuple(scores)))]
 
 
 def _plain_letters(value: Any) -> Any:

@@ -228,7 +228,7 @@ class _Names:
     def of(self, score: Score) -> tuple[str, str, str]:
         """Identity, name of the file, name of the posterior."""
         identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
-        if (score.base or score.posterior) in ("prior", "text", "image"):
+        if (score.base or score.posterior) in ("prior", "own", "image"):
             identity = str(score.ids.get("model") or self.models.get(identity, identity))
         return identity, self.file(identity), score.title
 

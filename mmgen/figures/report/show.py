@@ -182,7 +182,7 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
 
 def best_posterior(posteriors: list[str]) -> str:
     """The posterior to draw from unless told otherwise: what was fitted, else the model's own, else the prior."""
-    for name in ("aggregate", "true", "text"):
+    for name in ("aggregate", "true", "own"):
         if name in posteriors:
             return name
     return posteriors[0]
