@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._streams import read_stdin
-from mmgen.errors import MmgenError
+from mmgen.errors import MmgenError, UsageError
 
 __all__ = [
     "Code",
@@ -18,13 +18,16 @@ __all__ = [
     "Guidance",
     "InputPath",
     "Output",
+    "Anew",
     "Overwrite",
+    "Resume",
     "Seed",
     "Workers",
     "command_line",
     "output_option",
     "read_path",
     "remember_command_line",
+    "resume_mode",
 ]
 
 InputPath = Annotated[
@@ -40,6 +43,11 @@ def output_option(default: str) -> Any:
 Output = Annotated[Path | None, output_option("named after the input by default")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="All randomness comes from this number.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Insist on continuing a saved run (the same command again continues one if found)."),
+]
+Anew = Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a run was saved.")]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
 Guidance = Annotated[
     float,
@@ -108,3 +116,16 @@ def read_path(text: str, what: str = "file") -> Path:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise MmgenError(f"cannot read the {what} {str(path)!r}: {why}; check the path") from None
     return path
+
+
+def resume_mode(resume: bool, overwrite: bool) -> str:
+    """What --resume and --overwrite say about a saved run.
+
+    Raises:
+        UsageError: Both are given.
+    """
+    if resume and overwrite:
+        raise UsageError(
+            "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
+        )
+    return "require" if resume else "never" if overwrite else "auto"

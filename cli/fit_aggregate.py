@@ -6,8 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._console import follow, is_first_process, result, say
-from mmgen.cli._options import Device, InputPath, Output, Seed, command_line, read_path
-from mmgen.cli.train import resume_mode
+from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
 
 __all__ = ["fit_aggregate_command"]
 
@@ -92,8 +91,8 @@ def fit_aggregate_command(
     ] = None,
     device: Device = "auto",
     seed: Seed = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Insist on continuing a saved fit.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a fit was saved.")] = False,
+    resume: Resume = False,
+    overwrite: Anew = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     """Learn the aggregate posterior q(z | description) of a trained model.
@@ -103,6 +102,7 @@ def fit_aggregate_command(
     captions are read whole, by a recurrent network that is fitted with the density.
     """
     path = read_path(model, "model")
+    mode = resume_mode(resume, overwrite)
     values: dict[str, Any] = {
         "aggregate": {"target": target},
         "training": {"device": device, "seed": seed},
@@ -139,7 +139,6 @@ def fit_aggregate_command(
         return
     out = output or path.with_name(f"{path.stem}-{settings.slug}.safetensors")
     data = dataset or find_parent(path, "dataset")
-    mode = resume_mode(resume, overwrite)
     fits = [(settings, out, started, mode)]
     if settings.aggregate.guidance and started is None:
         started = path.with_name(f"{path.stem}-{settings.base.slug}.safetensors")

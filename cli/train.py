@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._console import follow, is_first_process, result, say
-from mmgen.cli._options import InputPath, Output, command_line, read_path
+from mmgen.cli._options import Anew, InputPath, Output, Resume, command_line, read_path, resume_mode
 
 __all__ = ["train_command"]
 
@@ -55,10 +55,8 @@ def train_command(
     devices: Annotated[int | None, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="auto, bf16-mixed or 32-true.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Insist on continuing a saved run (the same command again does so too).")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a run was saved.")] = False,
+    resume: Resume = False,
+    overwrite: Anew = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     """Train a model on a dataset.
@@ -73,6 +71,7 @@ def train_command(
     with an unfinished run.
     """
     path = read_path(dataset, "dataset")
+    mode = resume_mode(resume, overwrite)
     options = {
         "training.steps": steps,
         "training.minutes": minutes,
@@ -104,7 +103,7 @@ def train_command(
         return
     tail = preset.rsplit("/", 1)[-1] if preset else settings.objective["name"]
     out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
-    work = train_model(path, settings, out, command_line(), resume_mode(resume, overwrite), start)
+    work = train_model(path, settings, out, command_line(), mode, start)
     trained = follow(work)
     if trained.best is not None and is_first_process():
         say(f"best validation value {trained.best:,.2f} nats per example after {trained.steps:,} steps")
@@ -142,14 +141,3 @@ def _values(
             room, name = key.split(".")
             values = mmgen.config.merge(values, {room: {name: value}})
     return mmgen.config.merge(values, mmgen.config.parse_assignments(assignments))
-
-
-def resume_mode(resume: bool, overwrite: bool) -> str:
-    """What two options say about a saved run."""
-    from mmgen.errors import UsageError
-
-    if resume and overwrite:
-        raise UsageError(
-            "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
-        )
-    return "require" if resume else "never" if overwrite else "auto"

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import follow, is_first_process, result, say, table
-from mmgen.cli._options import Device, InputPath, Output, Seed, command_line, read_path
+from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
 
 __all__ = ["train_classifier_command"]
 
@@ -47,7 +47,7 @@ def train_classifier_command(
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, show_default=False, help="Examples per step.")] = None,
     learning_rate: Annotated[
-        float | None, typer.Option("--learning-rate", min=1e-9, show_default=False, help="Step size of Adam.")
+        float | None, typer.Option("--learning-rate", min=1e-9, show_default=False, help="Step size of the optimiser.")
     ] = None,
     assignments: Annotated[
         list[str] | None,
@@ -59,10 +59,8 @@ def train_classifier_command(
     device: Device = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = 1,
     precision: Annotated[str, typer.Option("--precision", help="auto, 32-true or bf16-mixed.")] = "auto",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Insist on continuing an interrupted run; else one is continued if found.")
-    ] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Begin anew, whatever is found.")] = False,
+    resume: Resume = False,
+    overwrite: Anew = False,
     seed: Seed = 0,
 ) -> None:
     """Train a judge: a classifier that says which attributes a picture shows, with its own held-out accuracy."""
@@ -80,8 +78,7 @@ def train_classifier_command(
     from mmgen.registry import unknown_name
 
     path = read_path(data, "dataset")
-    if resume and overwrite:
-        raise UsageError("--resume and --overwrite exclude each other; give one of them")
+    mode = resume_mode(resume, overwrite)
     if network not in ("auto", *names()):
         raise UsageError(unknown_name("judge network", network, ["auto", *names()]))
     with Dataset.open(path) as dataset:  # a file that is no dataset is reported before any work
@@ -106,7 +103,6 @@ def train_classifier_command(
     }
     settings = validate(ClassifierSettings, merge(values, parse_assignments(assignments or [])))
     out = output or Path(f"{path.stem}-judge.safetensors")
-    mode = "require" if resume else "never" if overwrite else "auto"
     accuracy = follow(train_classifier(path, out, settings, command_line(), mode))
     if not is_first_process():
         return

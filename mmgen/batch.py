@@ -1,7 +1,7 @@
 """Examples of several modalities, each of which may be unknown."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -15,12 +15,16 @@ class Batch:
 
     Attributes:
         values: ``image`` modalities float [B, C, H, W] in [0, 1]; ``attributes`` modalities int64 codes [B, A],
-            0 where unknown; ``text`` modalities int64 words [B, T], V where padded.
-        present: Bool masks, [B] for a whole modality (image, text), [B, A] for single attributes.
+            0 where unknown; ``text`` modalities int64 words [B, T], V where padded; ``graph`` modalities the numbers of
+            the examples' nodes, int64 [B].
+        present: Bool masks, [B] for a whole modality (image, text, graph), [B, A] for single attributes.
+        shared: What belongs to all examples together, such as a graph's edges, by "modality.name". Choosing and
+            repeating examples leaves it as it is.
     """
 
     values: dict[str, Tensor]
     present: dict[str, Tensor]
+    shared: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def size(self) -> int:
@@ -34,24 +38,27 @@ class Batch:
     def select(self, names: Iterable[str]) -> "Batch":
         """Only the named modalities (those that the batch has)."""
         kept = [name for name in names if name in self.values]
-        return Batch({n: self.values[n] for n in kept}, {n: self.present[n] for n in kept})
+        shared = {key: tensor for key, tensor in self.shared.items() if key.split(".")[0] in kept}
+        return Batch({n: self.values[n] for n in kept}, {n: self.present[n] for n in kept}, shared)
 
     def __or__(self, other: "Batch") -> "Batch":
         """Both batches' modalities, of the same examples; where both have one it is that of ``other``."""
-        return Batch({**self.values, **other.values}, {**self.present, **other.present})
+        return Batch(self.values | other.values, self.present | other.present, self.shared | other.shared)
 
     def to(self, device: torch.device | str) -> "Batch":
-        return Batch(
-            {n: t.to(device) for n, t in self.values.items()}, {n: t.to(device) for n, t in self.present.items()}
-        )
+        return Batch(*({name: t.to(device) for name, t in part.items()} for part in (*self._rows, self.shared)))
 
     def repeat(self, k: int) -> "Batch":
         """Each example ``k`` times, one after the other: [B, ...] becomes [B * k, ...]."""
-        return Batch(
-            {n: t.repeat_interleave(k, 0) for n, t in self.values.items()},
-            {n: t.repeat_interleave(k, 0) for n, t in self.present.items()},
-        )
+        values, present = ({name: t.repeat_interleave(k, 0) for name, t in part.items()} for part in self._rows)
+        return Batch(values, present, self.shared)
 
     def __getitem__(self, rows: slice | Tensor) -> "Batch":
         """The examples at ``rows``."""
-        return Batch({n: t[rows] for n, t in self.values.items()}, {n: t[rows] for n, t in self.present.items()})
+        values, present = ({name: t[rows] for name, t in part.items()} for part in self._rows)
+        return Batch(values, present, self.shared)
+
+    @property
+    def _rows(self) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+        """What has an axis of examples."""
+        return self.values, self.present

@@ -1,13 +1,13 @@
 """Fitting an aggregate posterior to a trained model, and loading a fitted one."""
 
-from collections.abc import Generator
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import torch
 from pydantic import BeforeValidator, Field
+from torch import Tensor
 
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate, Condition, Family, Given
@@ -15,30 +15,20 @@ from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_
 from mmgen.aggregates._guided import GuidedTask
 from mmgen.aggregates._targets import FitTask, Target
 from mmgen.aggregates._weights import Guidance, TextWeight, check_guidance, resolve_text_weight, said
-from mmgen.artifacts import (
-    Dataset,
-    Header,
-    Latents,
-    check_output,
-    read_checkpoint,
-    read_header,
-    reference,
-    write_checkpoint,
-)
-from mmgen.artifacts.header import Parent
+from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header, require_kind
 from mmgen.config import Settings, build_member, merge, plain, validate
-from mmgen.errors import ArtifactError, DataError, MmgenError, SettingsError, UsageError
-from mmgen.models._base import Model
+from mmgen.errors import ArtifactError, DataError, SettingsError, UsageError
 from mmgen.models._parts import describe_attributes, describe_text
 from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of, posterior_name
 from mmgen.networks._text import TextNetwork
 from mmgen.progress import Progress, Work
-from mmgen.seeding import stream_key
-from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
+from mmgen.training.fabric import make_fabric
+from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.model_run import ExperimentSettings, check_data, load_model
 from mmgen.training.precision import resolve_precision
-from mmgen.training.settings import TrainingSettings
+from mmgen.training.settings import StageSettings, TrainingSettings
+from mmgen.training.stage import Built, Stage, load_trained, run_stage
 from mmgen.training.state import state_path
 from mmgen.training.task import Task
 
@@ -106,7 +96,7 @@ def _fit_training(**others: Any) -> TrainingSettings:
     return TrainingSettings(**common | others)
 
 
-class FitSettings(Settings):
+class FitSettings(StageSettings):
     """Everything that determines an aggregate, given a model."""
 
     aggregate: AggregateSettings = Field(default_factory=AggregateSettings)
@@ -221,25 +211,6 @@ def _build(settings: FitSettings, latent_size: int) -> Aggregate:
     return Aggregate(latent_size, condition, settings.build_family(), settings.aggregate.text_network)
 
 
-@dataclass(frozen=True)
-class _Source:
-    """What an aggregate is fitted from."""
-
-    model_path: Path
-    dataset_path: Path
-    latents_path: Path
-    model: Model
-    base_path: Path | None
-
-    def parents(self, path: Path) -> Generator[Parent, None, None]:
-        """References to all of them in a file at ``path``."""
-        yield reference(self.model_path, "model", path)
-        yield reference(self.latents_path, "latents", path)
-        yield reference(self.dataset_path, "dataset", path)
-        if self.base_path is not None:
-            yield reference(self.base_path, "base", path)
-
-
 def fit_aggregate(
     model_path: Path,
     dataset_path: Path,
@@ -279,56 +250,54 @@ def fit_aggregate(
     examples, seed = settings.aggregate.examples, settings.training.seed
     what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision)
     latents_path = latents_path or what.path()
-    others = [] if base_path is None else [base_path]
-    check_output(out, "aggregate", model_path, dataset_path, latents_path, *others)
-    check_output(latents_path, "latents", model_path, dataset_path, *others)
-    source = _Source(model_path, dataset_path, latents_path, model, base_path)
+    parents = {"model": model_path, "latents": latents_path, "dataset": dataset_path}
+    parents |= {} if base_path is None else {"base": base_path}
+    others = [path for role, path in parents.items() if role != "latents"]
+    check_output(out, "aggregate", *parents.values())
+    check_output(latents_path, "latents", *others)
     encoding = encode(what, model, latents_path, fabric.device, command)
 
-    def work() -> Generator[Progress, None, TrainingResult]:
+    def build(device: torch.device) -> Built:
+        # Rows: the encodings.
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, dataset.split(trained.data.split, "val"))
-        rows = LatentRows(latents, np.flatnonzero(~is_validation), trained.data, fabric.device)
-        validation = LatentRows(latents, np.flatnonzero(is_validation), trained.data, fabric.device)
+        rows = LatentRows(latents, np.flatnonzero(~is_validation), trained.data, device)
+        validation = LatentRows(latents, np.flatnonzero(is_validation), trained.data, device)
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
-        torch.manual_seed(stream_key(settings.training.seed, "initial weights"))
-        aggregate = _build(settings, model.latent_size).to(fabric.device)
-        asked = settings.aggregate
-        described = settings.model_dump(mode="json") | {"latents": latents.header.content_id}
+
+        # The task: a guided fit starts from q_agg, a plain one from where the encodings are.
+        aggregate = _build(settings, model.latent_size).to(device)
+        asked, determines = settings.aggregate, {"latents": latents.header.content_id}
         task: Task
         if base_path is not None:
-            header, base = load_base(base_path, settings, model_path, fabric.device)
+            header, base = load_base(base_path, settings, model_path, device)
             aggregate.load_state_dict(base.state_dict())
             task = GuidedTask(aggregate, base, model, asked.keep_all, asked.guidance, asked.candidates or _CANDIDATES)
-            described["base"] = header.content_id
+            determines["base"] = header.content_id
         else:
             if asked.target == "aggregate":
                 aggregate.standardise(rows.mean, rows.log_sd)
             task = FitTask(aggregate, asked.target, model, asked.keep_all, asked.weight)
+        return Built(task, rows, validation, determines, facts={"latent_size": model.latent_size})
 
-        def save(path: Path, facts: dict[str, Any]) -> None:
-            _save(path, facts, task, settings, source, command)
+    stage = Stage(
+        kind="aggregate",
+        settings=settings.model_dump(mode="json"),
+        training=settings.training,
+        parents=parents,
+        build=build,
+        description=f"fitting {settings.name}",
+        command=command,
+    )
 
-        fitting = train(task, rows, validation, settings.training, out, save, described, "fitting", resume, fabric)
+    def work() -> Generator[Progress, None, TrainingResult]:
+        fitting = run_stage(stage, out, resume, fabric)  # now that the encodings are there
         yield from fitting
         return fitting.result
 
-    return encoding, Work(f"fitting {settings.name}", settings.training.steps, "step", work)
-
-
-def _save(path: Path, facts: dict[str, Any], task: Task, settings: FitSettings, source: _Source, command: str) -> None:
-    write_checkpoint(
-        path,
-        kind="aggregate",
-        tensors=task.saved_tensors(),
-        settings=settings.model_dump(mode="json"),
-        seed=settings.training.seed,
-        parents=tuple(source.parents(path)),
-        facts={**facts, "latent_size": source.model.latent_size},
-        command=command,
-    )
+    return encoding, Work(stage.description, settings.training.steps, "step", work)
 
 
 def load_base(
@@ -358,11 +327,12 @@ def is_fit(path: Path, settings: FitSettings, model_path: Path) -> bool:
     if not path.exists() or state_path(path).exists():
         return False
     try:
-        header = read_header(path)
-    except ArtifactError:
+        header = require_kind(path, "aggregate")
+        found = validate(FitSettings, header.settings)  # what earlier files do not say is as it was then
+    except (ArtifactError, SettingsError):
         return False
     of_model = read_header(model_path).content_id in [parent.content_id for parent in header.parents]
-    return header.kind == "aggregate" and of_model and header.settings == settings.model_dump(mode="json")
+    return of_model and found == settings
 
 
 def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Header, FitSettings, Aggregate]:
@@ -371,14 +341,9 @@ def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Head
     Raises:
         ArtifactError: The file is no aggregate checkpoint, or its tensors do not fit its settings.
     """
-    header, tensors = read_checkpoint(path, "aggregate")
-    try:
+
+    def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[FitSettings, Aggregate]:
         settings = validate(FitSettings, header.settings)
-        aggregate = _build(settings, len(tensors["shift"]))
-        aggregate.load_state_dict(tensors)
-    except (MmgenError, RuntimeError, KeyError) as error:
-        reason = str(error).splitlines()[0]
-        raise ArtifactError(
-            f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}"
-        ) from None
-    return header, settings, aggregate.eval().requires_grad_(False).to(device)
+        return settings, _build(settings, len(tensors["shift"]))
+
+    return load_trained(path, "aggregate", build, device)

@@ -29,7 +29,7 @@ from mmgen.batch import Batch
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Model
 from mmgen.objectives._base import Bound
-from mmgen.training.task import Task
+from mmgen.training.task import ALONE, Task
 
 __all__ = ["GuidedTask", "candidates", "few_candidates"]
 
@@ -96,7 +96,7 @@ class GuidedTask(Task):
         # In a list, so that what is frozen is neither trained nor saved with the aggregate.
         self._frozen = (base, model)
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         """E log q(z|y) over z ~ q_w, nats, for an eighth of the descriptions, each with eight draws: value [B / 8]."""
         base, model = self._frozen
         batch = batch[: max(1, batch.size // _CHOSEN)]

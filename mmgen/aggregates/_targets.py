@@ -16,7 +16,7 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Model
 from mmgen.objectives._base import Bound
-from mmgen.training.task import Task
+from mmgen.training.task import ALONE, Task
 
 __all__ = ["FitTask", "Target", "drop_attributes"]
 
@@ -36,7 +36,7 @@ def drop_attributes(batch: Batch, name: str, keep_all: float) -> Batch:
     rank = torch.rand(examples, count, device=present.device).argsort(1)
     mask = present & (whole | (rank < kept))
     values = batch.values[name].masked_fill(~mask, 0)
-    return Batch({**batch.values, name: values}, {**batch.present, name: mask})
+    return batch | Batch({name: values}, {name: mask})
 
 
 class FitTask(Task):
@@ -67,7 +67,7 @@ class FitTask(Task):
         # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.
         self._model = [model]
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         condition = self.aggregate.condition
         # Attributes are left out at random, sentences are whole.
         described = (

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from mmgen.baselines._base import Material
 from mmgen.batch import Batch
@@ -21,7 +21,7 @@ from mmgen.objectives.elbo import Elbo
 from mmgen.seeding import stream_key
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
-from mmgen.training.task import Task
+from mmgen.training.task import ALONE, Task, groups_of
 
 __all__ = ["WithoutNoise", "encode", "fit", "model_of_images"]
 
@@ -35,18 +35,21 @@ class WithoutNoise(Task):
         model: Of q(z|x) and p(generated|z); only these are trained.
         image: Name of the image modality.
         generated: What is to be said of the image, or the image itself.
+        l2_attributes_decoder: As of :class:`mmgen.training.task.ModelTask`, where attributes are what is said.
     """
 
-    def __init__(self, model: Model, image: str, generated: str) -> None:
+    def __init__(self, model: Model, image: str, generated: str, l2_attributes_decoder: float = 0.0) -> None:
         super().__init__()
         self.model = model
         self.image = image
         self.generated = generated
+        self.l2_attributes_decoder = l2_attributes_decoder
 
-    def label_weights(self) -> list[nn.Parameter]:
-        return self.model.label_weights()
+    def parameter_groups(self, player: str = ALONE, weight_decay: float = 0.0) -> list[dict[str, Any]]:
+        parameters = self.player_parameters(player)
+        return groups_of(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         """log p(generated | z = mean of q(z|x)) in nats [B]."""
         z = self.model.encode(batch, (self.image,)).mean
         value = self.model.log_likelihood(self.generated, z, batch)
@@ -75,11 +78,9 @@ def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, di
 
     def save(path: Path, found: dict[str, Any]) -> None:
         kept.update({name: tensor.detach().clone() for name, tensor in task.state_dict().items()})
-        facts.update(step=found["step"], validation_bound=found["validation_bound"])
+        facts.update(found)
 
     settings = material.settings.training
-    if not task.label_weights():  # the preset's is the joint model's, of which this is the image side
-        settings = settings.model_copy(update={"l2_attributes_decoder": 0.0})
     with TemporaryDirectory(prefix="mmgen-baseline-") as folder:
         out = Path(folder) / "baseline.safetensors"
         work = train(task, rows, material.rows("val"), settings, out, save, {}, resume="never")

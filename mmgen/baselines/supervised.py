@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from mmgen.baselines._base import Baseline
 from mmgen.baselines._networks import WithoutNoise, fit, model_of_images
@@ -13,6 +14,7 @@ from mmgen.batch import Batch
 from mmgen.encoding import encode_points
 from mmgen.models._base import Model
 from mmgen.objectives._base import Bound
+from mmgen.training.task import ALONE
 
 __all__ = ["Supervised"]
 
@@ -27,23 +29,30 @@ class _Reading(WithoutNoise):
         image: Name of the image modality.
         attributes: Name of the attributes modality.
         column: Which attribute is the label; of the others nothing is learnt.
+        l2_attributes_decoder: See :class:`WithoutNoise`.
     """
 
-    def __init__(self, model: Model, image: str, attributes: str, column: int) -> None:
-        super().__init__(model, image, attributes)
+    selects = "accuracy"
+
+    def __init__(
+        self, model: Model, image: str, attributes: str, column: int, l2_attributes_decoder: float = 0.0
+    ) -> None:
+        super().__init__(model, image, attributes, l2_attributes_decoder)
         self.column = column
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
-        """log p(label | image) in nats [B]; in validation 1 where the label is right or unknown, else 0."""
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
+        """log p(label | image) in nats [B]."""
         known = batch.present[self.generated]
-        if step is not None:
-            alone = torch.zeros_like(known)
-            alone[:, self.column] = known[:, self.column]
-            return super().forward(Batch(batch.values, {**batch.present, self.generated: alone}), step)
+        alone = torch.zeros_like(known)
+        alone[:, self.column] = known[:, self.column]
+        return super().forward(Batch(batch.values, {**batch.present, self.generated: alone}), step)
+
+    def validate(self, batch: Batch) -> dict[str, Tensor]:
+        """Accuracy [B]: 1 where the label is right or unknown, else 0."""
         z = self.model.encode(batch, (self.image,)).mean
         said = self.model.mean(self.generated, z).argmax(-1)
-        wrong = (said != batch.values[self.generated]) & known
-        return Bound((~wrong[:, self.column]).float())
+        wrong = (said != batch.values[self.generated]) & batch.present[self.generated]
+        return {"accuracy": (~wrong[:, self.column]).float()}
 
 
 class Supervised(Baseline):
@@ -53,7 +62,8 @@ class Supervised(Baseline):
         material = self.material
         image, attributes = material.image.name, material.attributes.name
         model = model_of_images(material, attributes)
-        task = _Reading(model, image, attributes, material.column)
+        decay = material.settings.model.l2_attributes_decoder
+        task = _Reading(model, image, attributes, material.column, decay)
         facts = yield from fit(task, material.pairs(share), material)
         rows = material.rows("test")
         said = []
@@ -61,4 +71,4 @@ class Supervised(Baseline):
             for chunk in torch.arange(len(rows)).split(_CHUNK):
                 z = encode_points(model, rows.batch(chunk).select([image]), (image,), "32-true").mean
                 said.append(model.mean(attributes, z)[:, material.column].argmax(-1).cpu().numpy())
-        return np.concatenate(said), {"step": facts["step"], "validation_accuracy": 100 * facts["validation_bound"]}
+        return np.concatenate(said), {"step": facts["step"], "validation_accuracy": 100 * facts["validation_accuracy"]}

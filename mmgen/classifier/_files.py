@@ -1,20 +1,22 @@
 """Classifiers on disk."""
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from mmgen.artifacts import Header, Parent, read_checkpoint, write_checkpoint
+from mmgen.artifacts import Header
 from mmgen.artifacts.header import printable
 from mmgen.classifier._classifier import Classifier
 from mmgen.classifier._members import get
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.registry import unknown_name
+from mmgen.training.stage import load_trained
 
-__all__ = ["build_classifier", "held_out_accuracy", "load_classifier", "save_classifier"]
+__all__ = ["build_classifier", "describe_classifier", "held_out_accuracy", "load_classifier"]
 
 
 def build_classifier(
@@ -47,35 +49,15 @@ def build_classifier(
     return Classifier(get(network)(image_shape, sizes, told_size), names, values, network, told)
 
 
-def save_classifier(
-    path: Path,
-    classifier: Classifier,
-    tensors: dict[str, Tensor],
-    *,
-    settings: dict[str, Any],
-    seed: int,
-    parents: tuple[Parent, ...],
-    facts: dict[str, Any],
-    command: str,
-) -> Header:
-    """Write a classifier artifact: weights, what it was trained on (``settings``) and how good it is (``facts``)."""
-    described = {
+def describe_classifier(classifier: Classifier) -> dict[str, Any]:
+    """What a judge's file says of it, besides the settings of its training: all that builds it again."""
+    return {
         "network": classifier.network_name,
         "image_shape": list(classifier.image_shape),
         "names": list(classifier.names),
         "values": [list(words) for words in classifier.values],
         "told": list(classifier.told),
     }
-    return write_checkpoint(
-        path,
-        kind="classifier",
-        tensors=tensors,
-        settings={**settings, "classifier": described},
-        seed=seed,
-        parents=parents,
-        facts=facts,
-        command=command,
-    )
 
 
 def load_classifier(path: Path | str, device: str | torch.device = "cpu", measured: bool = True) -> Classifier:
@@ -90,31 +72,27 @@ def load_classifier(path: Path | str, device: str | torch.device = "cpu", measur
         ArtifactError: The file is no classifier, does not fit the network that it names, or is not finished.
     """
     path = Path(path)
-    header, tensors = read_checkpoint(path, "classifier")
-    if measured and "held_out_accuracy" not in header.facts:
-        again = printable(header.command, 2000) or f"mmgen train-classifier with --output {path}, as before"
-        raise ArtifactError(
-            f"the judge {path} is not finished, so nobody knows how good it is: its training was interrupted; go on "
-            f"with: {again}"
-        )
-    try:
+
+    def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[Classifier, nn.Module]:
         described = header.settings["classifier"]
         channels, height, width = (int(side) for side in described["image_shape"])
         names = tuple(str(name) for name in described["names"])
         values = tuple(tuple(str(word) for word in words) for words in described["values"])
         told = tuple(str(name) for name in described.get("told", ()))
         classifier = build_classifier(str(described["network"]), (channels, height, width), names, values, told)
-        classifier.network.load_state_dict(tensors)
-    except (KeyError, TypeError, ValueError, RuntimeError, UsageError) as error:
-        reason = str(error).split("\n")[0]
+        return classifier, classifier.network
+
+    header, classifier, _ = load_trained(path, "classifier", build, device)
+    if measured and "held_out_accuracy" not in header.facts:
+        again = printable(header.command, 2000) or f"mmgen train-classifier with --output {path}, as before"
         raise ArtifactError(
-            f"classifier {path} does not describe a network that this version knows ({reason}): "
-            "make it again with mmgen train-classifier"
-        ) from None
+            f"the judge {path} is not finished, so nobody knows how good it is: its training was interrupted; go on "
+            f"with: {again}"
+        )
     accuracy = held_out_accuracy(path, header)
-    classifier.accuracy = {name: accuracy[name] for name in (*names, "mean", "words") if name in accuracy}
+    classifier.accuracy = {name: accuracy[name] for name in (*classifier.names, "mean", "words") if name in accuracy}
     classifier.content_id = header.content_id
-    return classifier.to(device).eval()
+    return classifier.eval()
 
 
 def held_out_accuracy(path: Path, header: Header) -> dict[str, float]:

@@ -9,7 +9,7 @@ from mmgen.classifier._augment import Augmentation
 from mmgen.classifier._classifier import Classifier
 from mmgen.notation import UNKNOWN
 from mmgen.objectives._base import Bound
-from mmgen.training.task import Task
+from mmgen.training.task import ALONE, Task
 
 __all__ = ["ClassifierTask", "log_probability"]
 
@@ -51,7 +51,7 @@ class ClassifierTask(Task):
         self.attributes = attributes
         self.augmentation = augmentation
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         """The log-likelihood of the known labels [B], exact, with one term per attribute."""
         images, present = batch.values[self.image], batch.present[self.attributes]
         codes = batch.values[self.attributes].masked_fill(~present, UNKNOWN)

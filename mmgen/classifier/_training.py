@@ -6,28 +6,30 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
+import torch
 from pydantic import Field
 
-from mmgen.artifacts import Dataset, check_output, read_checkpoint, read_header, reference
+from mmgen.artifacts import Dataset, check_output, read_checkpoint
 from mmgen.classifier._accuracy import Accuracy, measure
 from mmgen.classifier._augment import augmentation_for
-from mmgen.classifier._files import build_classifier, load_classifier, save_classifier
+from mmgen.classifier._files import build_classifier, describe_classifier, load_classifier
 from mmgen.classifier._task import ClassifierTask
-from mmgen.config import Settings
 from mmgen.errors import DataError, UsageError
 from mmgen.progress import Progress, Work
 from mmgen.registry import unknown_name
-from mmgen.seeding import numpy_generator, stream_key
+from mmgen.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows
-from mmgen.training.loop import Resume, make_fabric, train
+from mmgen.training.fabric import make_fabric
+from mmgen.training.loop import Resume
 from mmgen.training.precision import resolve_device
-from mmgen.training.settings import TrainingSettings
+from mmgen.training.settings import StageSettings, TrainingSettings
+from mmgen.training.stage import Built, Stage, add_facts, run_stage
 from mmgen.training.state import state_path
 
 __all__ = ["ClassifierSettings", "default_training", "resolve_network", "resolve_told", "train_classifier"]
 
 
-class ClassifierSettings(Settings):
+class ClassifierSettings(StageSettings):
     """What a judge is and how it is trained."""
 
     network: str
@@ -109,62 +111,48 @@ def train_classifier(
     check_output(out, "classifier", data)
 
     def run() -> Generator[Progress, None, Accuracy]:
-        return (yield from _train(data, out, settings, command, resume))
+        began = time.monotonic()
+        with Dataset.open(data) as dataset:
+            if not dataset.images or not dataset.attributes:
+                raise DataError(f"dataset {data} has no images with attributes: there is nothing for a judge to learn")
+            identity = _identity(dataset, settings)
+            if resume != "never" and not state_path(out).exists():
+                known = _finished(out, identity, next(iter(dataset.attributes.values())).names)
+                if known is not None:
+                    return known
+            fabric = make_fabric(settings.training)
+            yield from run_stage(_stage(data, dataset, settings, identity, command), out, resume, fabric)
+            accuracy, facts = _measure(dataset, out, identity["split"], settings, str(fabric.device))
+            if fabric.is_global_zero:
+                add_facts(out, "classifier", {**facts, "total_seconds": round(time.monotonic() - began, 1)})
+                # A judge is never continued once it is done, and its optimiser's moments take twice its own size.
+                state_path(out).unlink(missing_ok=True)
+            return accuracy
 
-    return Work(f"training judge ({settings.network})", settings.training.steps, "step", run)
+    return Work(work_description(settings), settings.training.steps, "step", run)
 
 
-def _train(
-    data: Path, out: Path, settings: ClassifierSettings, command: str, resume: Resume
-) -> Generator[Progress, None, Accuracy]:
-    import torch
+def _stage(data: Path, dataset: Dataset, settings: ClassifierSettings, identity: dict[str, Any], command: str) -> Stage:
+    """The training of a judge on an open dataset; ``identity`` are its settings as they are recorded."""
+    image, info = next(iter(dataset.images.values())), next(iter(dataset.attributes.values()))
 
-    began = time.monotonic()
-    with Dataset.open(data) as dataset:
-        if not dataset.images or not dataset.attributes:
-            raise DataError(f"dataset {data} has no images with attributes: there is nothing for a judge to learn")
-        image, info = next(iter(dataset.images.values())), next(iter(dataset.attributes.values()))
-        identity = _identity(dataset, settings)
-        scheme, told = identity["split"], tuple(identity["told"])
-        if resume != "never" and not state_path(out).exists():
-            known = _finished(out, identity, info.names)
-            if known is not None:
-                return known
-        fabric = make_fabric(settings.training)
-        torch.manual_seed(stream_key(settings.training.seed, "classifier weights"))
-        classifier = build_classifier(settings.network, image.shape, info.names, info.values, told)
+    def build(device: torch.device) -> Built:
+        classifier = build_classifier(settings.network, image.shape, info.names, info.values, tuple(identity["told"]))
         augmentation = augmentation_for(info.names, info.values) if settings.augment else None
+        rows, validation = (DatasetRows.of_split(dataset, identity["split"], part, device) for part in ("train", "val"))
         task = ClassifierTask(classifier, image.name, info.name, augmentation)
-        rows = DatasetRows.of_split(dataset, scheme, "train", fabric.device)
-        validation = DatasetRows.of_split(dataset, scheme, "val", fabric.device)
-        parents = (reference(data, "dataset", out),)
+        return Built(task, rows, validation, recorded={"classifier": describe_classifier(classifier)})
 
-        def save(path: Path, facts: dict[str, Any]) -> None:
-            save_classifier(
-                path,
-                classifier,
-                task.saved_tensors(),
-                settings=identity,
-                seed=settings.training.seed,
-                parents=parents,
-                facts=facts,
-                command=command,
-            )
-
-        work = train(
-            task, rows, validation, settings.training, out, save, identity, work_description(settings), resume, fabric
-        )
-        yield from work
-        del rows, validation
-        accuracy, facts = _measure(dataset, out, scheme, settings, str(fabric.device))
-        if fabric.is_global_zero:
-            best = load_classifier(out, measured=False)
-            facts = {**read_header(out).facts, **facts, "total_seconds": round(time.monotonic() - began, 1)}
-            classifier.network.load_state_dict(best.network.state_dict())
-            save(out, facts)
-            # A judge is never continued once it is done, and its optimiser's moments take twice its own size.
-            state_path(out).unlink(missing_ok=True)
-        return accuracy
+    return Stage(
+        kind="classifier",
+        settings=identity,
+        training=settings.training,
+        parents={"dataset": data},
+        build=build,
+        description=work_description(settings),
+        command=command,
+        stream="classifier weights",
+    )
 
 
 def _identity(dataset: Dataset, settings: ClassifierSettings) -> dict[str, Any]:

@@ -32,6 +32,9 @@ class ModelSettings(Settings):
     output_bias: Literal["default", "mean"] = "default"
     """First bias at the outputs of image decoders: as all others, or such that an untrained model says the mean
     training image (Burda et al., 2016)."""
+    l2_attributes_decoder: Annotated[float, Field(ge=0)] = 0.0
+    """lambda of a term lambda / 2 |w|^2 of the weight matrices of p(y|z), y the attributes, in training (VE Appendix
+    A.4), besides ``training.weight_decay``."""
 
 
 class MultimodalSettings(ModelSettings):

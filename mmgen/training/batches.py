@@ -28,6 +28,9 @@ class Rows(ABC):
     origin: str = ""
     """Where they are from, for messages; "" where nobody said."""
 
+    together: int = 512
+    """Examples that validation takes at a time; more where they depend on one another, as the nodes of a graph do."""
+
     @abstractmethod
     def __len__(self) -> int: ...
 

@@ -13,10 +13,12 @@ class Guard:
 
     Args:
         every: Steps between checks. 1 on a CPU, where looking is free; more on a GPU, where looking waits for it.
+        player: Whose figures they are, where there are several players.
     """
 
-    def __init__(self, every: int) -> None:
+    def __init__(self, every: int, player: str = "") -> None:
         self.every = every
+        self.player = player
         self.names: list[str] = []
         self._rows: list[Tensor] = []
         self._first_step = 0
@@ -36,7 +38,7 @@ class Guard:
         """Look at what has been noted since the last check.
 
         Raises:
-            TrainingError: Names the step and the terms that are not finite.
+            TrainingError: Names the player, the step and the terms that are not finite.
         """
         if not self._rows:
             return
@@ -47,8 +49,10 @@ class Guard:
             # The value and the gradient follow from the terms: name those only if every term is finite.
             wrong = [name for name, is_bad in zip(self.names, bad[row].tolist(), strict=True) if is_bad]
             terms = [name for name in wrong if name not in ("bound", "gradient norm")] or wrong
+            whose = f" of the player {self.player}" if self.player else ""
             raise TrainingError(
-                f"training met a value that is not finite at step {self._first_step + row + 1}, in {', '.join(terms)}; "
+                f"training met a value that is not finite at step {self._first_step + row + 1}, in {', '.join(terms)}"
+                f"{whose}; "
                 "lower the learning rate, set training.gradient_clip, or use --precision 32-true, and begin anew with "
                 "--overwrite"
             )

@@ -1,10 +1,9 @@
-"""One training loop for models, aggregates and classifiers.
+"""One training loop for models, aggregates and classifiers, of one player or several.
 
 Randomness is keyed by the step (noise, dropout) and by the epoch (order), so that a run continued from a saved
 state draws what an uninterrupted run would have drawn: on one device the results are identical, bit for bit.
 """
 
-import logging
 import math
 import time
 from collections.abc import Callable, Generator
@@ -20,20 +19,21 @@ from mmgen.artifacts import check_nothing_lost, check_place
 from mmgen.batch import Batch
 from mmgen.errors import DataError, Interrupted, TrainingError, UsageError
 from mmgen.memory import check_memory
-from mmgen.objectives._base import Bound
 from mmgen.progress import Progress, Work
 from mmgen.seeding import stream_key
 from mmgen.training.batches import Order, Rows
-from mmgen.training.guard import Guard
+from mmgen.training.fabric import make_fabric
 from mmgen.training.log import RunLog, log_path
-from mmgen.training.precision import resolve_device, resolve_precision
-from mmgen.training.schedule import factor
+from mmgen.training.players import Player, make_optimizers, set_up
+from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.signals import StopRequest, stop_on_signals
 from mmgen.training.state import RunState, load_state, save_state, state_path
-from mmgen.training.task import Task
+from mmgen.training.task import BOUND, Task
 
-__all__ = ["Resume", "TrainingResult", "make_fabric", "train", "validate"]
+__all__ = ["Resume", "TrainingResult", "train", "validate"]
+
+_NORM = "gradient norm"
 
 Resume = str
 """auto: continue where a state of the same run is found; never: begin anew; require: it must be there."""
@@ -41,7 +41,9 @@ Resume = str
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a run came to: the artifact, steps done, best validation bound (nats per example), training seconds."""
+    """What a run came to: the artifact, steps done, best validation bound (nats per example; or what else the task
+    selects by, None where it does not), training seconds.
+    """
 
     path: Path
     steps: int
@@ -49,49 +51,13 @@ class TrainingResult:
     seconds: float
 
 
-class _Step(nn.Module):
-    """The task behind plain dictionaries: Fabric's wrappers cannot look into frozen dataclasses."""
-
-    def __init__(self, task: Task) -> None:
-        super().__init__()
-        self.task = task
-
-    def forward(
-        self, values: dict[str, Tensor], present: dict[str, Tensor], step: int | None
-    ) -> tuple[Tensor, dict[str, Tensor]]:
-        bound: Bound = self.task(Batch(values, present), step)
-        return bound.value, bound.terms
-
-
-def make_fabric(settings: TrainingSettings) -> Fabric:
-    """Devices and precision for a run; with several devices, starts the other processes."""
-    device = resolve_device(settings.device)
-    precision = resolve_precision(settings.precision, device)
-    if device.type == "cuda" and settings.devices > torch.cuda.device_count():
-        raise UsageError(
-            f"--devices got {settings.devices}, but {torch.cuda.device_count()} GPUs are here; ask for at most that"
-        )
-    chosen: list[int] | int = settings.devices
-    if device.type == "cuda" and settings.devices == 1:
-        chosen = [device.index or 0]
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # it announces the precision on every start
-    fabric = Fabric(
-        accelerator=device.type,
-        devices=chosen,
-        strategy="ddp" if settings.devices > 1 else "auto",
-        precision=precision,
-    )
-    fabric.launch()
-    return fabric
-
-
 def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[str, tuple[float, float]]:
-    """Mean and standard error of the bound and of each term over fixed validation examples with fixed noise.
+    """Mean and standard error of every figure of validation, over fixed examples with fixed noise.
 
     Args:
-        module: Called as ``module(values, present, None)``, in evaluation mode.
+        module: Called as ``module(values, present, shared, None)``, in evaluation mode; see :meth:`Task.validate`.
         rows: Validation examples; the same ``settings.validation_examples`` of them every time.
-        settings: Of the run.
+        settings: Settings of the run.
     """
     count = min(settings.validation_examples, len(rows))
     generator = torch.Generator().manual_seed(stream_key(settings.seed, "validation rows"))
@@ -100,11 +66,10 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     module.eval()
     collected: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        for number, indices in enumerate(chosen.split(512)):
+        for number, indices in enumerate(chosen.split(rows.together)):
             torch.manual_seed(stream_key(settings.seed, "validation", number))
             batch = rows.sight(indices, settings.seed, "validation")
-            value, terms = module(batch.values, batch.present, None)
-            for name, figure in {"bound": value, **terms}.items():
+            for name, figure in module(batch.values, batch.present, batch.shared, None).items():
                 collected.setdefault(name, []).append(figure.double().cpu())
     module.train(was_training)
     result = {}
@@ -129,13 +94,13 @@ def train(
     resume: Resume = "auto",
     fabric: Fabric | None = None,
 ) -> Work[TrainingResult]:
-    """Maximise a task's value and keep the best weights by validation bound (or the last, see the settings).
+    """Maximise a task's values and keep the best weights by what it selects (or the last, see the settings).
 
     Args:
         task: What is trained; left holding its last weights.
         rows: Training examples, batches of which are on the run's device.
         validation: Validation examples.
-        settings: Of the run.
+        settings: Settings of the run.
         out: The artifact to make; the run's state and log are kept beside it.
         save: Writes the artifact from the task's present weights, given the path and facts about the run.
         described: Everything that determines the run, JSON; a saved state is continued only if it is the same.
@@ -144,7 +109,7 @@ def train(
         fabric: Devices to run on, if the caller has made them already.
 
     Raises:
-        TrainingError: A value is not finite; names term and step.
+        TrainingError: A value is not finite; names player, term and step.
         Interrupted: A signal came; the state was saved.
         UsageError: The saved state belongs to another run, or is missing where it is required.
         DataError: There are no examples to train on or to validate on.
@@ -180,14 +145,15 @@ class _Run:
         self.precision = resolve_precision(settings.precision, self.fabric.device)
         self.state = RunState()
         self.saved_step: int | None = None
-        self._open(resume)
+        self.in_step = False
+        self.players = self._open(resume)
 
-    def _open(self, resume: Resume) -> None:
+    def _open(self, resume: Resume) -> list[Player]:
         settings = self.settings
         self.task.to(self.fabric.device)
-        groups = self.task.parameter_groups(settings.weight_decay, settings.l2_attributes_decoder)
-        rate, betas = settings.learning_rate, settings.adam_betas
-        optimizer = torch.optim.Adam(groups, lr=rate, betas=betas, eps=settings.adam_epsilon, fused=True)
+        optimizers = make_optimizers(self.task, settings)
+
+        # Files: that all can be written, and that nothing is lost or missed.
         path = state_path(self.out)
         for file in (self.out, path, log_path(self.out)):
             check_place(file)  # before any work, not when the first of them is saved
@@ -195,18 +161,22 @@ class _Run:
             check_nothing_lost(self.out, False, f"its run cannot be continued without its state {path}: use ")
         if resume == "require" and not path.exists():
             raise UsageError(f"--resume found no state {path}; leave the option out to begin a run")
+
+        # The state of an earlier part of this run.
         if resume != "never" and path.exists():
-            self.state = load_state(path, self.task, optimizer, self.described, self.precision)
+            self.state = load_state(path, self.task, optimizers, self.described, self.precision)
             self.saved_step = self.state.step
             if self.state.finished and not self.out.exists():
                 raise UsageError(
                     f"{path} says that this run has ended, but {self.out} is gone; use --overwrite to run it again"
                 )
+
+        # Memory.
         if len(self.rows) and self.fabric.device.type == "cpu":
             one = self.rows.batch(torch.zeros(1, dtype=torch.int64))
             size = settings.batch * sum(values.nbytes for values in one.values.values())
             check_memory(size, f"a batch of {settings.batch:,}", "use a smaller --batch")
-        self.module, self.optimizer = self.fabric.setup(_Step(self.task), optimizer)
+        return set_up(self.task, optimizers, self.fabric)
 
     def steps(self) -> Generator[Progress, None, TrainingResult]:
         """The loop: yields progress every ``log_every`` steps."""
@@ -214,25 +184,23 @@ class _Run:
         if state.finished:
             return TrainingResult(self.out, state.step, state.best, state.seconds)
         order = Order(len(self.rows), settings.batch, settings.seed)
-        guard = Guard(1 if self.fabric.device.type == "cpu" else 20)
         log = RunLog(log_path(self.out), state.step, settings.tensorboard) if self.fabric.is_global_zero else None
-        began, before, logged = time.monotonic(), state.seconds, state.step
-        self.module.train()
+        began, before = time.monotonic(), state.seconds
+        for player in self.players:
+            player.module.train()
         with stop_on_signals() as request:
             try:
                 while state.step < settings.steps and not self._out_of_time():
-                    self._step(order[state.step], guard)
+                    self._step(order[state.step])
                     state.step += 1
                     state.seconds = self._agreed(before + time.monotonic() - began)
                     if state.step % settings.log_every == 0 or state.step == settings.steps:
-                        record = self._record(guard, logged, log)
-                        logged = state.step
-                        yield Progress(state.step, record, self._seconds_left())
+                        yield Progress(state.step, self._record(log), self._seconds_left())
                     if state.step % settings.validate_every == 0 and state.step < settings.steps:
-                        self._validate(guard, log)
-                    self._stop_if_asked(request, guard)
+                        self._validate(log)
+                    self._stop_if_asked(request)
                 state.finished = True
-                self._validate(guard, log)
+                self._validate(log)
             except TrainingError as error:
                 raise TrainingError(f"{error} ({self._kept()})") from None
             finally:
@@ -257,92 +225,112 @@ class _Run:
     def _out_of_time(self) -> bool:
         return self._seconds_left() == 0
 
-    def _learning_rate(self) -> float:
+    def _step(self, indices: Tensor) -> None:
+        """One step of every player on one batch."""
         settings, step = self.settings, self.state.step
-        rate = settings.learning_rate * min(1.0, (step + 1) / max(1, settings.warmup_steps))
-        rate *= settings.learning_rate_decay**step
-        if settings.schedule != "constant":
-            done = step / settings.steps
-            if settings.minutes is not None:
-                done = max(done, self.state.seconds / (60 * settings.minutes))
-            rate *= factor(settings, min(1.0, done))
-        return rate
-
-    def _step(self, indices: Tensor, guard: Guard) -> None:
-        settings, step = self.settings, self.state.step
-        for group in self.optimizer.param_groups:
-            group["lr"] = self._learning_rate()
         # Each process takes its share of the batch, and its own stream of noise.
         share = indices[self.fabric.global_rank :: self.fabric.world_size]
         torch.manual_seed(stream_key(settings.seed, "step", step, self.fabric.global_rank))
         batch = self.rows.sight(share, settings.seed, "step", step)
-        self.optimizer.zero_grad(set_to_none=True)
-        value, terms = self.module(batch.values, batch.present, step)
-        self.fabric.backward(-value.mean())
-        parameters = [p for group in self.optimizer.param_groups for p in group["params"] if p.grad is not None]
+        rate = settings.rate(step, self.state.seconds)
+        for player in self.players:
+            self._move(player, batch, rate)
+            self.in_step = True
+        self.in_step = False
+
+    def _move(self, player: Player, batch: Batch, rate: float) -> None:
+        """One player's step: its value, its gradient, its update."""
+        settings, step, optimizer = self.settings, self.state.step, player.optimizer
+        for group in optimizer.param_groups:
+            group["lr"] = rate * group.get("rate", 1.0)
+
+        # The gradient of the player's own parameters.
+        with player.turn():
+            optimizer.zero_grad(set_to_none=True)
+            figures = player.module(batch.values, batch.present, batch.shared, step)
+            self.fabric.backward(-figures[BOUND].mean())
+        parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])
         if settings.gradient_clip is not None:
             torch.nn.utils.clip_grads_with_norm_(parameters, settings.gradient_clip, norm)
-        figures = {"bound": value.mean(), **{name: term.mean() for name, term in terms.items()}, "gradient norm": norm}
-        guard.add(step, figures)  # on a CPU before the update, so that a NaN never reaches the weights
-        self.optimizer.step()
 
-    def _record(self, guard: Guard, logged: int, log: RunLog | None) -> dict[str, float]:
+        # The update; on a CPU figures are looked at before, so that a NaN never reaches the weights.
+        player.guard.add(step, {name: figure.mean() for name, figure in figures.items()} | {_NORM: norm})
+        optimizer.step()
+
+    def _record(self, log: RunLog | None) -> dict[str, float]:
         """Average the figures since the last line, write them, and return those worth showing."""
         state = self.state
-        means = guard.means()
         rate = state.step / state.seconds * self.settings.batch if state.seconds else 0.0
-        bound, norm = means.pop("bound"), means.pop("gradient norm")
+        shown: dict[str, float] = {}
+        found = {}
+        for player in self.players:
+            means = player.guard.means()
+            bound, norm = means.pop(BOUND), means.pop(_NORM)
+            learning_rate = player.optimizer.param_groups[0]["lr"]
+            found[player.name] = {
+                "bound": bound,
+                "terms": means,
+                "gradient_norm": norm,
+                "learning_rate": learning_rate,
+            }
+            shown[player.name if len(self.players) > 1 else self.task.quantity] = bound
         if log is not None:
-            log.write(
-                {
-                    "step": state.step,
-                    "seconds": round(state.seconds, 3),
-                    "bound": bound,
-                    "terms": means,
-                    "rate": round(rate, 1),
-                    "gradient_norm": norm,
-                    "learning_rate": self.optimizer.param_groups[0]["lr"],
-                }
-            )
-        return {self.task.quantity: bound, "examples/s": rate}
+            own = {"players": found} if len(found) > 1 else next(iter(found.values()))
+            log.write({"step": state.step, "seconds": round(state.seconds, 3), **own, "rate": round(rate, 1)})
+        return shown | {"examples/s": rate}
 
-    def _validate(self, guard: Guard, log: RunLog | None) -> None:
+    def _validate(self, log: RunLog | None) -> None:
         """Validate, keep the weights if they are the best so far, and save the state."""
-        guard.check()
-        state = self.state
-        figures = validate(self.module, self.validation, self.settings)
-        bound, stderr = figures["bound"]
+        for player in self.players:
+            player.guard.check()
+        figures = validate(self.players[0].module, self.validation, self.settings)
         if self.fabric.is_global_zero:
             assert log is not None
-            terms = {name: mean for name, (mean, _) in figures.items() if name != "bound"}
-            log.write({"step": state.step, "validation": {"bound": bound, "stderr": stderr, "terms": terms}})
-            if not self.out.exists():
-                state.best = None  # whoever removed the best weights gets the best of those to come
-            better = state.best is None or bound > state.best
-            state.best = bound if state.best is None else max(bound, state.best)
-            if better or self.settings.keep == "last":
-                facts = {
-                    "step": state.step,
-                    "validation_bound": bound,
-                    "validation_stderr": stderr,
-                    "validation_examples": min(self.settings.validation_examples, len(self.validation)),
-                    "validation_terms": terms,
-                    "seconds": round(state.seconds, 2),
-                }
-                self.save(self.out, facts)
+            # What the task selects by stands out among the figures, which are terms otherwise.
+            selects = self.task.selects
+            assert selects is None or selects in figures, f"the task selects by {selects}, not among {list(figures)}"
+            terms = {name: mean for name, (mean, _) in figures.items() if name != selects}
+            chosen = {} if selects is None else {selects: figures[selects][0], "stderr": figures[selects][1]}
+            log.write({"step": self.state.step, "validation": {**chosen, "terms": terms}})
+            if self._is_to_keep(None if selects is None else figures[selects][0]):
+                self.save(self.out, self._facts(chosen, terms))
             self._save_state()
         self.fabric.barrier()
 
+    def _is_to_keep(self, selected: float | None) -> bool:
+        """Whether the present weights are those that the artifact is to hold, by the figure that the task selects."""
+        state = self.state
+        if selected is None:
+            return True
+        if not self.out.exists():
+            state.best = None  # whoever removed the best weights gets the best of those to come
+        better = state.best is None or selected > state.best
+        state.best = selected if state.best is None else max(selected, state.best)
+        return better or self.settings.keep == "last"
+
+    def _facts(self, chosen: dict[str, float], terms: dict[str, float]) -> dict[str, Any]:
+        """What the artifact says of the run: of the chosen figure "validation_bound" and "validation_stderr"."""
+        return {
+            "step": self.state.step,
+            **{f"validation_{name.replace('/', '_').replace(' ', '_')}": figure for name, figure in chosen.items()},
+            "validation_examples": min(self.settings.validation_examples, len(self.validation)),
+            "validation_terms": terms,
+            "seconds": round(self.state.seconds, 2),
+        }
+
     def _save_state(self) -> None:
         path, seed = state_path(self.out), self.settings.seed
-        save_state(path, self.task, self.optimizer, self.state, self.described, seed, self.precision)
+        optimizers = {player.name: player.optimizer for player in self.players}
+        save_state(path, self.task, optimizers, self.state, self.described, seed, self.precision)
         self.saved_step = self.state.step
 
     def _kept(self) -> str:
         """What is on disk of a run that met a NaN; where the weights are those from before it, they are saved first."""
-        # A GPU is asked too late: the weights have gone on since. Running statistics may have seen the NaN.
-        if self.fabric.device.type == "cpu" and all(bool(t.isfinite().all()) for t in self.task.state_dict().values()):
+        # A GPU is asked too late: the weights have gone on since, as have those of players that moved before the one
+        # that met it. Running statistics may have seen the NaN.
+        on_time = self.fabric.device.type == "cpu" and not self.in_step
+        if on_time and all(bool(t.isfinite().all()) for t in self.task.state_dict().values()):
             if self.fabric.is_global_zero:
                 self._save_state()
             self.saved_step = self.state.step
@@ -351,7 +339,7 @@ class _Run:
         best = f", {self.out} has the best weights before it" if self.state.best is not None else ""
         return f"{state_path(self.out)} has the run at step {self.saved_step}{best}"
 
-    def _stop_if_asked(self, request: StopRequest, guard: Guard) -> None:
+    def _stop_if_asked(self, request: StopRequest) -> None:
         number = request.signal_number or 0
         if self.fabric.world_size > 1:
             # A signal reaches the processes at different steps; all must leave at the same one.
@@ -361,7 +349,8 @@ class _Run:
             number = int(self.fabric.all_reduce(flag, reduce_op="max"))  # type: ignore[arg-type]  # a tensor in, a tensor out
         if not number:
             return
-        guard.check()
+        for player in self.players:
+            player.guard.check()
         if self.fabric.is_global_zero:
             self._save_state()
         raise Interrupted(

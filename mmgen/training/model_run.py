@@ -9,12 +9,13 @@ from typing import Any
 
 import torch
 from pydantic import Field, SerializeAsAny, create_model
+from torch import Tensor
 
 import mmgen.models
 import mmgen.objectives
-from mmgen.artifacts import Dataset, Header, check_output, read_checkpoint, reference, write_checkpoint
-from mmgen.config import Settings, build_member, merge, plain, validate
-from mmgen.errors import ArtifactError, MmgenError, SettingsError, UsageError
+from mmgen.artifacts import Dataset, Header
+from mmgen.config import build_member, merge, plain, validate
+from mmgen.errors import SettingsError, UsageError
 from mmgen.models._base import Model
 from mmgen.models._build import build_model
 from mmgen.models._settings import (
@@ -27,12 +28,12 @@ from mmgen.models._settings import (
 )
 from mmgen.objectives._base import Objective
 from mmgen.progress import Work
-from mmgen.seeding import stream_key
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
-from mmgen.training.loop import Resume, TrainingResult, make_fabric, train
+from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.pairing import training_rows
-from mmgen.training.settings import TrainingSettings
+from mmgen.training.settings import StageSettings, TrainingSettings
+from mmgen.training.stage import Built, Stage, load_trained, run_stage
 from mmgen.training.start import first_weights_of, load_start
 from mmgen.training.task import ModelTask
 
@@ -53,7 +54,7 @@ _USUAL_MODEL = "multimodal-vae"
 """What settings without a name are of: presets say no more, and files from before there were several kinds."""
 
 
-class ExperimentSettings(Settings):
+class ExperimentSettings(StageSettings):
     """Everything that determines a trained model, nested by room."""
 
     model: SerializeAsAny[ModelSettings] = Field(default_factory=MultimodalSettings)
@@ -190,40 +191,32 @@ def train_model(
     """
     if start is not None:  # the file says what the weights began as, and those are the other model's
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=first_weights_of(start))})
-    parents = {"dataset": dataset_path} | ({"start": start} if start else {})
-    check_output(out, "model", *parents.values())
-    fabric = make_fabric(settings.training)
-    with Dataset.open(dataset_path) as dataset:
-        # Initial weights from their own stream, whatever was drawn before.
-        torch.manual_seed(stream_key(settings.training.seed, "initial weights"))
-        objective = settings.build_objective()
+
+    def build(device: torch.device) -> Built:
+        objective, split = settings.build_objective(), settings.data.split
+        used = objective.demands.modalities
         model = build_model(settings.model, objective.demands, settings.data)
-        task = ModelTask(model, objective)
-        split, used = settings.data.split, objective.demands.modalities
-        rows, validation = (
-            DatasetRows.of_split(dataset, split, part, fabric.device, used) for part in ("train", "val")
-        )
-        described = settings.model_dump(mode="json") | {"dataset": dataset.header.content_id}
+        with Dataset.open(dataset_path) as dataset:
+            rows, validation = (DatasetRows.of_split(dataset, split, part, device, used) for part in ("train", "val"))
+            determines = {"dataset": dataset.header.content_id}
         if start is None:
             set_first_weights(model, settings.model, rows)
         else:
-            described["start"] = load_start(start, model, settings.data, used, dataset.header.content_id)
+            determines["start"] = load_start(start, model, settings.data, used, determines["dataset"])
+        task = ModelTask(model, objective, settings.model.l2_attributes_decoder)
+        learnt = training_rows(rows, objective, settings.data, settings.training.seed)
+        return Built(task, learnt, validation, determines)
 
-    def save(path: Path, facts: dict[str, Any]) -> None:
-        write_checkpoint(
-            path,
-            kind="model",
-            tensors=task.saved_tensors(),
-            settings=settings.model_dump(mode="json"),
-            seed=settings.training.seed,
-            parents=tuple(reference(parent, role, path) for role, parent in parents.items()),
-            facts=facts,
-            command=command,
-        )
-
-    description = f"training {settings.objective['name']}"
-    learnt = training_rows(rows, task.objective, settings.data, settings.training.seed)
-    return train(task, learnt, validation, settings.training, out, save, described, description, resume, fabric)
+    stage = Stage(
+        kind="model",
+        settings=settings.model_dump(mode="json"),
+        training=settings.training,
+        parents={"dataset": dataset_path} | ({"start": start} if start else {}),
+        build=build,
+        description=f"training {settings.objective['name']}",
+        command=command,
+    )
+    return run_stage(stage, out, resume)
 
 
 def check_data(dataset: Dataset, path: Path, *described: Description | None) -> None:
@@ -251,16 +244,9 @@ def load_model(path: Path, device: torch.device | str = "cpu") -> tuple[Header, 
     Raises:
         ArtifactError: The file is no model checkpoint, or its tensors do not fit its settings.
     """
-    header, tensors = read_checkpoint(path, "model")
-    try:
+
+    def build(header: Header, tensors: Mapping[str, Tensor]) -> tuple[ExperimentSettings, Model]:
         settings = read_experiment(header.settings)
-        model = build_model(settings.model, settings.build_objective().demands, settings.data)
-        model.load_state_dict(tensors)
-    except (MmgenError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
-        raise ArtifactError(
-            f"{path} holds settings or tensors that do not fit this version of mmgen: {reason}"
-        ) from None
-    # Channels last: without gradients convolutions are 1.2 to 1.4 times faster so on CPUs (with them there is no gain).
-    torch.nn.utils.convert_conv2d_weight_memory_format(model, torch.channels_last)
-    return header, settings, model.eval().requires_grad_(False).to(device)
+        return settings, build_model(settings.model, settings.build_objective().demands, settings.data)
+
+    return load_trained(path, "model", build, device)

@@ -1,17 +1,42 @@
-"""Settings of the training loop."""
+"""Settings of the training loop, and of all that it trains."""
 
-from typing import Annotated, Literal, Self
+import inspect
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
+from torch.optim import Optimizer
 
-from mmgen.config import Settings
+from mmgen.config import Settings, merge
+from mmgen.registry import unknown_name
+from mmgen.training.optimizers import OPTIMIZERS, Groups
 from mmgen.training.precision import Precision
+from mmgen.training.schedules import SCHEDULES, decay, warmup
 
-__all__ = ["TrainingSettings"]
+__all__ = ["StageSettings", "TrainingSettings", "as_of_today"]
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
+
+
+def _one_of(what: str, functions: Mapping[str, Callable[..., Any]]) -> tuple[Any, Any]:
+    """How pydantic checks the name of a function, and how lists and pages say which there are."""
+
+    def check(name: str) -> str:
+        if name not in functions:
+            raise ValueError(unknown_name(what, name, list(functions)))
+        return name
+
+    return AfterValidator(check), Field(json_schema_extra={"enum": list(functions)})
+
+
+@cache
+def _settings_of(function: Callable[..., Any]) -> list[str]:
+    """Names of the settings that a function takes: what stands after the ``*``."""
+    parameters = inspect.signature(function).parameters.values()
+    return [one.name for one in parameters if one.kind is inspect.Parameter.KEYWORD_ONLY]
 
 
 class TrainingSettings(Settings):
@@ -25,31 +50,41 @@ class TrainingSettings(Settings):
     batch: Count = 128
     """Examples per step, over all devices."""
     learning_rate: Annotated[float, Field(gt=0)] = 1e-3
-    """Step size of Adam."""
-    schedule: Literal["constant", "cosine", "stages"] = "constant"
-    """Learning rate over time; cosine falls to 1 % of its value, stages are told by ``stages``."""
+    """Step size of the optimiser."""
+    schedule: Annotated[str, *_one_of("schedule", SCHEDULES)] = "constant"
+    """Learning rate over time; cosine and linear fall to 1 % of its value, stages are told by ``stages``."""
     stages: tuple[tuple[Positive, Positive], ...] = ()
     """Of schedule stages: pairs of a duration and a factor of the learning rate, one after the other. Durations are in
     any unit (passes over the data, say): all of them together are the steps of the run."""
+    optimizer: Annotated[str, *_one_of("optimiser", OPTIMIZERS)] = "adam"
+    """What makes a step of a gradient."""
     adam_betas: tuple[Share, Share] = (0.9, 0.999)
-    """Decay of Adam's running means of the gradient and of its square."""
+    """Of adam and adamw: decay of the running means of the gradient and of its square."""
     adam_epsilon: Positive = 1e-8
-    """What Adam adds to the root of the mean square."""
+    """Of adam and adamw: what is added to the root of the mean square."""
+    rmsprop_decay: Share = 0.99
+    """Of rmsprop: decay of the running mean of the gradient's square."""
+    rmsprop_epsilon: Positive = 1e-8
+    """Of rmsprop: what is added to the root of the mean square."""
+    momentum: Share = 0.0
+    """Of sgd and rmsprop: how much of the last step the next one keeps."""
+    nesterov: bool = False
+    """Of sgd: take the gradient after the momentum's part of the step (Sutskever et al., 2013)."""
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Factor of the learning rate at every step, besides the schedule (CK's published code: 0.999995)."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the learning rate rises from 0."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
-    """lambda of a term lambda / 2 |w|^2 of all parameters, in Adam's gradient (CK's published code: 1e-7)."""
-    l2_attributes_decoder: Annotated[float, Field(ge=0)] = 0.0
-    """lambda of such a term of the weight matrices of p(y|z) alone, y the attributes (VE Appendix A.4)."""
+    """lambda of a term lambda / 2 |w|^2 of all parameters, in the gradient (CK's published code: 1e-7); with adamw
+    weights shrink by the learning rate times lambda instead."""
     gradient_clip: Annotated[float, Field(gt=0)] | None = None
     """Largest norm of the gradient; longer ones are scaled down to it."""
     validate_every: Count = 1_000
     """Steps between validations; each also saves the state that --resume continues from."""
     keep: Literal["best", "last"] = "best"
     """Weights that the checkpoint holds: those of the best validation bound, or the last. The last suit objectives with
-    one heavily weighted term, whose overfitting would decide for all others."""
+    one heavily weighted term, whose overfitting would decide for all others; they are kept where nothing says which are
+    best."""
     validation_examples: Count = 2_048
     """Validation examples that the validation bound is averaged over."""
     log_every: Count = 50
@@ -76,3 +111,75 @@ class TrainingSettings(Settings):
             )
             raise ValueError(f"got {got}; {way}")
         return self
+
+    @model_validator(mode="after")
+    def _has_settings_of_its_optimizer_alone(self) -> Self:
+        own = _settings_of(OPTIMIZERS[self.optimizer])
+        for name in dict.fromkeys(name for one in OPTIMIZERS.values() for name in _settings_of(one)):
+            got, default = getattr(self, name), type(self).model_fields[name].default
+            if name not in own and got != default:
+                users = [other for other, one in OPTIMIZERS.items() if name in _settings_of(one)]
+                raise ValueError(
+                    f"training.{name} got {got} with optimizer {self.optimizer}, which has no such setting; leave it "
+                    f"out, or set training.optimizer to {' or '.join(users)}"
+                )
+        if self.nesterov and not self.momentum:
+            raise ValueError("training.nesterov got true without training.momentum, which it looks ahead by; give both")
+        return self
+
+    def build_optimizer(self, groups: Groups) -> Optimizer:
+        """The optimiser that the settings name, of groups of parameters."""
+        function: Callable[..., Optimizer] = OPTIMIZERS[self.optimizer]
+        return function(groups, self.learning_rate, **{name: getattr(self, name) for name in _settings_of(function)})
+
+    def rate(self, step: int, seconds: float = 0.0) -> float:
+        """The learning rate of a step.
+
+        Args:
+            step: Steps done before it.
+            seconds: Training time before it; where ``minutes`` end the run, the schedule follows the clock.
+        """
+        rate = self.learning_rate * warmup(step, self.warmup_steps)
+        rate *= decay(step, self.learning_rate_decay)
+        done = step / max(1, self.steps)
+        if self.minutes is not None:
+            done = max(done, seconds / (60 * self.minutes))
+        function: Callable[..., float] = SCHEDULES[self.schedule]
+        return rate * function(min(1.0, done), **{name: getattr(self, name) for name in _settings_of(function)})
+
+
+_MOVED = "l2_attributes_decoder"
+
+
+def as_of_today(values: Mapping[str, Any], has_model: bool) -> dict[str, Any]:
+    """Settings of a stage as today's: ``training.l2_attributes_decoder`` of earlier files is a setting of the model.
+
+    Args:
+        values: Nested plain values, of a user or of a file.
+        has_model: Whether the stage has settings of a model; where it has none, the setting was always 0.
+
+    Raises:
+        ValueError: It is not 0 where there is no model to have it, or the model says another.
+    """
+    training, model = values.get("training"), values.get("model", {})
+    if not isinstance(training, Mapping) or not isinstance(model, Mapping) or _MOVED not in training:
+        return dict(values)
+    got, rest = training[_MOVED], {key: value for key, value in training.items() if key != _MOVED}
+    if not has_model and got != 0:
+        raise ValueError(f"training.{_MOVED} got {got}, but nothing that is trained here is a decoder of attributes")
+    if model.get(_MOVED, got) != got:
+        raise ValueError(
+            f"training.{_MOVED} got {got} and model.{_MOVED} {model[_MOVED]}, but the first is an earlier name of the "
+            "second; give model's alone"
+        )
+    moved = {**values, "training": rest}
+    return merge(moved, {"model": {_MOVED: got}}) if has_model and got != 0 else moved
+
+
+class StageSettings(Settings):
+    """Base of everything that determines a stage that trains: settings of :class:`TrainingSettings` and its own."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_files(cls, values: Any) -> Any:
+        return as_of_today(values, "model" in cls.model_fields) if isinstance(values, Mapping) else values

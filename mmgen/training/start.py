@@ -22,6 +22,8 @@ __all__ = ["first_weights_of", "load_start", "start_values"]
 
 _NOT_TAKEN = ("name", "samples", "kl_warmup_steps")
 """Settings of an objective that say how this run estimates and anneals, and nothing about the model."""
+_OF_TRAINING = ("l2_attributes_decoder",)
+"""Settings of a model that say how it is trained, and nothing about its networks."""
 
 
 def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -41,7 +43,7 @@ def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     given = values.get("objective", {})
     name = given.get("name", before.get("name")) if isinstance(given, Mapping) else None
     base: dict[str, Any] = {
-        "model": taken.get("model", {}),
+        "model": {key: value for key, value in taken.get("model", {}).items() if key not in _OF_TRAINING},
         "data": {"split": taken.get("data", {}).get("split", "iid")},
     }
     if isinstance(name, str) and name in mmgen.objectives.names():

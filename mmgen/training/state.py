@@ -1,22 +1,28 @@
-"""What a resumed run needs to continue as if it had never stopped: weights, optimiser moments, step, best score."""
+"""What a resumed run needs to continue as if it had never stopped: weights, optimiser moments, step, best score.
+
+Moments are called ``optimizer.<number>.<name>`` by the number of their parameter; those of several players
+``optimizer.<player>.<number>.<name>``, numbered player by player.
+"""
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.parsing import printable
+from mmgen.training.optimizers import kept_by
+from mmgen.training.settings import as_of_today
 
 __all__ = ["RunState", "interrupted", "load_state", "save_state", "state_path"]
 
-_MOMENTS = ("exp_avg", "exp_avg_sq", "step")
-"""What Adam keeps of a parameter: running means of the gradient and of its square, and the steps that it has made."""
 _ALWAYS: dict[str, Any] = {
     "objective.samples": 1,
     "model.initial_weights": "default",
@@ -24,9 +30,16 @@ _ALWAYS: dict[str, Any] = {
     "training.stages": [],
     "training.adam_betas": [0.9, 0.999],
     "training.adam_epsilon": 1e-8,
+    "training.optimizer": "adam",
+    "training.rmsprop_decay": 0.99,
+    "training.rmsprop_epsilon": 1e-8,
+    "training.momentum": 0.0,
+    "training.nesterov": False,
+    "model.l2_attributes_decoder": 0.0,
 }
 """What runs did before there was a setting for it: states of that time do not say it, and are continued so."""
-_EXACT = 2**24  # float32, in which Adam counts its steps, holds every whole number up to here
+_SQUARES = ("exp_avg_sq", "square_avg")
+_EXACT = 2**24  # float32, in which optimisers count their steps, holds every whole number up to here
 
 
 @dataclass
@@ -35,7 +48,8 @@ class RunState:
 
     Attributes:
         step: Steps done.
-        best: Best validation bound so far (nats per example), None before the first validation.
+        best: Best validation bound so far (nats per example), or what else the task selects by; None before the first
+            validation, and where the task does not select.
         seconds: Training time so far.
         finished: Whether the run has ended by itself.
     """
@@ -66,10 +80,15 @@ def interrupted(out: Path) -> str:
     return f"{out} is what a run had learnt when it was interrupted at step {state.step:,}{of}; go on with its command"
 
 
+def _places(players: Mapping[str, Any]) -> dict[str, str]:
+    """What the names of a player's moments begin with."""
+    return {name: "optimizer." if len(players) == 1 else f"optimizer.{name}." for name in players}
+
+
 def save_state(
     path: Path,
     task: nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizers: Mapping[str, Optimizer],
     state: RunState,
     settings: dict[str, Any],
     seed: int,
@@ -77,15 +96,23 @@ def save_state(
 ) -> None:
     """Write everything atomically as a ``training-state`` artifact (no pickle: named tensors and JSON).
 
-    ``precision`` is what the run computes in, which the settings may leave to the hardware.
+    ``optimizers`` are the players', by name; ``precision`` is what the run computes in, which the settings may leave to
+    the hardware.
     """
-    figures = {"step": state.step, "best": state.best, "seconds": state.seconds, "finished": state.finished}
+    figures: dict[str, Any] = {
+        "step": state.step,
+        "best": state.best,
+        "seconds": state.seconds,
+        "finished": state.finished,
+    }
     tensors: dict[str, Tensor] = {f"task.{name}": value for name, value in task.state_dict().items()}
-    kept = optimizer.state_dict()["state"]
-    for number, moments in kept.items():
-        for name, value in moments.items():
-            tensors[f"optimizer.{number}.{name}"] = torch.as_tensor(value)
-    figures["parameters_with_moments"] = len(kept)  # one whose gradient is always None has none
+    counts = {}
+    for player, place in _places(optimizers).items():
+        kept = optimizers[player].state_dict()["state"]
+        for number, moments in kept.items():
+            tensors |= {f"{place}{number}.{name}": torch.as_tensor(value) for name, value in moments.items()}
+        counts[player] = len(kept)  # a parameter whose gradient is always None has no moments
+    figures["parameters_with_moments"] = counts if len(counts) > 1 else sum(counts.values())
     write_checkpoint(
         path,
         kind="training-state",
@@ -99,20 +126,20 @@ def save_state(
 
 
 def load_state(
-    path: Path, task: nn.Module, optimizer: torch.optim.Optimizer, settings: dict[str, Any], precision: str
+    path: Path, task: nn.Module, optimizers: Mapping[str, Optimizer], settings: dict[str, Any], precision: str
 ) -> RunState:
-    """Put a saved state back into ``task`` and ``optimizer``.
+    """Put a saved state back into ``task`` and the ``optimizers`` of its players.
 
     Raises:
         UsageError: It belongs to a run with other settings or of another arithmetic; names those that differ.
         ArtifactError: Its settings are those of this run, but its contents are not.
     """
     header, tensors = read_checkpoint(path, "training-state")
-    _check_same(path, header, settings, precision)
     try:
+        _check_same(path, header, settings, precision)
         state = _figures(header.facts)
-        _put_back(tensors, task, optimizer)
-        _check_moments(header.facts, state, optimizer)
+        _put_back(tensors, task, optimizers)
+        _check_moments(header.facts, state, optimizers)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
         reason = printable((str(error) or type(error).__name__).splitlines()[0])
         raise ArtifactError(
@@ -146,7 +173,7 @@ def _finite(value: Any) -> float | None:
     return float(value) if good else None
 
 
-def _put_back(tensors: dict[str, Tensor], task: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+def _put_back(tensors: dict[str, Tensor], task: nn.Module, optimizers: Mapping[str, Optimizer]) -> None:
     """Weights and moments from ``tensors``; raises whatever torch does where they do not fit."""
     weights = {n.removeprefix("task."): t for n, t in tensors.items() if n.startswith("task.")}
     for name, _ in task.named_parameters():
@@ -155,52 +182,68 @@ def _put_back(tensors: dict[str, Tensor], task: nn.Module, optimizer: torch.opti
         if not weights[name].isfinite().all():
             raise ValueError(f"its weights '{name}' are not finite")
     task.load_state_dict(weights)
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    rest = {name: value for name, value in tensors.items() if name.startswith("optimizer.")}
+    for player, place in _places(optimizers).items():
+        own = {name: rest.pop(name) for name in list(rest) if name.startswith(place)}
+        _put_moments_back(place, own, optimizers[player])
+    if rest:
+        raise ValueError(f"its optimisers have '{next(iter(rest))}', which belongs to no player")
+
+
+def _put_moments_back(place: str, tensors: dict[str, Tensor], optimizer: Optimizer) -> None:
+    """The moments of one player, whose names begin with ``place``; raises ValueError where they are others."""
+    groups = [(kept_by(optimizer, group), group["params"]) for group in optimizer.param_groups]
+    parameters = [(p, kept) for kept, own in groups for p in own]
     moments: dict[int, dict[str, Tensor]] = {}
     for name, value in tensors.items():
-        if name.startswith("optimizer."):
-            _, number, key = name.split(".", 2)
-            if not number.isdecimal() or int(number) >= len(parameters) or key not in _MOMENTS:
-                raise ValueError(f"its optimiser has '{name}', which belongs to no parameter")
-            parameter = parameters[int(number)]
-            shape = torch.Size() if key == "step" else parameter.shape
-            if value.shape != shape:
-                raise ValueError(f"its '{name}' has shape {list(value.shape)}, expected {list(shape)}")
-            # Fused Adam walks parameters and moments side by side in memory: they must have the same strides.
-            moments.setdefault(int(number), {})[key] = (
-                value if key == "step" else torch.empty_like(parameter).copy_(value)
-            )
-    for kept in moments.values():
-        missing = [name for name in _MOMENTS if name not in kept]
+        number, _, key = name.removeprefix(place).partition(".")
+        known = number.isdecimal() and int(number) < len(parameters)
+        parameter, kept = parameters[int(number)] if known else (None, {})
+        if parameter is None or key not in kept:
+            raise ValueError(f"its optimiser has '{name}', which belongs to no parameter")
+        is_count = not kept[key].shape
+        shape = torch.Size() if is_count else parameter.shape
+        if value.shape != shape:
+            raise ValueError(f"its '{name}' has shape {list(value.shape)}, expected {list(shape)}")
+        # Fused Adam walks parameters and moments side by side in memory: they must have the same strides.
+        own = value if is_count else torch.empty_like(parameter).copy_(value)
+        moments.setdefault(int(number), {})[key] = own
+    for number_of_one, found in moments.items():
+        missing = sorted(parameters[number_of_one][1].keys() - found.keys())
         if missing:
             raise ValueError(f"a parameter lacks the moment {missing[0]}")
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
-def _check_moments(facts: dict[str, Any], state: RunState, optimizer: torch.optim.Optimizer) -> None:
-    """Make sure that the optimiser would go on from here: without some moments it stops, or begins anew in silence.
+def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[str, Optimizer]) -> None:
+    """Make sure that the optimisers would go on from here: without some moments they stop, or begin anew in silence.
 
     Raises:
-        ValueError: One is missing, is nothing that Adam comes to, or is of another step than the run.
+        ValueError: One is missing, is nothing that an optimiser comes to, or is of another step than the run.
     """
-    kept = [optimizer.state[p] for group in optimizer.param_groups for p in group["params"] if p in optimizer.state]
-    expected = facts.get("parameters_with_moments", len(kept))  # not said before format version 2
-    if len(kept) != expected:
-        raise ValueError(f"it has moments of {len(kept)} parameters, expected {expected}")
-    steps = []
-    for moments in kept:
-        if not all(moments[name].isfinite().all() for name in _MOMENTS) or (moments["exp_avg_sq"] < 0).any():
-            raise ValueError("a moment is negative or not finite")
-        steps.append(float(moments["step"]))
-    # Some parameter has had a gradient at every step.
-    if max(steps, default=0.0) != state.step and state.step <= _EXACT:
-        raise ValueError(f"its optimiser has made {max(steps, default=0.0):g} steps, but it says {state.step}")
-    if any(step < 0 or step != int(step) for step in steps):
-        raise ValueError("its optimiser has made a number of steps that is no whole number from 0")
+    said = facts.get("parameters_with_moments")  # not said before format version 2
+    for player, optimizer in optimizers.items():
+        kept = [optimizer.state[p] for group in optimizer.param_groups for p in group["params"] if p in optimizer.state]
+        expected = said.get(player) if isinstance(said, dict) else len(kept) if said is None else said
+        if len(kept) != expected:
+            raise ValueError(f"it has moments of {len(kept)} parameters, expected {expected}")
+        steps = []
+        for moments in kept:
+            squares = [moments[name] for name in _SQUARES if name in moments]
+            if not all(one.isfinite().all() for one in moments.values()) or any((one < 0).any() for one in squares):
+                raise ValueError("a moment is negative or not finite")
+            steps += [float(moments["step"])] if "step" in moments else []
+        # Some parameter has had a gradient at every step; sgd does not count them.
+        counts = any("step" in kept_by(optimizer, group) for group in optimizer.param_groups)
+        if counts and max(steps, default=0.0) != state.step and state.step <= _EXACT:
+            raise ValueError(f"its optimiser has made {max(steps, default=0.0):g} steps, but it says {state.step}")
+        if any(step < 0 or step != int(step) for step in steps):
+            raise ValueError("its optimiser has made a number of steps that is no whole number from 0")
 
 
 def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str) -> None:
-    saved, wanted = (_flatten(json.loads(json.dumps(s))) for s in (header.settings, settings))
+    said = (as_of_today(values, "model" in settings) for values in (header.settings, settings))
+    saved, wanted = (_flatten(json.loads(json.dumps(values))) for values in said)
     saved = {key: value for key, value in _ALWAYS.items() if key in wanted} | saved
     if "precision" in header.facts and not header.facts.get("finished"):
         # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.

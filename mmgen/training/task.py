@@ -1,6 +1,7 @@
-"""What the loop trains: anything that maps a batch to a bound."""
+"""What the loop trains: anything that maps a batch to a value, for one player or several."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Any
 
 from torch import Tensor, nn
@@ -10,53 +11,95 @@ from mmgen.errors import SettingsError
 from mmgen.models._base import Model
 from mmgen.objectives._base import Bound, Objective
 
-__all__ = ["ModelTask", "Task"]
+__all__ = ["ALONE", "BOUND", "ModelTask", "Task", "figures_of", "groups_of"]
+
+ALONE = "all"
+"""The player of a task that has only one, with all parameters."""
+
+BOUND = "bound"
+"""What the value of a player is called among figures: of several, "critic/bound"."""
 
 
 class Task(nn.Module, ABC):
-    """A module whose forward pass is the objective, so that distributed wrappers see every parameter used."""
+    """A module whose forward pass is the objective, so that distributed wrappers see every parameter used.
 
-    quantity: str = "bound"
+    A task has one player, or several as in a game: each has parameters, a value to maximise and an optimiser of its
+    own. In every step all of them move, in their order, on the same batch; each sees what those before it have become.
+    """
+
+    quantity: str = BOUND
     """What is maximised, in the words that progress shows; nats per example."""
+    players: tuple[str, ...] = (ALONE,)
+    """Names of the players, in the order in which they move."""
+    selects: str | None = BOUND
+    """The figure of :meth:`validate` whose largest mean marks the best weights; None where the last are best, as in a
+    game, where no player's own value says how far both have come."""
 
     @abstractmethod
-    def forward(self, batch: Batch, step: int | None) -> Bound:
-        """The value to maximise on a batch; ``step`` is None in validation."""
-
-    def label_weights(self) -> list[nn.Parameter]:
-        """What ``training.l2_attributes_decoder`` is for: the weight matrices of p(y|z); none where there is none."""
-        return []
-
-    def ordered_parameters(self) -> list[nn.Parameter]:
-        """All parameters in the order by which a training state numbers its moments."""
-        return list(self.parameters())
-
-    def parameter_groups(self, weight_decay: float = 0.0, l2_attributes_decoder: float = 0.0) -> list[dict[str, Any]]:
-        """Groups of trainable parameters for the optimiser, each with its weight decay.
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
+        """The value to maximise on a batch.
 
         Args:
-            weight_decay: lambda of the term lambda / 2 |w|^2 of every parameter.
-            l2_attributes_decoder: What :meth:`label_weights` have on top of that.
-
-        Raises:
-            SettingsError: There is a regulariser, and nothing that it is for.
+            batch: B examples.
+            step: Step of the training; None in validation.
+            player: Whose value it is; of parameters of the others no gradient is taken.
         """
-        trainable = [p for p in self.ordered_parameters() if p.requires_grad]
-        labels = {id(p) for p in self.label_weights()} if l2_attributes_decoder else set()
-        if l2_attributes_decoder and not labels:
-            raise SettingsError(
-                f"training.l2_attributes_decoder got {l2_attributes_decoder:g}, but nothing that is trained here is a "
-                "decoder of attributes; leave the setting out"
-            )
-        groups = [{"params": [p for p in trainable if id(p) not in labels], "weight_decay": weight_decay}]
-        if labels:
-            decayed = [p for p in trainable if id(p) in labels]
-            groups.append({"params": decayed, "weight_decay": weight_decay + l2_attributes_decoder})
-        return groups
+
+    def validate(self, batch: Batch) -> dict[str, Tensor]:
+        """Figures of a batch of validation examples, each [B]; by default every player's value and its terms."""
+        figures: dict[str, Tensor] = {}
+        for player in self.players:
+            figures |= figures_of(self, player, self(batch, None, player))
+        return figures
+
+    def player_parameters(self, player: str) -> list[nn.Parameter]:
+        """The parameters of a player, in the order by which a training state numbers them.
+
+        By default those of the part of the task that is called as the player is; a player alone has all.
+        """
+        return list((self if len(self.players) == 1 else self.get_submodule(player)).parameters())
+
+    def parameter_groups(self, player: str = ALONE, weight_decay: float = 0.0) -> list[dict[str, Any]]:
+        """Groups of a player's trainable parameters for the optimiser, each with its weight decay.
+
+        A group may have further options of torch's optimiser ("betas"), and a "rate", a factor of the learning rate.
+
+        Args:
+            player: One of :attr:`players`.
+            weight_decay: lambda of the term lambda / 2 |w|^2 of every parameter.
+        """
+        return groups_of(self.player_parameters(player), weight_decay)
 
     def saved_tensors(self) -> dict[str, Tensor]:
         """What the finished artifact holds."""
         return dict(self.state_dict())
+
+
+def figures_of(task: Task, player: str, bound: Bound) -> dict[str, Tensor]:
+    """A player's value and its terms by name; of several players each name begins with theirs."""
+    before = "" if len(task.players) == 1 else f"{player}/"
+    return {f"{before}{name}": figure for name, figure in {BOUND: bound.value, **bound.terms}.items()}
+
+
+def groups_of(
+    parameters: Iterable[nn.Parameter], weight_decay: float, further: Iterable[nn.Parameter] = (), decay: float = 0.0
+) -> list[dict[str, Any]]:
+    """Those of ``parameters`` that are trained, with ``weight_decay``; ``further`` ones have ``decay`` on top of it.
+
+    Raises:
+        SettingsError: There is such a decay, and nothing that it is for.
+    """
+    trainable = [p for p in parameters if p.requires_grad]
+    chosen = {id(p) for p in further} if decay else set()
+    if decay and not chosen:
+        raise SettingsError(
+            f"model.l2_attributes_decoder got {decay:g}, but nothing that is trained here is a decoder of attributes; "
+            "leave the setting out"
+        )
+    groups = [{"params": [p for p in trainable if id(p) not in chosen], "weight_decay": weight_decay}]
+    if chosen:
+        groups.append({"params": [p for p in trainable if id(p) in chosen], "weight_decay": weight_decay + decay})
+    return groups
 
 
 class ModelTask(Task):
@@ -65,24 +108,28 @@ class ModelTask(Task):
     Args:
         model: The model.
         objective: What is maximised.
+        l2_attributes_decoder: lambda of a term lambda / 2 |w|^2 of the weight matrices of p(y|z), besides the weight
+            decay of all parameters.
     """
 
-    def __init__(self, model: Model, objective: Objective) -> None:
+    def __init__(self, model: Model, objective: Objective, l2_attributes_decoder: float = 0.0) -> None:
         super().__init__()
         self.model = model
         self.objective = objective
+        self.l2_attributes_decoder = l2_attributes_decoder
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         return self.objective(self.model, batch, step)
 
-    def label_weights(self) -> list[nn.Parameter]:
-        return self.model.label_weights()
-
-    def ordered_parameters(self) -> list[nn.Parameter]:
+    def player_parameters(self, player: str) -> list[nn.Parameter]:
         """Decoders of attributes come last, as in all states so far."""
         last = {id(p) for p in self.model.label_parameters()}
         every = list(self.parameters())
         return [p for p in every if id(p) not in last] + [p for p in every if id(p) in last]
+
+    def parameter_groups(self, player: str = ALONE, weight_decay: float = 0.0) -> list[dict[str, Any]]:
+        parameters = self.player_parameters(player)
+        return groups_of(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.model.state_dict())

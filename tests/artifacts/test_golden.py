@@ -117,7 +117,7 @@ def test_the_golden_training_state_still_continues(version):
     objective = settings.build_objective()
     task = ModelTask(build_model(settings.model, objective.demands, settings.data), objective)
     optimizer = torch.optim.Adam(task.parameter_groups())
-    state = load_state(path, task, optimizer, header.settings, header.facts["precision"])
+    state = load_state(path, task, {"all": optimizer}, header.settings, header.facts["precision"])
     assert (state.step, state.finished) == (3, True)
     assert len(optimizer.state) == len(list(task.parameters()))
     assert {float(moments["step"]) for moments in optimizer.state.values()} == {3.0}

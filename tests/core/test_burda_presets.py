@@ -18,7 +18,6 @@ from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, train_model
-from mmgen.training.schedule import factor
 from mmgen.training.settings import TrainingSettings
 
 PRESETS = ("mnist-vae", "mnist-iwae", "mnist-vae-cpu", "mnist-iwae-cpu")
@@ -116,8 +115,7 @@ def test_the_schedule_is_the_published_one(name: str) -> None:
     begin = 0
     for i in range(8):
         for step in (begin, begin + passes * 3**i - 1):
-            rate = training.learning_rate * factor(training, step / training.steps)
-            assert rate == pytest.approx(1e-3 * 10 ** (-i / 7), rel=1e-12)
+            assert training.rate(step) == pytest.approx(1e-3 * 10 ** (-i / 7), rel=1e-12)
         begin += passes * 3**i
     assert (training.batch, training.adam_epsilon, training.adam_betas) == (20, 1e-4, (0.9, 0.999))
 

@@ -261,8 +261,8 @@ def test_the_regulariser_reaches_the_attribute_decoder_alone(dataset_path: Path)
     with Dataset.open(dataset_path) as dataset:
         settings = complete_settings(TINY, dataset)
     model = build_model(settings.model, settings.build_objective().demands, settings.data)
-    task = ModelTask(model, settings.build_objective())
-    rest, decoder = task.parameter_groups(0.25, 0.5)
+    task = ModelTask(model, settings.build_objective(), 0.5)
+    rest, decoder = task.parameter_groups(weight_decay=0.25)
     assert rest["weight_decay"] == 0.25 and decoder["weight_decay"] == 0.75
     weights = {id(p) for name, p in model.decoders["attributes"].named_parameters() if name.endswith("weight")}
     assert weights and {id(p) for p in decoder["params"]} == weights, "weight matrices (VE), no biases"
@@ -280,7 +280,7 @@ def test_the_regulariser_finds_a_decoder_of_attributes_by_any_name() -> None:
     )
     objective = Mvae(modalities=("attributes", "labels"))
     model = build_model(MultimodalSettings(**TINY["model"]), objective.demands, data)
-    _, decoder = ModelTask(model, objective).parameter_groups(0.0, 0.5)
+    _, decoder = ModelTask(model, objective, 0.5).parameter_groups()
     assert {id(p) for p in decoder["params"]} == {id(p) for p in model.decoders["labels"].parameters() if p.dim() > 1}
 
 

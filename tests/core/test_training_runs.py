@@ -25,7 +25,7 @@ from mmgen.training.loop import TrainingResult, train
 from mmgen.training.pairing import paired_count
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.state import state_path
-from mmgen.training.task import Task
+from mmgen.training.task import ALONE, Task
 
 
 class Numbers(Rows):
@@ -49,7 +49,7 @@ class Line(Task):
         self.line = nn.Linear(1, 1)
         self.poisoned = poisoned
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         value = -(self.line(batch.values["x"]) - 1).square().squeeze(1)
         return Bound(value * (torch.nan if step is not None and step == self.poisoned else 1), {"fit": value})
 
@@ -268,7 +268,7 @@ def test_tensorboard_shows_each_step_of_the_present_run_once(tmp_path: Path) -> 
 class Failing(Line):
     """A task that fails at its first step, as an objective of somebody's own may."""
 
-    def forward(self, batch: Batch, step: int | None) -> Bound:
+    def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         raise ArithmeticError("a fault of the task")
 
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, read_header, reference
+from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, read_header, reference, write_checkpoint
 from mmgen.batch import Batch
 from mmgen.naming import posterior_title
 
@@ -165,12 +165,12 @@ def save_judge(
     dataset: Path, out: Path, channels: int, info: AttributesInfo, accuracy: dict[str, float], **options: Any
 ) -> None:
     """An untrained judge of 16 x 16 images with an accuracy that somebody claims."""
-    from mmgen.classifier._files import build_classifier, save_classifier
+    from mmgen.classifier._files import build_classifier, describe_classifier
 
     judge = build_classifier("small", (channels, 16, 16), info.names, info.values, options.pop("told", ()))
-    save_classifier(
-        out, judge, judge.network.state_dict(), settings={}, seed=0, parents=(reference(dataset, "dataset", out),),
-        facts={"held_out_accuracy": accuracy, **options}, command="",
+    write_checkpoint(
+        out, kind="classifier", tensors=judge.network.state_dict(), settings={"classifier": describe_classifier(judge)},
+        seed=0, parents=(reference(dataset, "dataset", out),), facts={"held_out_accuracy": accuracy, **options},
     )  # fmt: skip
 
 

@@ -1,0 +1,67 @@
+"""Optimisers by name: functions from groups of parameters to one of torch's.
+
+An optimiser is a function of this file: groups and the learning rate come first, and what stands after the ``*`` are
+settings of ``training`` by the same name. Groups bring their own weight decay, and may bring any option of torch's
+optimiser besides, as the players of a game do that learn with other betas.
+
+References:
+    Adam: A Method for Stochastic Optimization (Kingma, Ba, 2015), arXiv:1412.6980
+    Decoupled Weight Decay Regularization (Loshchilov, Hutter, 2019), arXiv:1711.05101
+    On the importance of initialization and momentum in deep learning (Sutskever, Martens, Dahl, Hinton, 2013)
+    RMSProp: Lecture 6.5 of Neural Networks for Machine Learning (Tieleman, Hinton, 2012)
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+__all__ = ["OPTIMIZERS", "Groups", "adam", "adamw", "kept_by", "rmsprop", "sgd"]
+
+Groups = list[dict[str, Any]]
+
+
+def adam(groups: Groups, rate: float, *, adam_betas: tuple[float, float], adam_epsilon: float) -> Optimizer:
+    """Adam; weight decay is part of the gradient (Kingma, Ba, 2015)."""
+    return torch.optim.Adam(groups, lr=rate, betas=adam_betas, eps=adam_epsilon, fused=True)
+
+
+def adamw(groups: Groups, rate: float, *, adam_betas: tuple[float, float], adam_epsilon: float) -> Optimizer:
+    """Adam whose weight decay is no part of the gradient: weights shrink by rate times decay (Loshchilov, Hutter)."""
+    return torch.optim.AdamW(groups, lr=rate, betas=adam_betas, eps=adam_epsilon, fused=True)
+
+
+def rmsprop(groups: Groups, rate: float, *, rmsprop_decay: float, rmsprop_epsilon: float, momentum: float) -> Optimizer:
+    """The gradient over the root of its running mean square (Tieleman, Hinton, 2012)."""
+    return torch.optim.RMSprop(groups, lr=rate, alpha=rmsprop_decay, eps=rmsprop_epsilon, momentum=momentum)
+
+
+def sgd(groups: Groups, rate: float, *, momentum: float, nesterov: bool) -> Optimizer:
+    """Steps along the gradient, with a velocity where there is momentum (Sutskever et al., 2013)."""
+    return torch.optim.SGD(groups, lr=rate, momentum=momentum, nesterov=nesterov)
+
+
+OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd)}
+"""What ``training.optimizer`` chooses from, by name."""
+
+
+def kept_by(optimizer: Optimizer, group: Mapping[str, Any]) -> dict[str, Tensor]:
+    """What an optimiser keeps of a parameter that it has moved: here of a single number, moved once.
+
+    Args:
+        optimizer: One of torch's.
+        group: One of its groups, whose options may be its own.
+
+    Example:
+        >>> found = sgd([{"params": [nn.Parameter(torch.zeros(3))]}], 0.1, momentum=0.9, nesterov=False)
+        >>> list(kept_by(found, found.param_groups[0]))
+        ['momentum_buffer']
+    """
+    probe = nn.Parameter(torch.zeros(1))
+    probe.grad = torch.ones(1)
+    alike: Callable[..., Optimizer] = type(optimizer)
+    twin = alike([{**group, "params": [probe]}])
+    twin.step()
+    return dict(twin.state[probe])

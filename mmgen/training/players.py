@@ -1,0 +1,98 @@
+"""The players of a task as the loop moves them: each with parameters, an optimiser and a watch over its figures."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from lightning_fabric import Fabric
+from torch import Tensor, nn
+from torch.optim import Optimizer
+
+from mmgen.batch import Batch
+from mmgen.training.guard import Guard
+from mmgen.training.settings import TrainingSettings
+from mmgen.training.task import BOUND, Task
+
+__all__ = ["Player", "make_optimizers", "set_up"]
+
+
+class _Step(nn.Module):
+    """The task of one player behind plain dictionaries: Fabric's wrappers cannot look into frozen dataclasses."""
+
+    def __init__(self, task: Task, player: str) -> None:
+        super().__init__()
+        self.task = task
+        self.player = player
+
+    def forward(
+        self,
+        values: dict[str, Tensor],
+        present: dict[str, Tensor],
+        shared: dict[str, Tensor],
+        step: int | None,
+    ) -> dict[str, Tensor]:
+        """The player's value, called "bound", and its terms, each [B]; in validation what the task validates by."""
+        batch = Batch(values, present, shared)
+        if step is None:
+            return self.task.validate(batch)
+        bound = self.task(batch, step, self.player)
+        return {BOUND: bound.value, **bound.terms}
+
+
+@dataclass(frozen=True)
+class Player:
+    """One player.
+
+    Attributes:
+        name: As the task calls it.
+        module: The task, as Fabric wraps it: ``module(values, present, shared, step)`` are the player's figures.
+        optimizer: Of the player's parameters.
+        others: Parameters of the other players; none where it plays alone.
+        guard: What watches its figures.
+    """
+
+    name: str
+    module: nn.Module
+    optimizer: Optimizer
+    others: tuple[nn.Parameter, ...]
+    guard: Guard
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Inside, gradients pass through the other players' parameters, and none is taken of them."""
+        for parameter in self.others:
+            parameter.requires_grad_(False)
+        try:
+            yield
+        finally:
+            for parameter in self.others:
+                parameter.requires_grad_(True)
+
+
+def make_optimizers(task: Task, settings: TrainingSettings) -> dict[str, Optimizer]:
+    """An optimiser for each player of a task."""
+    assert all(player.isidentifier() for player in task.players), f"players {task.players} are not called by words"
+    made = {
+        player: settings.build_optimizer(task.parameter_groups(player, settings.weight_decay))
+        for player in task.players
+    }
+    owned = [id(p) for optimizer in made.values() for group in optimizer.param_groups for p in group["params"]]
+    trained = {id(p) for p in task.parameters() if p.requires_grad}
+    assert sorted(owned) == sorted(trained), "a parameter of the task belongs to no player, or to two"
+    return made
+
+
+def set_up(task: Task, optimizers: Mapping[str, Optimizer], fabric: Fabric) -> list[Player]:
+    """The players in their order, on the devices of the run."""
+    own = {
+        name: [p for group in optimizer.param_groups for p in group["params"]] for name, optimizer in optimizers.items()
+    }
+    players = []
+    for name, optimizer in optimizers.items():
+        others = tuple(p for other, parameters in own.items() if other != name for p in parameters)
+        guard = Guard(1 if fabric.device.type == "cpu" else 20, name if others else "")
+        bare = Player(name, _Step(task, name), optimizer, others, guard)
+        with bare.turn():  # so that processes exchange gradients of the player's own parameters alone
+            module, wrapped = fabric.setup(bare.module, optimizer)
+        players.append(Player(name, module, wrapped, others, guard))
+    return players

@@ -1,0 +1,79 @@
+"""The learning rate over time: functions by name of what is done, each a factor of its setting.
+
+A schedule is a function of this file: ``done``, the part of the run that is done, comes first, and what stands after
+the ``*`` are settings of ``training`` by the same name. What stands beside any schedule, :func:`warmup` and
+:func:`decay`, counts steps.
+"""
+
+import math
+from bisect import bisect_right
+from itertools import accumulate
+
+__all__ = ["SCHEDULES", "constant", "cosine", "decay", "linear", "stages", "warmup"]
+
+_ROUNDING = 1e-9  # a stage begins at its step, whatever the last bit of a quotient says
+_LEAST = 0.01  # where cosine and linear end
+
+
+def constant(done: float) -> float:
+    """The same all the time."""
+    return 1.0
+
+
+def cosine(done: float) -> float:
+    """From 1 to 0.01 along half a wave.
+
+    Example:
+        >>> [round(cosine(done), 6) for done in (0.0, 0.5, 1.0)]
+        [1.0, 0.505, 0.01]
+    """
+    return _LEAST + (1 - _LEAST) * 0.5 * (1 + math.cos(math.pi * done))
+
+
+def linear(done: float) -> float:
+    """From 1 to 0.01 along a line.
+
+    Example:
+        >>> [round(linear(done), 6) for done in (0.0, 0.5, 1.0)]
+        [1.0, 0.505, 0.01]
+    """
+    return 1 - (1 - _LEAST) * done
+
+
+def stages(done: float, *, stages: tuple[tuple[float, float], ...]) -> float:
+    """One factor after the other.
+
+    Args:
+        done: Part of the run that is done, 0 to 1.
+        stages: Pairs of a duration and a factor; all durations together are the run.
+
+    Example:
+        >>> [stages(done, stages=((1, 1.0), (3, 0.5))) for done in (0.0, 0.24, 0.25, 1.0)]
+        [1.0, 1.0, 0.5, 0.5]
+    """
+    ends = list(accumulate(duration for duration, _ in stages))
+    return stages[min(bisect_right(ends, done * ends[-1] + _ROUNDING * ends[-1]), len(ends) - 1)][1]
+
+
+def warmup(step: int, steps: int) -> float:
+    """A rise from 1 / ``steps`` at the first step to 1 at step ``steps``; 1 from there on.
+
+    Example:
+        >>> [warmup(step, 4) for step in (0, 1, 3, 4)], warmup(0, 0)
+        ([0.25, 0.5, 1.0, 1.0], 1.0)
+    """
+    return min(1.0, (step + 1) / max(1, steps))
+
+
+def decay(step: int, factor: float) -> float:
+    """``factor`` at every step.
+
+    Example:
+        >>> [decay(step, 0.5) for step in (0, 1, 2)]
+        [1.0, 0.5, 0.25]
+    """
+    return factor**step
+
+
+SCHEDULES = {one.__name__: one for one in (constant, cosine, linear, stages)}
+"""What ``training.schedule`` chooses from, by name."""
