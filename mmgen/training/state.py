@@ -10,7 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
+from mmgen.config import plain, validate
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.models._settings import DataSettings
 from mmgen.parsing import printable
 
 __all__ = ["RunState", "interrupted", "load_state", "save_state", "state_path"]
@@ -200,7 +202,7 @@ def _check_moments(facts: dict[str, Any], state: RunState, optimizer: torch.opti
 
 
 def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str) -> None:
-    saved, wanted = (_flatten(json.loads(json.dumps(s))) for s in (header.settings, settings))
+    saved, wanted = (_flatten(json.loads(json.dumps(s))) for s in map(_as_of_today, (header.settings, settings)))
     saved = {key: value for key, value in _ALWAYS.items() if key in wanted} | saved
     if "precision" in header.facts and not header.facts.get("finished"):
         # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.
@@ -216,6 +218,13 @@ def _check_same(path: Path, header: Header, settings: dict[str, Any], precision:
             f"{path} holds a run with other settings: {listed}; use the same settings to continue it, "
             "another --output, or --overwrite to begin anew"
         )
+
+
+def _as_of_today(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a state as they would be written now: descriptions of the data once stood under other keys."""
+    if not isinstance(settings.get("data"), dict):
+        return settings
+    return settings | {"data": plain(validate(DataSettings, settings["data"], "data"))}
 
 
 def _clipped(value: Any) -> str:
