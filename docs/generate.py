@@ -122,7 +122,7 @@ def settings_page() -> str:
     parts = []
     for title, prefix, schema, without in (
         ("Training, of every stage that trains", "training.", TrainingSettings, ()),
-        ("Data", "data.", DataSettings, ("image", "further_images", "attributes", "text")),
+        ("Data", "data.", DataSettings, ("modalities",)),
         ("Aggregates", "aggregate.", AggregateSettings, ("family",)),
     ):
         found = [

@@ -279,9 +279,13 @@ def used_in(settings: Mapping[str, Any]) -> list[tuple[str, str, Origin]]:
     """The members from outside that settings name: room's noun, name, origin.
 
     Only those count that this process has asked for, and whose name is a value in the settings, anywhere but in the
-    description of the data, which has words of its own.
+    description of the data, which has words of its own; of that only the kinds of its modalities count.
     """
     words = set(_words({key: value for key, value in settings.items() if key != "data"}))
+    data = settings.get("data")
+    described = data.get("modalities") if isinstance(data, Mapping) else None
+    if isinstance(described, Mapping):
+        words |= {str(one["kind"]) for one in described.values() if isinstance(one, Mapping) and "kind" in one}
     return [
         (room.noun, name, origin)
         for room in _registries.values()

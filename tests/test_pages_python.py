@@ -65,6 +65,7 @@ def test_the_metric_of_the_page_scores_a_model(tmp_path: Path) -> None:
         ("an-inference", "inference cautious-experts"),
         ("an-aggregate-family", "aggregate family ball"),
         ("a-figure", "figure radii"),
+        ("a-modality", "modality counts"),
     ],
 )
 def test_the_members_of_the_pages_keep_their_promises(

@@ -30,7 +30,8 @@ _BATCH = 512
 
 
 def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
-    """The posterior whose aggregate is learned: the best informed that the objective trains and that sees the image.
+    """The posterior whose aggregate is learned: the best informed that the objective trains and that sees the image,
+    or of data without pictures the first modality that is no words.
 
     q(z|x) for CK's model and BiVCCA, q(z|x,y) for TELBO, JMVAE and MVAE (VE Appendix A.1): what decoders were
     trained on.
@@ -39,8 +40,8 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
         UsageError: None of them sees an image.
     """
     data, queries = settings.data, sorted(settings.build_objective().demands.posteriors)
-    for image in data.images:
-        seeing = [given for given in queries if image in given]
+    for name in data.observed:
+        seeing = [given for given in queries if name in given]
         if seeing:
             return max(seeing, key=len)
     read = " or ".join(dict.fromkeys(" and ".join(given) or "nothing" for given in queries))

@@ -25,17 +25,15 @@ MIXTURE = "mixture"
 
 
 def main_image(loaded: "OpenModel") -> str:
-    """x: the main image, or the first other one where the model does not generate that.
+    """x: the main image, or the first other modality that is no words where the model does not generate that.
 
     Raises:
-        UsageError: It generates no image.
+        UsageError: It generates words alone.
     """
-    offered = [loaded.image.name] if loaded.image is not None else []
-    offered += [name for name in getattr(loaded, "images", {}) if name not in offered]
-    for name in offered:
+    for name in loaded.observed:
         if name in loaded.model.modalities:
             return name
-    raise UsageError("log-likelihoods are of a model of images; this one generates none")
+    raise UsageError("log-likelihoods are of a model of images or other data than words; this one generates none")
 
 
 def described_by(loaded: "OpenModel") -> str | None:

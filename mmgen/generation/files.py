@@ -13,6 +13,7 @@ from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.artifacts.members import changed_members
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.modalities._base import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
@@ -77,6 +78,11 @@ class ModelFiles:
     def images(self) -> dict[str, ImageDescription]:
         """All image modalities of the data by name, the main one first."""
         return self.settings.data.images
+
+    @property
+    def observed(self) -> dict[str, Description]:
+        """All modalities that are no words by name, the main picture first."""
+        return self.settings.data.observed
 
     @property
     def text(self) -> TextDescription | None:

@@ -11,6 +11,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.files import LatentLogProb, LatentSampler, ModelFiles
 from mmgen.generation.guidance import Guide, Guides, check_weight
+from mmgen.modalities._base import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
@@ -114,6 +115,11 @@ class OpenModel:
     def images(self) -> dict[str, ImageDescription]:
         """All image modalities of the data by name, the main one first."""
         return self.files.images
+
+    @property
+    def observed(self) -> dict[str, Description]:
+        """All modalities that are no words by name, the main picture first."""
+        return self.files.observed
 
     @property
     def text(self) -> TextDescription | None:

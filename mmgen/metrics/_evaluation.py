@@ -191,7 +191,7 @@ class Evaluation:
         """Raise a UsageError where the dataset lacks a kind of images among the modalities ``names`` of the model."""
         from mmgen.training.model_run import check_data
 
-        known = self.loaded.images
+        known = self.loaded.observed
         check_data(self.dataset, self.loaded.path, *(known[name] for name in names if name in known))
 
     def check_text_proposal(self) -> None:

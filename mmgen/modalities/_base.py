@@ -74,6 +74,9 @@ class Description(Settings, ABC):
     """Whether rows are read batch by batch where all of them do not fit into memory, and not held where nobody wants
     them; small ones always are."""
 
+    describes: ClassVar[bool] = False
+    """Whether it is words about the other modalities, which are what posteriors are given before them."""
+
     kind: str
     """Name of the kind, a member of the room ``mmgen.modalities``."""
     name: str

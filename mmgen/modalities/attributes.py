@@ -24,6 +24,7 @@ class AttributesDescription(Description):
     """Categorical attributes; rows are uint8 codes [n, A], 255 unknown."""
 
     streamed: ClassVar[bool] = False
+    describes: ClassVar[bool] = True
 
     kind: Literal["attributes"] = "attributes"
     name: str = "attributes"

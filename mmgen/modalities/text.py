@@ -26,6 +26,7 @@ class TextDescription(Description):
     """Sentences; rows are uint16 codes [n, T], the size of the vocabulary being padding."""
 
     streamed: ClassVar[bool] = False
+    describes: ClassVar[bool] = True
 
     kind: Literal["text"] = "text"
     name: str = "text"

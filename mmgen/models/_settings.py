@@ -150,6 +150,11 @@ class DataSettings(Settings):
         return self.images.get(self.main)
 
     @property
+    def observed(self) -> dict[str, Description]:
+        """Everything but words, the main picture first: what posteriors that are fitted afterwards are encoded from."""
+        return {name: each for name, each in self.modalities.items() if not each.describes}
+
+    @property
     def attributes(self) -> AttributesDescription | None:
         """The (first) attributes; None where there are none."""
         return next(iter(self.of_kind(AttributesDescription).values()), None)

@@ -10,9 +10,10 @@ from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from mmgen.modalities.image import ImageDescription
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
-EDGES = SimpleNamespace(name="edges", shape=(1, 1, 2), layout="bytes")
+EDGES = ImageDescription(name="edges", shape=(1, 1, 2), layout="bytes")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,8 @@ def test_images_that_the_dataset_lacks(
     """log p of all modalities would be that of those which the dataset happens to have, under the name of all."""
     loaded = loaded_painter(Path("m.safetensors"))
     name = "edges" if shape is None else "image"
-    loaded.images = {"image": loaded.image, name: SimpleNamespace(name=name, shape=shape or (1, 1, 2), layout="bytes")}
+    other = ImageDescription(name=name, shape=shape or (1, 1, 2), layout="bytes")
+    loaded.images = loaded.observed = {"image": loaded.image, name: other}
     monkeypatch.setattr(type(loaded.model), "modalities", {"image": None, "edges": None, "attributes": None})
     monkeypatch.setattr(type(loaded.model), "answers", lambda model, given: given != ("image",))
     loaded.encoder_given = ("image", "edges", "attributes")

@@ -60,6 +60,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
         loaded=SimpleNamespace(
             model=model,
             image=SimpleNamespace(name="image"),
+            observed={"image": None},
             attributes=known if isinstance(modality, Attributes) else None,
             text=known if isinstance(modality, Text) else None,
             device=torch.device("cpu"),
@@ -234,7 +235,7 @@ def test_models_that_cannot_read_are_told_so() -> None:
     with pytest.raises(UsageError, match=r"needs q\(z \| image\)"):
         scores(model, attribute_points())
     model.modalities = {"image": None}
-    loaded = SimpleNamespace(model=model, image=SimpleNamespace(name="image"), attributes=None, text=None)
+    loaded = SimpleNamespace(model=model, observed={"image": None}, attributes=None, text=None)
     with pytest.raises(UsageError, match="model that generates descriptions"):
         LabelAccuracy().check(SimpleNamespace(loaded=loaded))
 

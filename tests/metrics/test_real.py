@@ -16,6 +16,7 @@ from mmgen.metrics import get
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._real import LEAST, halves, sources
+from mmgen.modalities.image import ImageDescription
 from mmgen.score import Score
 from tests.metrics.toy import INFO, Judge, Painter, loaded_painter
 
@@ -89,7 +90,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def asked(dataset: Dataset, *posteriors: str, **settings: Any) -> Evaluation:
     loaded = loaded_painter(Path("m.safetensors"))
-    loaded.model, loaded.image = Free(), SimpleNamespace(name="image", shape=(1, 1, 4), layout="bytes")
+    loaded.model, loaded.image = Free(), ImageDescription(shape=(1, 1, 4), layout="bytes")
     loaded.latent_sampler = {**SAMPLERS, "wrong": wrong}.__getitem__
     chosen = EvaluationSettings(**{"draws": EACH, "dropped": (0,), **settings})
     return Evaluation(loaded, dataset, Judge(), posteriors, chosen)

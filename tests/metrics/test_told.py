@@ -20,6 +20,8 @@ from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import queries
 from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.text import TextDescription
 from mmgen.queries import batch_of_captions, caption_of_codes
 from tests.metrics.toy import Plain
 
@@ -28,7 +30,7 @@ INFO = AttributesDescription(
     name="attributes", names=("shape_1", "relation", "shape_2"), values=(SHAPES, ("left", "right"), SHAPES)
 )
 WORDS = (*SHAPES, "left", "right")
-TEXT = SimpleNamespace(name="text", vocabulary=WORDS, length=3, slots=INFO.names)
+TEXT = TextDescription(vocabulary=WORDS, length=3, slots=INFO.names)
 
 
 def caption(left: Tensor, right: Tensor, relation: Tensor) -> Tensor:
@@ -89,8 +91,8 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         model_header=SimpleNamespace(content_id="m", parents=()),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
-        image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
-        attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
+        image=ImageDescription(shape=(1, 1, 2), layout="bytes"),
+        attributes=INFO,
         text=TEXT,
         guidance=0.0,
         given=given,

@@ -19,9 +19,13 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.models._settings import DataSettings
 from mmgen.objectives.elbo import Elbo
 from mmgen.queries import batch_of_queries
 
+IMAGE = ImageDescription(shape=(1, 1, 2), layout="bytes")
+SIDE = AttributesDescription(names=("side",), values=(("left", "right"),))
 INFO = AttributesDescription(name="attributes", names=("digit", "size"), values=(("0", "1", "2"), ("big", "small")))
 CPU = torch.device("cpu")
 
@@ -140,8 +144,9 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
             build_objective=Elbo,
             data=SimpleNamespace(split=split, paired=1.0, paired_drawn=None),
         ),
-        image=SimpleNamespace(name="image", shape=(1, 1, 2), layout="bytes"),
-        attributes=SimpleNamespace(name="attributes", names=INFO.names, values=INFO.values),
+        image=IMAGE,
+        observed={"image": IMAGE},
+        attributes=INFO,
         text=None,
         images={},
         guidance=0.0,
@@ -257,7 +262,9 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         model_header=SimpleNamespace(content_id="m"),
         model=model,
         image=SimpleNamespace(name="image", shape=(1, 1, 3), layout="bytes"),
-        attributes=SimpleNamespace(name="attributes", names=("side",), values=(("left", "right"),)),
+        observed={"image": None},
+        settings=SimpleNamespace(data=DataSettings.of(ImageDescription(shape=(1, 1, 3), layout="bytes"), SIDE)),
+        attributes=SIDE,
         text=SimpleNamespace(name="text") if model.words == "text" else None,
         device=CPU,
         guidance=0.0,
