@@ -5,21 +5,21 @@ Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted
 
 import ast
 import errno
-import functools
 import importlib
-import inspect
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from mmgen.cli._commands import command_of, literal
 from mmgen.cli._console import result, say
-from mmgen.cli._options import Code, remember_command_line
+from mmgen.cli._members import MemberCommands
+from mmgen.cli._options import remember_command_line
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.errors import MmgenError, clip
 from mmgen.registry import unknown_name
@@ -65,53 +65,10 @@ def _short_help(command: str) -> str:
 
 
 def load_command(command: str) -> Any:
-    """The runnable command, from its file."""
+    """The runnable command, from its file; one that takes a member of a room first has that member's options."""
     module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
-    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    single.command(name=command)(_with_code(getattr(module, _function_name(command))))
-    loaded = typer.main.get_command(single)
-    parameters: list[Any] = loaded.params
-    for parameter in parameters:
-        if parameter.metavar is None:
-            parameter.metavar = _METAVARS[parameter.bare_type().removeprefix("list[").removesuffix("]")]
-    return loaded
-
-
-def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the one option that all of them have, ``--code``, which is done before anything else."""
-
-    @functools.wraps(function)
-    def command(*, code: list[Path] | None = None, **options: Any) -> Any:
-        if code:
-            from mmgen.registry import add_code
-
-            for path in code:
-                add_code(path)
-        return function(**options)
-
-    signature = inspect.signature(function)
-    shared = inspect.Parameter("code", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Code)
-    command.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what typer reads
-        parameters=[*signature.parameters.values(), shared]
-    )
-    command.__annotations__ = {**function.__annotations__, "code": Code}
-    return command
-
-
-_METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
-"""What an option's value is called in help unless the option says it itself; a switch has none."""
-
-
-def _literal(command: Any) -> Any:
-    """The command with its help as it is written: square brackets are text there, and no markup."""
-    from rich.markup import escape
-
-    for holder in (command, *command.params):
-        for name in ("help", "short_help", "rich_help_panel"):
-            text = getattr(holder, name, None)
-            if isinstance(text, str):
-                setattr(holder, name, escape(text))
-    return command
+    function = getattr(module, _function_name(command))
+    return MemberCommands(command, function) if hasattr(function, "package") else command_of(command, function)
 
 
 class _Commands(TyperGroup):
@@ -126,8 +83,8 @@ class _Commands(TyperGroup):
         if cmd_name not in command_names():
             return None
         if self._listing:  # the overview needs names and first sentences, not options
-            return _literal(TyperCommand(cmd_name, help=_short_help(cmd_name)))
-        return _literal(load_command(cmd_name))
+            return literal(TyperCommand(cmd_name, help=_short_help(cmd_name)))
+        return literal(load_command(cmd_name))
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         self._listing = True

@@ -21,7 +21,7 @@ def baseline_command(
     dataset: InputPath,
     method: Annotated[
         str,
-        typer.Option("--method", "-m", metavar="NAME", help="logistic, rbm, autoencoder, vae or supervised."),
+        typer.Option("--method", "-m", metavar="NAME", help="How the label is read: {mmgen.baselines}."),
     ] = "logistic",
     paired: Annotated[
         list[float] | None,

@@ -28,7 +28,8 @@ def eval_command(
             "--metric",
             "-m",
             metavar="NAME",
-            help="What to measure; repeatable; correctness by default, and coverage where attributes are given.",
+            help="What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage where attributes "
+            "are given.",
         ),
     ] = None,
     posterior: Annotated[

@@ -61,7 +61,7 @@ def fit_aggregate_command(
     family: Annotated[
         str | None,
         typer.Option(
-            "--family", metavar="NAME", help="realnvp, nsf, gaussian or mixture.", show_default="realnvp, or as --from"
+            "--family", metavar="NAME", help="What is fitted: {mmgen.aggregates}.", show_default="realnvp, or as --from"
         ),
     ] = None,
     examples: Annotated[

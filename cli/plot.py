@@ -14,9 +14,7 @@ __all__ = ["plot_command"]
 def plot_command(
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME", show_default=False, help="The figure, such as contours; 'mmgen list figures' names them."
-        ),
+        typer.Argument(metavar="NAME", show_default=False, help="The figure: {mmgen.figures.plots}."),
     ],
     files: Annotated[
         list[str],
@@ -74,7 +72,7 @@ def plot_command(
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
-    """Draw one figure of a paper from your own files: contours, reconstructions, transformations, word-uncertainty ...
+    """Draw one figure of a paper from your own files.
 
     Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg.
     """

@@ -25,7 +25,7 @@ def train_command(
         typer.Option("--set", metavar="ROOM.KEY=VALUE", help="One setting, over everything else; repeatable."),
     ] = None,
     objective: Annotated[
-        str | None, typer.Option("--objective", metavar="NAME", help="elbo, iwae, cvae, telbo, jmvae, bivcca, mvae.")
+        str | None, typer.Option("--objective", metavar="NAME", help="What is maximised: {mmgen.objectives}.")
     ] = None,
     split: Annotated[
         str | None,

@@ -19,7 +19,7 @@ def train_classifier_command(
         typer.Option(
             "--network",
             metavar="NAME",
-            help="vedantam (VE's), small; of two objects cremer (CK's), attentive; or auto: by data and device.",
+            help="One of {mmgen.classifier}; or auto: by data and device.",
         ),
     ] = "auto",
     split: Annotated[

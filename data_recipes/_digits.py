@@ -16,13 +16,33 @@ from mmgen.data_recipes._sources import Digits, Published, Source, fetch_digits,
 from mmgen.data_recipes._splits import Parts, by_group, official
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.progress import Progress, Work
+from mmgen.switches import Switch, Switches
 
-__all__ = ["LAYOUTS", "Binarise", "DigitRecipe", "Factor", "Picture", "Scheme", "SmallPictureRecipe", "Vocabulary"]
+__all__ = [
+    "INK",
+    "LAYOUTS",
+    "Binarise",
+    "DigitRecipe",
+    "Factor",
+    "Picture",
+    "Scheme",
+    "SmallPictureRecipe",
+    "Vocabulary",
+]
 
 Vocabulary = dict[str, list[str]]
 """Values of each attribute, by the attribute's name, both in order."""
 
-Binarise = bool | Literal["dynamic"]
+INK = Switches(
+    (
+        Switch("--binarise", True, "Draw every pixel black or white, once, with its intensity as probability."),
+        Switch("--grey", False, "Keep grey levels."),
+        Switch("--dynamic", "dynamic", "Keep each pixel's probability of white, to be drawn anew at every sight."),
+    )
+)
+"""How the setting ``binarise`` is typed."""
+
+Binarise = Annotated[bool | Literal["dynamic"], INK]
 """Whether pixels are drawn black or white, and if so once, or anew at every sight."""
 
 Factor = tuple[str, str, str]
@@ -108,7 +128,7 @@ class SmallPictureRecipe(Recipe):
         keys = stream_keys(seed, self.name, indices)
         images, attributes, factors = self.picture(digits, labels, keys)
         stored = pack(binarise(images, keys)) if self.binarise is True else images[:, None]
-        return Rows({"image": stored}, {"attributes": attributes}, factors)
+        return Rows({"image": stored, "attributes": attributes}, factors)
 
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
@@ -138,12 +158,12 @@ class SmallPictureRecipe(Recipe):
                 for rows in in_order(self.rows, calls(), workers):
                     stop = start + len(rows)
                     which = source[start:stop]
-                    attributes[start:stop] = rows.attributes["attributes"]
+                    attributes[start:stop] = rows.columns["attributes"]
                     origin: dict[str, NDArray[Any]] = {
                         "source": which.astype(np.uint32),
                         "source_part": digits.part[which],
                     }
-                    writer.write(start, rows.images, rows.attributes, rows.factors | origin)
+                    writer.write(start, rows.columns, rows.factors | origin)
                     start = stop
                     yield Progress(stop)
                 for scheme, (meaning, parts) in self._all_schemes(source, digits, attributes, seed).items():

@@ -14,7 +14,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 from mmgen.data_recipes._amat import read_amat
-from mmgen.data_recipes._digits import DigitRecipe, Factor, Vocabulary
+from mmgen.data_recipes._digits import INK, DigitRecipe, Factor, Vocabulary
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
 from mmgen.progress import Work
 
@@ -30,7 +30,7 @@ class BinaryMnist(DigitRecipe):
     scores of log p(x).
     """
 
-    binarise: Literal[True] = True
+    binarise: Annotated[Literal[True], INK] = True
     """Cannot be changed: the grey levels are what the recipe mnist keeps."""
 
     amat: Annotated[Path | None, Field(exclude=True)] = None

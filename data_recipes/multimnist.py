@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
+from mmgen.data_recipes._digits import INK
 from mmgen.data_recipes._render import binarise, pack, stack
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, by_group, official
@@ -72,7 +73,7 @@ class Multimnist(Recipe):
     number: Annotated[int, Field(ge=20)] = 70_000
     """Images in all."""
 
-    binarise: bool = False
+    binarise: Annotated[bool, INK] = False
     """Draw every pixel black or white, once, with its intensity as probability; otherwise keep the grey levels."""
 
     @field_validator("binarise", mode="before")
@@ -120,7 +121,7 @@ class Multimnist(Recipe):
         words = np.where(full, digit, len(self.vocabulary)).astype(np.uint16)
         keys = stream_keys(seed, self.name, indices)
         stored = pack(binarise(images, keys)) if self.binarise else images[:, None]
-        return Rows({"image": stored}, {}, factors, {"text": words})
+        return Rows({"image": stored, "text": words}, factors)
 
     def _canvases(
         self, pictures: NDArray[np.uint8], full: NDArray[np.bool_]
@@ -173,7 +174,7 @@ class Multimnist(Recipe):
                     writer.add_factor(name, dtype, unit, meaning, shape)
                 start = 0
                 for rows in in_order(self.rows, calls(), workers):
-                    writer.write(start, rows.images, rows.attributes, rows.factors, rows.texts)
+                    writer.write(start, rows.columns, rows.factors)
                     start += len(rows)
                     yield Progress(start)
                 parts = {name: np.flatnonzero(pool_of_image == code) for code, name in enumerate(_PARTS)}

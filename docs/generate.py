@@ -10,6 +10,8 @@ from typing import Any
 import typer
 
 from mmgen.cli._main import command_names, load_command
+from mmgen.cli._members import MemberCommands
+from mmgen.registry import BUILT_IN, rooms
 
 PAGE = Path(__file__).with_name("commands.md")
 
@@ -64,14 +66,32 @@ def _section(name: str) -> str:
     context = typer.Context(command, info_name=f"mmgen {name}")
     # A form feed ends what the terminal shows; markup is for the terminal.
     text = (command.help or "").split("\f")[0].strip()
+    usage = " ".join(command.collect_usage_pieces(context))
+    table = _table(command.params, context)
+    return f"## mmgen {name}\n\n{text}\n\n```\nmmgen {name} {usage}\n```\n\n{table}\n{_of_members(command, context)}"
+
+
+def _table(parameters: Any, context: Any) -> str:
     rows = [
         f"| {_spelling(p, context).replace('|', chr(92) + '|')} | {_cell(p.help or '')} | {_default(p)} |"
-        for p in command.params
+        for p in parameters
         if not p.hidden and "--help" not in p.opts
     ]
-    usage = " ".join(command.collect_usage_pieces(context))
-    table = "\n".join(["| argument or option | meaning | default |", "|---|---|---|", *rows]) if rows else ""
-    return f"## mmgen {name}\n\n{text}\n\n```\nmmgen {name} {usage}\n```\n\n{table}\n"
+    return "\n".join(["| argument or option | meaning | default |", "|---|---|---|", *rows]) if rows else ""
+
+
+def _of_members(command: Any, context: Any) -> str:
+    """The options that each member of a room has besides, where a command takes one of our own first."""
+    if not isinstance(command, MemberCommands):
+        return ""
+    shared = {name for parameter in command.params for name in parameter.opts}
+    parts = []
+    for member in command.registry.found():
+        if member.origin == BUILT_IN:
+            own = [p for p in command.command_of(member.name).params if not shared & set(p.opts)]
+            title = f"### mmgen {command.name} {member.name}"
+            parts.append(f"\n{title}\n\n{member.about()}.\n\n{_table(own, context)}\n")
+    return "".join(parts)
 
 
 SETTINGS = Path(__file__).with_name("settings.md")
@@ -96,7 +116,6 @@ def settings_page() -> str:
     """The page of all settings, Markdown."""
     from mmgen.aggregates._fit import AggregateSettings
     from mmgen.models._settings import DataSettings
-    from mmgen.registry import BUILT_IN, rooms
     from mmgen.settings_table import ROOM_KEYS, Setting, settings_of, settings_of_member
     from mmgen.training.settings import TrainingSettings
 

@@ -14,15 +14,15 @@ FLOORS = ("mmgen", "data_recipes", "cli")  # from the ground up: folders of the 
 # Rooms of mmgen/ in order: each imports only from itself and from rooms before it. A file at the root is a room too.
 GROUND = (
     "version", "errors", "notation", "parsing", "seeding", "sights", "progress", "batch", "gaussian", "shares",
-    "naming", "score", "plugins", "registry", "config", "settings_table", "memory", "foreign", "pictures", "queries",
-    "expressions",
+    "naming", "score", "plugins", "registry", "config", "settings_table", "switches", "memory", "foreign", "pictures",
+    "queries", "expressions",
 )  # fmt: skip
 ROOMS = (
     *GROUND,
-    "artifacts",
     "likelihoods",
     "networks",
     "modalities",
+    "artifacts",
     "latent",
     "inference",
     "models",
@@ -42,7 +42,7 @@ ROOMS = (
     "mmgen",  # what `import mmgen` offers
 )
 FIGURES = ("drawing", "plots", "report")  # in order, as the rooms are
-RECIPES_KNOW = (*GROUND, "artifacts")  # a recipe knows no model
+RECIPES_KNOW = (*GROUND, "modalities", "artifacts")  # a recipe knows no model
 
 # Arrows that run up, each with its reason.
 UPWARD = {

@@ -201,3 +201,65 @@ def test_a_cell_is_found_by_its_method_and_share() -> None:
         if cell is not None
     }
     assert values == {(0.01, "mvae"): 1.0, (0.01, "logistic"): 3.0, (1.0, "logistic"): 4.0}
+
+
+REPEATED = """
+title = "Three splits"
+source = "ours"
+dataset = "three of them"
+
+[[table]]
+[[table.column]]
+name = "AUC"
+quantity = "correctness"
+[[table.row]]
+name = "VGAE"
+scores = "vgae-[0-9].jsonl"
+
+[scale.cpu]
+about = "small"
+folder = "runs/three"
+[[scale.cpu.stage]]
+why = "Split {run}"
+command = "mmgen make-data planetoid --seed {run} -o data-{run}.h5"
+makes = "data-{run}.h5"
+times = 3
+[[scale.cpu.stage]]
+why = "Model of split {run}"
+command = "mmgen train data-{run}.h5 --seed {run} -o vgae-{run}.safetensors"
+makes = "vgae-{run}.safetensors"
+of = "VGAE"
+times = 3
+"""
+
+
+def test_stages_are_repeated_with_their_number(tmp_path: Path) -> None:
+    (tmp_path / "three.toml").write_text(REPEATED)
+    stages = read_plan(str(tmp_path / "three.toml")).at("cpu").stage
+    assert [stage.makes for stage in stages] == [
+        *(f"data-{run}.h5" for run in range(3)),
+        *(f"vgae-{run}.safetensors" for run in range(3)),
+    ]
+    assert stages[4].command == "mmgen train data-1.h5 --seed 1 -o vgae-1.safetensors"
+    assert (stages[4].why, stages[4].seed, stages[4].of) == ("Model of split 1", 1, "VGAE")
+    with pytest.raises(UsageError, match="makes 3 datasets"):
+        with_data(read_plan(str(tmp_path / "three.toml")).at("cpu"), tmp_path / "mine.h5")
+
+
+def test_repeated_stages_need_names_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "three.toml").write_text(REPEATED.replace('makes = "data-{run}.h5"', 'makes = "data.h5"'))
+    with pytest.raises(SettingsError, match="two stages make the same file"):
+        read_plan(str(tmp_path / "three.toml"))
+
+
+def test_mean_over_runs_by_hand(tmp_path: Path) -> None:
+    (tmp_path / "three.toml").write_text(REPEATED)
+    plan = read_plan(str(tmp_path / "three.toml"))
+    runs = {f"vgae-{run}.jsonl": [score("true", value)] for run, value in enumerate((90.0, 91.0, 95.0))}
+    (cell,) = compare(plan.table[0], {**runs, "other.jsonl": [score("true", 1.0)]}).ours[0]
+    assert cell is not None
+    assert cell.value == pytest.approx(92.0)
+    assert cell.stderr == pytest.approx((7 / 3) ** 0.5)  # the sample variance is 7, over three runs
+    assert cell.score.n == 18_000
+    (single,) = compare(plan.table[0], {"vgae-2.jsonl": runs["vgae-2.jsonl"]}).ours[0]
+    assert single is not None and (single.value, single.stderr) == (95.0, 0.3)

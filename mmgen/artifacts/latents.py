@@ -11,7 +11,7 @@ from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.header import Header, Parent
 from mmgen.errors import ArtifactError
 
-__all__ = ["Latents", "read_latents", "write_latents"]
+__all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
 
 
 @dataclass(frozen=True)
@@ -23,18 +23,21 @@ class Latents:
         mean: float32 [M, D].
         log_sd: float32 [M, D], natural logarithm of the standard deviation.
         rows: int64 [M], rows of the dataset that were encoded.
-        attributes: uint8 [M, A], attribute codes of those rows; 255 unknown.
+        columns: What describes those rows, as it is stored, by kind: "attributes" uint8 [M, A], 255 unknown; "text"
+            uint16 [M, T], V for "no word". A kind that the dataset does not hold is not there.
         split: Which rows these are, as "scheme/part" or "part".
-        text: uint16 [M, T], word codes of those rows, V for "no word"; None where the dataset holds no text.
     """
 
     header: Header
     mean: np.ndarray
     log_sd: np.ndarray
     rows: np.ndarray
-    attributes: np.ndarray
+    columns: Mapping[str, np.ndarray]
     split: str
-    text: np.ndarray | None = None
+
+
+COLUMNS = {"attributes": ("uint8", 2), "text": ("uint16", 2)}
+"""Types and axes of the columns; every file has attributes, none of them where the dataset holds none."""
 
 
 def write_latents(
@@ -43,8 +46,7 @@ def write_latents(
     mean: np.ndarray,
     log_sd: np.ndarray,
     rows: np.ndarray,
-    attributes: np.ndarray,
-    text: np.ndarray | None = None,
+    columns: Mapping[str, np.ndarray],
     split: str,
     settings: Mapping[str, Any],
     seed: int,
@@ -61,16 +63,15 @@ def write_latents(
         ArtifactError: The file system refuses.
     """
     mean, log_sd = np.asarray(mean, np.float32), np.asarray(log_sd, np.float32)
-    rows, attributes = np.asarray(rows, np.int64), np.asarray(attributes)
+    rows = np.asarray(rows, np.int64)
     if mean.ndim != 2 or log_sd.shape != mean.shape or rows.shape != mean.shape[:1]:
         raise ValueError(f"mean {mean.shape}, log_sd {log_sd.shape} and rows {rows.shape} do not fit together")
-    if attributes.dtype != np.uint8 or attributes.ndim != 2 or len(attributes) != len(mean):
-        raise ValueError(f"attributes are {attributes.dtype} {attributes.shape}, expected uint8 [{len(mean)}, A]")
-    arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, "attributes": attributes}
-    if text is not None:
-        if text.dtype != np.uint16 or text.ndim != 2 or len(text) != len(mean):
-            raise ValueError(f"text is {text.dtype} {text.shape}, expected uint16 [{len(mean)}, T]")
-        arrays["text"] = text
+    columns = {"attributes": np.zeros((len(mean), 0), np.uint8), **columns}
+    for name, column in columns.items():
+        dtype, axes = COLUMNS[name]
+        if column.dtype != dtype or column.ndim != axes or len(column) != len(mean):
+            raise ValueError(f"{name} are {column.dtype} {column.shape}, expected {dtype} [{len(mean)}, ...]")
+    arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, **columns}
     return write_bundle(
         path, "latents", arrays, {"split": split},
         settings=settings, seed=seed, parents=parents, facts=facts, command=command,
@@ -85,17 +86,12 @@ def read_latents(path: Path) -> Latents:
     """
     header, arrays, texts = read_bundle(
         path, "latents",
-        {
-            "mean": ("float32", 2),
-            "log_sd": ("float32", 2),
-            "rows": ("int64", 1),
-            "attributes": ("uint8", 2),
-            "text": ("uint16", 2),
-        },
+        {"mean": ("float32", 2), "log_sd": ("float32", 2), "rows": ("int64", 1), **COLUMNS},
         ("split",),
         ("text",),
     )  # fmt: skip
-    latents = Latents(header=header, split=texts["split"], **arrays)
+    columns = {name: arrays[name] for name in COLUMNS if name in arrays and arrays[name].shape[1]}
+    latents = Latents(header, arrays["mean"], arrays["log_sd"], arrays["rows"], columns, texts["split"])
     same_rows = len({len(array) for array in arrays.values()}) == 1
     if not same_rows or latents.log_sd.shape != latents.mean.shape or (latents.rows < 0).any():
         raise ArtifactError(f"{path}: its arrays do not fit together; make it again with mmgen fit-aggregate")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.artifacts import AttributesInfo, Dataset
+from mmgen.artifacts import Dataset
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.judge import check_judge
@@ -24,6 +24,7 @@ from mmgen.seeding import numpy_generator
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.open_model import OpenModel
+    from mmgen.modalities.attributes import AttributesDescription
 
 __all__ = ["Evaluation", "EvaluationSettings"]
 
@@ -79,7 +80,7 @@ class Evaluation:
         return self._judge
 
     @property
-    def info(self) -> AttributesInfo:
+    def info(self) -> "AttributesDescription":
         """Attributes of the model.
 
         Raises:
@@ -88,7 +89,7 @@ class Evaluation:
         described = self.loaded.attributes
         if described is None:
             raise UsageError("this model knows no attributes, so it cannot be asked to draw a description")
-        return AttributesInfo(described.name, described.names, described.values)
+        return described
 
     @property
     def dropped(self) -> tuple[int, ...]:

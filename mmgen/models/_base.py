@@ -35,6 +35,9 @@ class Demands:
         inference: How posteriors are composed where the settings of the model do not say.
         any_subset: Whether it asks for posteriors given any subset of its modalities.
         splits_attributes: Whether single attributes count as modalities.
+        densities: Whether it asks how likely z is under posteriors; a deterministic encoder cannot say.
+        weighs_draws: Whether it weighs draws of z against each other example by example, which is no bound where the
+            likelihood of one example depends on the z of another, as it does in a graph.
     """
 
     posteriors: frozenset[Given]
@@ -43,6 +46,8 @@ class Demands:
     inference: str = "joint"
     any_subset: bool = False
     splits_attributes: bool = False
+    densities: bool = True
+    weighs_draws: bool = False
 
     @property
     def modalities(self) -> tuple[str, ...]:

@@ -50,7 +50,8 @@ class Iwae(Objective):
     @property
     def demands(self) -> Demands:
         inference = "image-only" if self.given == ("image",) else "joint"
-        return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
+        weighs = self.samples > 1
+        return Demands(frozenset([self.given]), self.modalities, inference=inference, weighs_draws=weighs)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """lambda_m: the bound is greatest where q(z|g) is p(z) times the product of p(x_m|z)^lambda_m, for every k."""

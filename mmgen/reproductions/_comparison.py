@@ -1,7 +1,8 @@
 """The paper's numbers and ours side by side."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from glob import has_magic
 from math import hypot, sqrt
 from statistics import fmean, stdev
 from typing import Any
@@ -22,7 +23,7 @@ class Cell:
     Attributes:
         value: The score's value, or another of its numbers.
         stderr: Its standard error, None if unknown.
-        score: The score that it is of.
+        score: The score that it is of; of a mean over runs, one with the mean as its value.
     """
 
     value: float
@@ -106,10 +107,28 @@ def compare(table: Table, scores: Mapping[str, Sequence[Score]]) -> Compared:
     """
 
     def find(wanted: Selector) -> Cell | None:
-        found = [score for file, part in scores.items() for score in part if wanted.matches(file, score)]
-        return _cell(found[-1], wanted.field) if found else None
+        found = {file: [score for score in part if wanted.matches(file, score)] for file, part in scores.items()}
+        cells = [_cell(part[-1], wanted.field) for part in found.values() if part]
+        if wanted.scores is None or not has_magic(wanted.scores):
+            return cells[-1] if cells else None
+        return _mean([cell for cell in cells if cell is not None])
 
     return Compared(table, tuple(tuple(find(column.with_more(row)) for column in table.column) for row in table.row))
+
+
+def _mean(runs: Sequence[Cell]) -> Cell | None:
+    """The mean over several runs, its error from how much they differ; a single one keeps its own."""
+    if len(runs) < 2:
+        return runs[0] if runs else None
+    values = [run.value for run in runs]
+    value, error = fmean(values), stdev(values) / sqrt(len(values))
+    return Cell(
+        value,
+        error,
+        replace(
+            runs[-1].score, value=value, stderr=error, n=sum(run.score.n for run in runs), extra={"runs": len(runs)}
+        ),
+    )
 
 
 def _cell(score: Score, field: str | None) -> Cell | None:

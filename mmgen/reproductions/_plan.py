@@ -102,8 +102,17 @@ def only(scale: Scale, rows: Sequence[str]) -> Scale:
 
 
 def with_data(scale: Scale, data: Path) -> Scale:
-    """The same stages on a dataset that is there already, instead of the one that the list makes."""
+    """The same stages on a dataset that is there already, instead of the one that the list makes.
+
+    Raises:
+        UsageError: The list makes several.
+    """
     made = [stage.makes for stage in scale.stage if stage.is_data]
+    if len(made) > 1:
+        raise UsageError(
+            f"--data got {data}, but this list makes {len(made)} datasets, {made[0]} and others, which differ; leave "
+            "the option out"
+        )
 
     def renamed(stage: Stage) -> Stage:
         words = [str(data.resolve()) if word in made else word for word in shlex.split(stage.command)]

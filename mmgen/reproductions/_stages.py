@@ -1,8 +1,9 @@
 """What a list says: the published table, and at each scale the commands that make it."""
 
 import shlex
+from typing import Annotated
 
-from pydantic import field_validator
+from pydantic import Field, field_validator
 
 from mmgen.config import Settings
 from mmgen.errors import UsageError
@@ -14,6 +15,7 @@ __all__ = ["DATA", "PROGRAM", "SEED", "Plan", "Scale", "Stage"]
 PROGRAM = "mmgen"
 DATA = "make-data"
 SEED = "--seed"
+_RUN = "{run}"
 
 
 class Stage(Settings):
@@ -27,6 +29,17 @@ class Stage(Settings):
     """The file that it makes there."""
     of: str = ""
     """The row that it belongs to (a model), for ``--only``; empty for what all rows need."""
+    times: Annotated[int, Field(ge=1)] = 1
+    """How often it is run: the number of the run, from 0, stands where why, command and makes say ``{run}``."""
+
+    @property
+    def runs(self) -> "list[Stage]":
+        """It as so many stages, each with its number filled in."""
+        said = self.model_dump(include={"why", "command", "makes"})
+        if self.times == 1:
+            return [self]
+        filled = ({key: text.replace(_RUN, str(run)) for key, text in said.items()} for run in range(self.times))
+        return [self.model_copy(update={**texts, "times": 1}) for texts in filled]
 
     @field_validator("command")
     @classmethod
@@ -68,6 +81,11 @@ class Scale(Settings):
     """Where it all happens unless told otherwise; lists that share stages share a folder."""
     stage: tuple[Stage, ...]
     """In order."""
+
+    @field_validator("stage")
+    @classmethod
+    def _repeated(cls, value: tuple[Stage, ...]) -> tuple[Stage, ...]:
+        return tuple(run for stage in value for run in stage.runs)
 
 
 class Plan(Settings):

@@ -1,5 +1,6 @@
 """A published table: its rows and columns, the paper's numbers, and which of our scores stand beside them."""
 
+from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
@@ -14,7 +15,7 @@ class Selector(Settings):
     """Which score is meant; what is left out is said by the other axis of the table, or does not matter."""
 
     scores: str | None = None
-    """File of scores, one that a stage makes."""
+    """File of scores, one that a stage makes; with wildcards ("vae-*.jsonl"), the mean over all files of such names."""
     metric: str | None = None
     quantity: str | None = None
     protocol: str | None = None
@@ -35,7 +36,7 @@ class Selector(Settings):
         wanted = self.model_dump(include=keys, exclude_none=True)
         fits = all(getattr(score, key) == value for key, value in wanted.items())
         fits = fits and all(score.extra.get(key) == value for key, value in self.extra.items())
-        return fits and self.scores in (None, file)
+        return fits and (self.scores is None or fnmatchcase(file, self.scores))
 
     def with_more(self, other: "Selector") -> "Selector":
         """What both say; the other where both say something."""

@@ -55,7 +55,7 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     """Mean and standard error of every figure of validation, over fixed examples with fixed noise.
 
     Args:
-        module: Called as ``module(values, present, None)``, in evaluation mode; see :meth:`Task.validate`.
+        module: Called as ``module(values, present, shared, None)``, in evaluation mode; see :meth:`Task.validate`.
         rows: Validation examples; the same ``settings.validation_examples`` of them every time.
         settings: Settings of the run.
     """
@@ -66,10 +66,10 @@ def validate(module: nn.Module, rows: Rows, settings: TrainingSettings) -> dict[
     module.eval()
     collected: dict[str, list[Tensor]] = {}
     with torch.no_grad():
-        for number, indices in enumerate(chosen.split(512)):
+        for number, indices in enumerate(chosen.split(rows.together)):
             torch.manual_seed(stream_key(settings.seed, "validation", number))
             batch = rows.sight(indices, settings.seed, "validation")
-            for name, figure in module(batch.values, batch.present, None).items():
+            for name, figure in module(batch.values, batch.present, batch.shared, None).items():
                 collected.setdefault(name, []).append(figure.double().cpu())
     module.train(was_training)
     result = {}
@@ -247,7 +247,7 @@ class _Run:
         # The gradient of the player's own parameters.
         with player.turn():
             optimizer.zero_grad(set_to_none=True)
-            figures = player.module(batch.values, batch.present, step)
+            figures = player.module(batch.values, batch.present, batch.shared, step)
             self.fabric.backward(-figures[BOUND].mean())
         parameters = [p for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         norm = torch.nn.utils.get_total_norm([p.grad for p in parameters if p.grad is not None])

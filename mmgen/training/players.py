@@ -24,9 +24,15 @@ class _Step(nn.Module):
         self.task = task
         self.player = player
 
-    def forward(self, values: dict[str, Tensor], present: dict[str, Tensor], step: int | None) -> dict[str, Tensor]:
+    def forward(
+        self,
+        values: dict[str, Tensor],
+        present: dict[str, Tensor],
+        shared: dict[str, Tensor],
+        step: int | None,
+    ) -> dict[str, Tensor]:
         """The player's value, called "bound", and its terms, each [B]; in validation what the task validates by."""
-        batch = Batch(values, present)
+        batch = Batch(values, present, shared)
         if step is None:
             return self.task.validate(batch)
         bound = self.task(batch, step, self.player)
@@ -39,7 +45,7 @@ class Player:
 
     Attributes:
         name: As the task calls it.
-        module: The task, as Fabric wraps it: ``module(values, present, step)`` are the player's figures.
+        module: The task, as Fabric wraps it: ``module(values, present, shared, step)`` are the player's figures.
         optimizer: Of the player's parameters.
         others: Parameters of the other players; none where it plays alone.
         guard: What watches its figures.

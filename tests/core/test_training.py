@@ -16,9 +16,10 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_check
 from mmgen.batch import Batch
 from mmgen.config import merge, preset, preset_names
 from mmgen.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
+from mmgen.modalities.image import unpack_bits
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
-from mmgen.training.batches import DatasetRows, Order, unpack_bits
+from mmgen.training.batches import DatasetRows, Order
 from mmgen.training.guard import Guard
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
@@ -56,7 +57,7 @@ def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         codes = np.stack([generator.integers(0, 3, SIZE), generator.integers(0, 2, SIZE)], 1).astype(np.uint8)
         codes[5, 0] = 255
         images = (generator.random((SIZE, 256)) < 0.3).astype(np.uint8)
-        writer.write(0, images={"image": np.packbits(images, axis=1)}, attributes={"attributes": codes}, factors={})
+        writer.write(0, {"image": np.packbits(images, axis=1), "attributes": codes})
         rows = np.arange(SIZE)
         writer.add_splits("iid", train=rows[:64], val=rows[64:80], test=rows[80:])
     return path

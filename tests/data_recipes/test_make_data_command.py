@@ -69,7 +69,11 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
         (["mnist-a", "--mnist", "SMALL", "-o", "."], 1, "directory"),
         (["multimnist", "--dynamic"], 2, "multimnist is grey or drawn once; leave out --dynamic"),
         (["mnist-a", "--objects", "1"], 2, "mnist-a has no --objects, which is for two-objects; leave it out"),
-        (["two-objects", "--grey"], 2, "two-objects has no --grey, which is for binary-mnist, fashion-mnist, mnist"),
+        (
+            ["two-objects", "--grey"],
+            2,
+            "two-objects has no --grey, which is for fashion-mnist, mnist, mnist-2bit, mnist-a, ",
+        ),
         (["celeba-18", "--drop-faceless"], 2, "celeba-18 has no --drop-faceless, which is for celeba-transforms; "),
         (["celeba-18", "--set", "sigma=2"], 2, "celeba-18 has no setting sigma, which is for celeba-transforms; "),
         (["fashion-mnist", "--source", "digits"], 2, "fashion-mnist has no --source, which is for binary-mnist, mni"),

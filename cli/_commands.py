@@ -1,0 +1,84 @@
+"""A function with annotated parameters as a runnable command."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import typer
+from typer.core import TyperCommand
+
+from mmgen.cli._options import Code
+from mmgen.errors import MmgenError
+from mmgen.registry import registry_of
+
+__all__ = ["command_of", "literal"]
+
+_METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
+"""What an option's value is called in help unless the option says it itself; a switch has none."""
+
+_ROOM = re.compile(r"\{(mmgen\.[a-z_.]+)\}")
+"""In a help text, the names of that room's members: "{mmgen.objectives}"."""
+
+
+def command_of(name: str, function: Callable[..., Any], cls: type[TyperCommand] = TyperCommand) -> Any:
+    """The command ``name`` that runs ``function``, with an option for each of its parameters and ``--code``.
+
+    Args:
+        name: What is typed after ``mmgen``.
+        function: Its parameters are annotated as typer reads them, its docstring is the help.
+        cls: What the command is to be.
+    """
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    single.command(name=name, cls=cls)(_with_code(function))
+    loaded = typer.main.get_command(single)
+    parameters: list[Any] = loaded.params
+    for parameter in parameters:
+        if getattr(parameter, "help", None):
+            parameter.help = _ROOM.sub(lambda found: _members_of(found[1]), parameter.help)
+        if parameter.metavar is None:
+            parameter.metavar = _METAVARS[parameter.bare_type().removeprefix("list[").removesuffix("]")]
+    return loaded
+
+
+def _members_of(package: str) -> str:
+    """The names of a room's members, without importing one."""
+    try:
+        return ", ".join(registry_of(package).names())
+    except MmgenError:  # of a broken file in MMGEN_CODE, which the command itself reports
+        return "what mmgen list names"
+
+
+def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with the one option that all of them have, ``--code``, which is done before anything else."""
+
+    @functools.wraps(function)
+    def command(*, code: list[Path] | None = None, **options: Any) -> Any:
+        if code:
+            from mmgen.registry import add_code
+
+            for path in code:
+                add_code(path)
+        return function(**options)
+
+    signature = inspect.signature(function)
+    shared = inspect.Parameter("code", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Code)
+    command.__signature__ = signature.replace(  # type: ignore[attr-defined]  # what typer reads
+        parameters=[*signature.parameters.values(), shared]
+    )
+    command.__annotations__ = {**function.__annotations__, "code": Code}
+    return command
+
+
+def literal(command: Any) -> Any:
+    """The command with its help as it is written: square brackets are text there, and no markup."""
+    from rich.markup import escape
+
+    for holder in (command, *command.params):
+        for name in ("help", "short_help", "rich_help_panel"):
+            text = getattr(holder, name, None)
+            if isinstance(text, str):
+                setattr(holder, name, escape(text))
+    return command

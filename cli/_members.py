@@ -1,0 +1,345 @@
+"""Commands that take a member of a room first, and then the options of that member: ``mmgen make-data RECIPE ...``.
+
+The options are made from the member's settings: names, types, ranges, defaults and docstrings of its fields.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from mmgen.cli._commands import command_of, literal
+from mmgen.errors import MmgenError, UsageError
+from mmgen.registry import BUILT_IN, Registry, add_code, registry_of, unknown_name
+
+if TYPE_CHECKING:
+    from mmgen.switches import Switches
+
+__all__ = ["MemberCommands", "of_member", "options_of", "parameters_of"]
+
+
+@dataclass(frozen=True)
+class _FieldOption:
+    """One option of a field.
+
+    Attributes:
+        name: As it is typed: "--size".
+        field: The field.
+        parameter: What typer makes an option of.
+        read: From what typer read to the field's value.
+        shown: Whether help shows it.
+    """
+
+    name: str
+    field: str
+    parameter: inspect.Parameter
+    read: Callable[[Any], Any]
+    shown: bool = True
+
+
+def of_member(package: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Marks the function of a command whose first argument is a member of a room, and which takes its settings.
+
+    The function gets the member's name, then its own options, and ``given``: what was typed of the member's settings,
+    as a dictionary from the option's name to field and value.
+
+    Args:
+        package: The room: "mmgen.data_recipes".
+    """
+
+    def mark(function: Callable[..., None]) -> Callable[..., None]:
+        function.package = package  # type: ignore[attr-defined]  # read by load_command
+        return function
+
+    return mark
+
+
+class MemberCommands(TyperGroup):
+    """All members' commands as one: with a member's name among the arguments it is that member's own command."""
+
+    def __init__(self, name: str, function: Callable[..., None]) -> None:
+        self._function = function
+        self.registry: Registry[Any] = registry_of(function.package)  # type: ignore[attr-defined]
+        plain = command_of(name, _without(function, self.registry.noun))
+        noun = self.registry.noun
+        super().__init__(
+            name=name,
+            params=plain.params,
+            help=plain.help,
+            rich_markup_mode="rich",
+            options_metavar=noun.upper(),
+            subcommand_metavar="[OPTIONS]",
+            epilog=f"mmgen {name} {noun.upper()} --help shows the options of that {noun}.",
+        )
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return self.registry.names()
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A member as the overview and completion show it: name and first sentence, without importing it."""
+        member = next((one for one in self.registry.found() if one.name == cmd_name), None)
+        panel = f"{self.registry.noun.capitalize()}s"
+        return member and literal(TyperCommand(cmd_name, help=f"{member.about()}.", rich_help_panel=panel))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        nothing = not args
+        rest = super().parse_args(ctx, args)
+        if nothing and not ctx.resilient_parsing:
+            ctx.fail(f"Missing argument '{self.registry.noun.upper()}'.")
+        return rest
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if not ctx.resilient_parsing:
+            raise UsageError(unknown_name(self.registry.noun, args[0], self.registry.names()))
+        return super().resolve_command(ctx, args)
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        completing = bool(extra.get("resilient_parsing"))
+        _run_code(args, completing)
+        names = self.registry.names()
+        # A name may also be the value of an option: --source mnist. Those behind an option are tried last.
+        places = sorted((before.startswith("-"), at) for at, before in enumerate(["", *args][: len(args)]))
+        named = list(dict.fromkeys(args[at] for _, at in places if args[at] in names))
+        if not named:
+            return super().make_context(info_name, args, parent, **extra)
+        for name in named[:-1]:
+            try:
+                context = self.command_of(name).make_context(f"{info_name} {name}", list(args), parent, **extra)
+            except (typer.TyperException, MmgenError):
+                continue
+            if context.params.get("member") == name:
+                return context
+        return self.command_of(named[-1]).make_context(f"{info_name} {named[-1]}", list(args), parent, **extra)
+
+    def command_of(self, name: str) -> Any:
+        """The command of one member, with its own options."""
+        noun = self.registry.noun
+        options = options_of(self.registry.get(name), name, _typed(self.params))
+        own = [option.parameter for option in options]
+        shared = [one for one in _parameters(self._function) if one.name not in (noun, "given")]
+
+        @functools.wraps(self._function)
+        def run(member: str, **values: Any) -> None:
+            typed = {option.name: values.pop(option.parameter.name) for option in options}
+            given = {
+                option.name: (option.field, option.read(typed[option.name]))
+                for option in options
+                if typed[option.name] is not None and typed[option.name] is not False
+            }
+            _check_once(given)
+            self._function(member, given=given, **values)
+
+        argument = Annotated[str, typer.Argument(metavar=name, show_default=False, hidden=True)]
+        first = inspect.Parameter("member", inspect.Parameter.KEYWORD_ONLY, annotation=argument)
+        parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (first, *own, *shared)]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        command: MemberCommand = command_of(str(self.name), run, MemberCommand)
+        command.member, command.registry = name, self.registry
+        command.help = f"{self.help}\n\n{self.registry.describe(name)}."
+        return literal(command)
+
+
+class MemberCommand(TyperCommand):
+    """The command of one member; an option that only others have is refused with their names."""
+
+    member: str
+    registry: Registry[Any]
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        return ["[OPTIONS]"]  # the member's name is part of the command's
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            option = getattr(error, "option_name", None)
+            if not isinstance(option, str) or option in _typed(self.params):
+                raise
+            takers = _takers(self.registry, option)
+            if not takers:
+                raise
+            raise UsageError(f"{self.member} has no {option}, which is for {', '.join(takers)}; leave it out") from None
+
+
+def parameters_of(command: Any) -> list[Any]:
+    """Everything that can be typed for a command; of one that takes a member first, for any of our own members."""
+    if not isinstance(command, MemberCommands):
+        return list(command.params)
+    names = [member.name for member in command.registry.found() if member.origin == BUILT_IN]
+    return [*command.params, *(one for name in names for one in command.command_of(name).params)]
+
+
+def _without(function: Callable[..., None], member: str) -> Callable[..., None]:
+    """The function with the options alone that all members share."""
+
+    def run(**values: Any) -> None:
+        raise AssertionError("a command without its member is not run")
+
+    parameters = [one for one in _parameters(function) if one.name not in (member, "given")]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
+    )
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = function.__doc__
+    return run
+
+
+def _parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
+    return list(inspect.signature(function).parameters.values())
+
+
+def _run_code(args: Sequence[str], completing: bool) -> None:
+    """Run the files of ``--code``, whose members can be named in the same line."""
+    for word, after in pairwise([*args, ""]):
+        path = word.removeprefix("--code=") if word.startswith("--code=") else after if word == "--code" else ""
+        if not path:
+            continue
+        try:
+            add_code(Path(path))
+        except MmgenError:
+            if not completing:
+                raise
+
+
+def _check_once(given: Mapping[str, tuple[str, Any]]) -> None:
+    """Refuse two switches of one field."""
+    fields: dict[str, str] = {}
+    for option, (field, _) in given.items():
+        if field in fields:
+            raise UsageError(f"{fields[field]} and {option} give one setting, {field}, two values; give one of them")
+        fields[field] = option
+
+
+def _typed(parameters: Sequence[Any]) -> frozenset[str]:
+    """Everything that can be typed for some of typer's parameters."""
+    return frozenset(name for one in parameters for name in (*one.opts, *one.secondary_opts))
+
+
+def _takers(registry: Registry[Any], option: str) -> list[str]:
+    """The members that have an option."""
+    found = {name: options_of(member, name) for name, member in registry.importable().items()}
+    return [name for name, options in found.items() if any(one.name == option and one.shown for one in options)]
+
+
+def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> list[_FieldOption]:
+    """The options of a settings model, in the order of its fields.
+
+    Tables inside have none: they are set with ``--set``, and so is a field whose option the command has already.
+
+    Args:
+        schema: The model.
+        panel: Heading of the options in help.
+        taken: Options that the command has.
+    """
+    from mmgen.settings_table import settings_of
+
+    described = {one.name: one for one in settings_of(schema)}
+    found: list[_FieldOption] = []
+    for name, field in schema.model_fields.items():
+        if name not in described:
+            continue
+        switches = next((one for one in field.metadata if hasattr(one, "members")), None)
+        kind, about = described[name].kind, described[name].about
+        if switches is not None:
+            found += _switches(name, field, switches, panel)
+        elif _bare(field.annotation) is bool:
+            found.append(_flag(name, field.default, about, panel))
+        else:
+            words = field.default if isinstance(field.default, tuple | list) else None
+            default = ",".join(map(str, words)) if words is not None else described[name].default
+            found.append(_valued(name, field.annotation, kind, about, default, panel))
+    return [one for one in found if one.name not in taken]
+
+
+def _switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterator[_FieldOption]:
+    from pydantic import TypeAdapter, ValidationError
+
+    for number, switch in enumerate(switches.members):
+        shown = True
+        try:
+            TypeAdapter(field.annotation).validate_python(switch.value, strict=True)
+        except ValidationError:
+            shown = False
+        about = f"{switch.about} The default." if field.default == switch.value else switch.about
+        option = typer.Option(switch.name, help=about, rich_help_panel=panel, hidden=not shown)
+        parameter = _parameter(f"{name}_{number}", bool, False, option)
+        yield _FieldOption(switch.name, name, parameter, functools.partial(_stands_for, switch.value), shown)
+
+
+def _flag(name: str, default: Any, about: str, panel: str) -> _FieldOption:
+    """What is true or false: one option that turns it to what it is not by default."""
+    typed = f"--no-{_kebab(name)}" if default is True else f"--{_kebab(name)}"
+    option = typer.Option(typed, help=about, rich_help_panel=panel)
+    parameter = _parameter(name, bool, False, option)
+    return _FieldOption(typed, name, parameter, functools.partial(_stands_for, default is not True))
+
+
+def _valued(name: str, annotation: Any, kind: str, about: str, default: str, panel: str) -> _FieldOption:
+    """Anything with a value: numbers, paths and words as they are, lists with commas between, the rest as in --set."""
+    bare, typed = _bare(annotation), f"--{_kebab(name)}"
+    origin = get_origin(bare) or bare
+    values = {type(value) for value in get_args(bare)} if origin is Literal else {origin}
+    plain = values.pop() if len(values) == 1 else None
+    read: Callable[[Any], Any] = _itself
+    metavar = None
+    if plain in (tuple, list, set, frozenset):
+        metavar, read = "LIST", _parts
+    elif plain not in (int, float, str, Path):
+        metavar, read = "VALUE", functools.partial(_as_set, name)
+    bounds = kind.removesuffix(" or none").partition(", ")[2] if plain in (int, float) else ""
+    bounds = kind.removesuffix(" or none") if origin is Literal else bounds
+    sentence = f"{about.removesuffix('.')} ({bounds})." if bounds else about
+    option = typer.Option(
+        typed,
+        metavar=metavar,
+        help=sentence,
+        rich_help_panel=panel,
+        show_default=default or False,
+    )
+    wanted = plain if plain in (int, float, str, Path) else str
+    return _FieldOption(typed, name, _parameter(name, wanted | None, None, option), read)
+
+
+def _itself(value: Any) -> Any:
+    return value
+
+
+def _stands_for(value: Any, _: bool) -> Any:
+    return value
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",")]
+
+
+def _as_set(name: str, text: str) -> Any:
+    from mmgen.config import parse_assignments
+
+    return parse_assignments([f"{name}={text}"])[name]
+
+
+def _bare(annotation: Any) -> Any:
+    """A type without what is annotated, and without None."""
+    if get_origin(annotation) is Annotated:
+        return _bare(get_args(annotation)[0])
+    if get_origin(annotation) in (Union, UnionType):
+        kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+        return _bare(kinds[0]) if len(kinds) == 1 else annotation
+    return annotation
+
+
+def _kebab(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _parameter(name: str, kind: Any, default: Any, option: Any) -> inspect.Parameter:
+    annotated = Annotated[kind, option]
+    return inspect.Parameter(f"own_{name}", inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotated)

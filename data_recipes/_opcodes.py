@@ -1,0 +1,244 @@
+"""Arrays out of old files that were pickled, read as data: nothing in them is imported, called or run.
+
+Some public datasets exist in no other form. A pickle is a list of instructions; here they only build lists, tuples,
+dictionaries, numbers and texts, and whatever would call a function becomes a :class:`Call` that says what would have
+been called. Arrays and sparse matrices are then put together by our own code from the numbers in such calls.
+"""
+
+import pickletools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.errors import DataError
+
+__all__ = ["Call", "array_of", "matrix_of", "read_opcodes"]
+
+_MOST = 5_000_000
+"""Instructions of a file, far above what the datasets have: a file cannot keep the reader busy for ever."""
+_KINDS = "biufcSV"
+
+
+@dataclass
+class Call:
+    """What a file would have had called.
+
+    Attributes:
+        name: The function or class, "module.name".
+        arguments: What it would have been given.
+        state: What would have been done to the result: by BUILD, by assignment of items, by appending.
+    """
+
+    name: str
+    arguments: tuple[Any, ...] = ()
+    state: Any = None
+    items: dict[Any, Any] = field(default_factory=dict)
+
+
+class _Mark:
+    """Where a list of things on the stack begins."""
+
+
+def read_opcodes(path: Path) -> Any:
+    """What a pickled file holds, as plain values and :class:`Call`s.
+
+    Raises:
+        DataError: The file cannot be read, or holds instructions that no array needs.
+    """
+    try:
+        blob = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"cannot read {path}: {error.strerror or type(error).__name__}; check the path") from None
+    try:
+        return _Machine().run(blob)
+    except (ValueError, KeyError, IndexError, TypeError, AttributeError, UnicodeError) as error:
+        raise DataError(
+            f"{path} holds something other than arrays, lists and dictionaries as pickled ({error}); "
+            "give the publisher's own file"
+        ) from None
+
+
+class _Machine:
+    """A stack and a memory, as the instructions expect them."""
+
+    def __init__(self) -> None:
+        self.stack: list[Any] = []
+        self.memory: dict[int, Any] = {}
+
+    def run(self, blob: bytes) -> Any:
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(blob)):
+            if number > _MOST:
+                raise ValueError(f"more than {_MOST:,} instructions")
+            if opcode.name == "STOP":
+                return self.stack.pop()
+            step = _STEPS.get(opcode.name)
+            if step is None:
+                raise ValueError(f"instruction {opcode.name}")
+            step(self, argument)
+        raise ValueError("no end")
+
+    def push(self, value: Any) -> None:
+        self.stack.append(value)
+
+    def since_mark(self) -> list[Any]:
+        """All things above the last mark, which goes too."""
+        place = max(place for place, thing in enumerate(self.stack) if isinstance(thing, _Mark))
+        above = self.stack[place + 1 :]
+        del self.stack[place:]
+        return above
+
+    def last(self, count: int) -> list[Any]:
+        if len(self.stack) < count:
+            raise ValueError("too few values")
+        above = self.stack[len(self.stack) - count :]
+        del self.stack[len(self.stack) - count :]
+        return above
+
+    def drop(self) -> None:
+        self.last(1)
+
+    def reduce(self, _: Any) -> None:
+        function, arguments = self.last(2)
+        if not isinstance(function, Call) or not isinstance(arguments, tuple):
+            raise ValueError("a call of what is no function")
+        self.push(Call(function.name, arguments))
+
+    def build(self, _: Any) -> None:
+        made, state = self.last(2)
+        if not isinstance(made, Call):
+            raise ValueError("a state of what is no object")
+        made.state = state
+        self.push(made)
+
+    def set_items(self, pairs: list[Any]) -> None:
+        target = self.stack[-1]
+        items = target.items if isinstance(target, Call) else target
+        if not isinstance(items, dict):
+            raise ValueError("items of what is no dictionary")
+        items.update(zip(pairs[::2], pairs[1::2], strict=True))
+
+    def extend(self, values: list[Any]) -> None:
+        target = self.stack[-1]
+        if not isinstance(target, list):
+            raise ValueError("values appended to what is no list")
+        target.extend(values)
+
+    def remember(self, place: int) -> None:
+        self.memory[place] = self.stack[-1]
+
+
+def _global(machine: _Machine, argument: str) -> None:
+    machine.push(Call(".".join(argument.split(" "))))
+
+
+def _stack_global(machine: _Machine, _: Any) -> None:
+    module, name = machine.last(2)
+    machine.push(Call(f"{module}.{name}"))
+
+
+def _constant(value: Any) -> "Callable[[_Machine, Any], None]":
+    return lambda machine, _: machine.push(value)
+
+
+def _text(machine: _Machine, argument: Any) -> None:
+    machine.push(argument)
+
+
+def _made(make: "Callable[[list[Any]], Any]") -> "Callable[[_Machine, Any], None]":
+    return lambda machine, _: machine.push(make(machine.since_mark()))
+
+
+_STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
+    **dict.fromkeys(("PROTO", "FRAME"), lambda machine, argument: None),
+    **dict.fromkeys(
+        (
+            "INT", "LONG", "BININT", "BININT1", "BININT2", "LONG1", "LONG4", "FLOAT", "BINFLOAT",
+            "STRING", "BINSTRING", "SHORT_BINSTRING", "UNICODE", "BINUNICODE", "SHORT_BINUNICODE", "BINUNICODE8",
+            "BINBYTES", "SHORT_BINBYTES", "BINBYTES8",
+        ),
+        _text,
+    ),
+    "NONE": _constant(None),
+    "NEWTRUE": _constant(True),
+    "NEWFALSE": _constant(False),
+    "MARK": lambda machine, _: machine.push(_Mark()),
+    "POP": lambda machine, _: machine.drop(),
+    "EMPTY_LIST": lambda machine, _: machine.push([]),
+    "EMPTY_DICT": lambda machine, _: machine.push({}),
+    "EMPTY_TUPLE": _constant(()),
+    "LIST": _made(list),
+    "TUPLE": _made(tuple),
+    "DICT": _made(lambda pairs: dict(zip(pairs[::2], pairs[1::2], strict=True))),
+    "TUPLE1": lambda machine, _: machine.push(tuple(machine.last(1))),
+    "TUPLE2": lambda machine, _: machine.push(tuple(machine.last(2))),
+    "TUPLE3": lambda machine, _: machine.push(tuple(machine.last(3))),
+    "APPEND": lambda machine, _: machine.extend(machine.last(1)),
+    "APPENDS": lambda machine, _: machine.extend(machine.since_mark()),
+    "SETITEM": lambda machine, _: machine.set_items(machine.last(2)),
+    "SETITEMS": lambda machine, _: machine.set_items(machine.since_mark()),
+    **dict.fromkeys(("PUT", "BINPUT", "LONG_BINPUT"), lambda machine, place: machine.remember(int(place))),
+    "MEMOIZE": lambda machine, _: machine.remember(len(machine.memory)),
+    **dict.fromkeys(("GET", "BINGET", "LONG_BINGET"), lambda machine, place: machine.push(machine.memory[int(place)])),
+    "GLOBAL": _global,
+    "STACK_GLOBAL": _stack_global,
+    "REDUCE": _Machine.reduce,
+    "NEWOBJ": _Machine.reduce,
+    "BUILD": _Machine.build,
+}  # fmt: skip
+
+
+def _bytes(value: Any) -> bytes:
+    """Raw numbers, whichever of its three spellings a file uses."""
+    if isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode("latin-1")
+    if isinstance(value, Call) and value.name == "_codecs.encode" and isinstance(value.arguments[0], str):
+        return value.arguments[0].encode("latin-1")
+    raise TypeError("an array without its numbers")
+
+
+def _dtype(value: Any) -> np.dtype[Any]:
+    if not isinstance(value, Call) or value.name != "numpy.dtype":
+        raise TypeError("an array without a type of numbers")
+    code, order = str(value.arguments[0]), value.state[1] if value.state else "|"
+    if code[:1] not in _KINDS or order not in "<>|=":
+        raise TypeError(f"an array of {code}")
+    return np.dtype(f"{order}{code}")
+
+
+def array_of(value: Any) -> NDArray[Any]:
+    """The array that a :class:`Call` describes.
+
+    Raises:
+        TypeError: It describes none of plain numbers.
+        ValueError: Its numbers do not fill its shape.
+    """
+    if not isinstance(value, Call) or not value.name.endswith("multiarray._reconstruct") or value.state is None:
+        raise TypeError("something that is no array")
+    _, shape, dtype, fortran, raw = value.state
+    numbers = np.frombuffer(_bytes(raw), _dtype(dtype))
+    return numbers.reshape(shape, order="F" if fortran else "C")
+
+
+def matrix_of(value: Any) -> Any:
+    """The compressed sparse matrix that a :class:`Call` describes, as ``scipy.sparse.csr_array``.
+
+    Raises:
+        TypeError: It describes none.
+        ValueError: Its parts do not fit together.
+    """
+    from scipy.sparse import csr_array
+
+    state = value.state if isinstance(value, Call) else None
+    if not isinstance(state, dict) or not {"data", "indices", "indptr"} <= {str(key) for key in state}:
+        raise TypeError("something that is no sparse matrix")
+    shape = state["_shape"] if "_shape" in state else state["shape"]
+    parts = tuple(array_of(state[name]) for name in ("data", "indices", "indptr"))
+    matrix = csr_array(parts, shape=tuple(int(side) for side in shape))
+    matrix.check_format(full_check=True)
+    return matrix

@@ -1,0 +1,181 @@
+"""Reading Planetoid's citation networks from the user's own copy.
+
+References:
+    Revisiting Semi-Supervised Learning with Graph Embeddings (Yang, Cohen, Salakhutdinov, 2016), arXiv:1603.08861, and
+    the authors' published files
+"""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.data_recipes._download import cache_folder, download, is_complete
+from mmgen.data_recipes._opcodes import Call, array_of, matrix_of, read_opcodes
+from mmgen.errors import DataError
+from mmgen.progress import Work
+
+__all__ = ["NETWORKS", "Citations", "Network", "fetch_citations", "read_citations"]
+
+_PARTS = ("tx", "allx", "ty", "ally", "graph", "test.index")
+"""Those of the publisher's files that are read, after "ind.NAME."; x and y are among allx and ally."""
+
+_MIRRORS = ["https://raw.githubusercontent.com/kimiyoung/planetoid/af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """One network as published.
+
+    Attributes:
+        nodes: Papers.
+        edges: Undirected edges without loops.
+        features: Words that are looked for.
+        classes: Fields.
+        sha256: Of the number of nodes and the edges, whatever file they came in (:func:`_edges_hash`).
+    """
+
+    nodes: int
+    edges: int
+    features: int
+    classes: int
+    sha256: str
+
+
+NETWORKS = {
+    "cora": Network(2_708, 5_278, 1_433, 7, "14dfe8f0ad121e3fd3399237366cde2257f6f51394afc0c3766c713ea3bf618c"),
+    "citeseer": Network(3_327, 4_552, 3_703, 6, "a1d39e74fc57703740603f39377a790342eae58a3a9593c1de4238a2cc5bd7e5"),
+    "pubmed": Network(19_717, 44_324, 500, 3, "815fc26636487dd3d52d1027879dd21b3b93bf087a2cd989fa327611c76d4b20"),
+}
+
+
+@dataclass(frozen=True)
+class Citations:
+    """Papers that cite one another.
+
+    Attributes:
+        edges: Pairs of papers int64 [E, 2], the smaller number first, sorted, each once, none with itself.
+        features: What each paper says, float32 [N, F]; None where the source holds none.
+        classes: The field of each paper int64 [N], -1 where it is not known; None where the source holds none.
+        nodes: N.
+        sha256: Of edges and features, whatever file they came in.
+    """
+
+    edges: NDArray[np.int64]
+    features: NDArray[np.float32] | None
+    classes: NDArray[np.int64] | None
+    nodes: int
+    sha256: str
+
+
+def read_citations(name: str, source: Path | None) -> Citations:
+    """One network.
+
+    Args:
+        name: cora, citeseer or pubmed.
+        source: A folder with the publisher's files ``ind.NAME.*``, or an ``.npz`` file with ``edges``, ``num_nodes``,
+            and where there are features ``feature_rows``, ``feature_cols`` (of features that are 1) and
+            ``num_features``; or a folder with ``NAME.npz``. None for the user's cache.
+
+    Raises:
+        DataError: It is missing, damaged, or another network.
+    """
+    source = source or cache_folder("planetoid")
+    found = _publishers(name, source) if (source / f"ind.{name}.graph").exists() else _archive(name, source)
+    known = NETWORKS[name]
+    got = (found.nodes, len(found.edges), known.features if found.features is None else found.features.shape[1])
+    if got != (known.nodes, known.edges, known.features):
+        raise DataError(
+            f"{source} holds {got[0]:,} nodes, {got[1]:,} edges and {got[2]:,} features, expected {known.nodes:,}, "
+            f"{known.edges:,} and {known.features:,} of {name}; give the publisher's files"
+        )
+    if (digest := _edges_hash(found.nodes, found.edges)) != known.sha256:
+        raise DataError(
+            f"{source} holds other edges than {name} as published (SHA-256 {digest[:12]}..., expected "
+            f"{known.sha256[:12]}...); give the publisher's files"
+        )
+    return found
+
+
+def fetch_citations(name: str, source: Path | None) -> Work[Path] | None:
+    """The download that :func:`read_citations` needs first; None where the user has a copy, or the cache has.
+
+    What the publisher's files hold is checked when they are read: the edges have a known hash.
+    """
+    cache = cache_folder("planetoid")
+    files = {f"ind.{name}.{part}": ("", 0) for part in _PARTS}
+    if source is not None or is_complete(cache, files) or (cache / f"{name}.npz").exists():
+        return None
+    manual = f"get the files ind.{name}.* some other way and name their folder with --planetoid"
+    return download(cache, files, _MIRRORS, manual)
+
+
+def _edges_hash(nodes: int, edges: NDArray[np.int64]) -> str:
+    """SHA-256 of the number of nodes and the sorted edges, as 64-bit little-endian numbers."""
+    return hashlib.sha256(np.array(nodes, "<i8").tobytes() + edges.astype("<i8").tobytes()).hexdigest()
+
+
+def _checked(nodes: int, pairs: NDArray[Any], features: Any, classes: Any, origin: Path) -> Citations:
+    """Edges in one order and each once, all of nodes that there are, and everything under one hash."""
+    pairs = np.sort(np.asarray(pairs, np.int64).reshape(-1, 2), axis=1)
+    if len(pairs) and (pairs[:, 0].min() < 0 or pairs[:, 1].max() >= nodes):
+        raise DataError(f"{origin} has edges of nodes outside 0 to {nodes - 1}; give the publisher's files")
+    edges = np.unique(pairs[pairs[:, 0] != pairs[:, 1]], axis=0)
+    digest = hashlib.sha256(_edges_hash(nodes, edges).encode())
+    if features is not None:
+        if features.shape[0] != nodes or not np.isfinite(features).all():
+            raise DataError(f"{origin} has features of {features.shape[0]} nodes, expected {nodes} rows of numbers")
+        features = np.ascontiguousarray(features, dtype=np.float32)
+        digest.update(features.astype("<f4").tobytes())
+    return Citations(edges, features, classes, nodes, digest.hexdigest())
+
+
+def _archive(name: str, source: Path) -> Citations:
+    path = source / f"{name}.npz" if source.is_dir() else source
+    try:
+        with np.load(path, allow_pickle=False) as held:
+            arrays = {key: held[key] for key in held.files}
+        nodes, edges = int(arrays["num_nodes"]), arrays["edges"]
+        features = None
+        if "num_features" in arrays:
+            features = np.zeros((nodes, int(arrays["num_features"])), np.float32)
+            features[arrays["feature_rows"], arrays["feature_cols"]] = 1
+        return _checked(nodes, edges, features, None, path)
+    except FileNotFoundError:
+        raise DataError(
+            f"{source} holds neither ind.{name}.graph nor {path.name}; give a folder with the publisher's files"
+        ) from None
+    except (OSError, ValueError, KeyError, IndexError, TypeError, MemoryError) as error:
+        raise DataError(f"cannot read {path}: {error}; give the publisher's files") from None
+
+
+def _publishers(name: str, folder: Path) -> Citations:
+    """The publisher's files: test papers come last and in another order, and Citeseer lacks some of them."""
+
+    def path(part: str) -> Path:
+        return folder / f"ind.{name}.{part}"
+
+    try:
+        listed = np.array(path("test.index").read_text(encoding="ascii").split(), dtype=np.int64)
+    except (OSError, ValueError) as error:
+        raise DataError(f"cannot read {path('test.index')}: {error}; give the publisher's files") from None
+    held = {part: read_opcodes(path(part)) for part in ("tx", "allx", "ty", "ally", "graph")}
+    try:
+        known, tested = matrix_of(held["allx"]), matrix_of(held["tx"])
+        of_known, of_tested = array_of(held["ally"]), array_of(held["ty"])
+        graph = held["graph"].items if isinstance(held["graph"], Call) else dict(held["graph"])
+        pairs = [(int(one), int(other)) for one, others in graph.items() for other in others]
+        first, nodes = known.shape[0], max(graph) + 1
+        if not len(listed) == tested.shape[0] == len(of_tested) or listed.min() < first or listed.max() >= nodes:
+            raise ValueError("the test papers do not fit the list of their numbers")
+        features = np.zeros((nodes, known.shape[1]), np.float32)
+        classes = np.full(nodes, -1, np.int64)
+        for rows, said, one_hot in ((np.arange(first), known, of_known), (listed, tested, of_tested)):
+            features[rows] = said.toarray()
+            classes[rows] = np.where(one_hot.any(1), one_hot.argmax(1), -1)
+    except (ValueError, TypeError, KeyError, IndexError, MemoryError) as error:
+        raise DataError(f"{folder} does not hold {name} as published ({error}); download its files again") from None
+    return _checked(nodes, np.array(pairs), features, classes, folder)

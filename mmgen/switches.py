@@ -1,0 +1,44 @@
+"""How a setting is spelled on a command line where its name and a value would not do: as switches without a value.
+
+Other settings need nothing: ``size`` is ``--size PIXELS``, and what is true or false is ``--masks``.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+__all__ = ["Switch", "Switches"]
+
+
+@dataclass(frozen=True)
+class Switch:
+    """An option that gives a setting one of its values.
+
+    Attributes:
+        name: As it is typed: "--grey".
+        value: What the setting becomes.
+        about: What it does, for the help.
+    """
+
+    name: str
+    value: Any
+    about: str
+
+
+@dataclass(frozen=True)
+class Switches:
+    """Stands in the annotation of a field: these switches are its options. At most one of them may be typed.
+
+    A switch whose value the field's own type does not have is understood and not shown, so that the field's validator
+    can refuse it in words of its own.
+
+    Example:
+        >>> from typing import Annotated
+        >>> from mmgen.config import Settings
+        >>> ink = Switches((Switch("--grey", False, "Keep the grey levels."),))
+        >>> class Pages(Settings):
+        ...     binarise: Annotated[bool, ink] = True
+        >>> [one.name for one in Pages.model_fields["binarise"].metadata[0].members]
+        ['--grey']
+    """
+
+    members: tuple[Switch, ...]

@@ -1,0 +1,192 @@
+"""Options that are made from the settings of a member: ``mmgen make-data RECIPE``, of our recipes and of anybody's."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+from pydantic import Field
+
+from mmgen import data_recipes
+from mmgen.artifacts import read_header
+from mmgen.cli._main import load_command
+from mmgen.cli._members import options_of
+from mmgen.config import Settings, validate
+from mmgen.registry import registry_of
+from mmgen.switches import Switch, Switches
+from tests.cli.conftest import Run
+from tests.cli.test_main import loaded_by
+
+OURS = [member.name for member in data_recipes._registry._built_in()]
+SHARED = {"--output", "--overwrite", "--set", "--workers", "--scheduler", "--seed", "--code"}
+
+
+def typed_in_help(*arguments: str) -> set[str]:
+    """The long options that a command's parameters show."""
+    command = load_command("make-data").command_of(arguments[0])
+    return {name for one in command.params if not one.hidden for name in one.opts if name.startswith("--")}
+
+
+@pytest.mark.parametrize("recipe", OURS)
+def test_a_recipe_has_the_options_of_its_own_fields_and_no_others(recipe: str) -> None:
+    fields = {name.replace("_", "-") for name in data_recipes.get(recipe).model_fields}
+    own = typed_in_help(recipe) - SHARED
+    switched = {"--binarise", "--grey", "--dynamic"}
+    assert own - switched == {f"--{name}" for name in fields - {"binarise"}}
+    assert bool(own & switched) == ("binarise" in fields)
+    for one in load_command("make-data").command_of(recipe).params:
+        assert one.param_type_name == "argument" or len(one.help or "") > 10, one.name
+
+
+def test_switches_that_a_recipe_cannot_have_are_not_shown() -> None:
+    assert typed_in_help("binary-mnist") & {"--grey", "--dynamic"} == set()
+    assert typed_in_help("multimnist") >= {"--grey"} and "--dynamic" not in typed_in_help("multimnist")
+
+
+def test_help_lists_recipes_and_a_recipes_help_its_options_at_once(run: Run) -> None:
+    done = run("make-data", "--help")
+    assert all(f" {name} " in done.stdout for name in OURS) and "--copies" not in done.stdout
+    assert not loaded_by("make-data", "--help") & {"torch", "numpy", "h5py", "PIL"}
+    assert not loaded_by("make-data", "mnist-a", "--help") & {"torch", "sklearn", "matplotlib", "numba"}
+    done = run("make-data", "mnist-a", "--help")
+    assert "mmgen make-data mnist-a [OPTIONS]" in done.stdout
+    assert "--copies" in done.stdout and "--objects" not in done.stdout and "--celeba" not in done.stdout
+
+
+class Everything(Settings):
+    """One field of every kind."""
+
+    size: Annotated[int, Field(ge=2, le=9)] = 4
+    """Height."""
+    share: float | None = None
+    """Part of it."""
+    where: Path | None = None
+    """A folder."""
+    mode: Literal["soft", "hard"] = "soft"
+    """Of what kind."""
+    words: tuple[str, ...] = ("a", "b")
+    """Which words."""
+    numbers: tuple[int, ...] = ()
+    """Which numbers."""
+    loud: bool = False
+    """Whether it is heard."""
+    quick: bool = True
+    """Whether it is short."""
+    either: int | str = 1
+    """A number or a word."""
+    ink: Annotated[bool, Switches((Switch("--grey", False, "Grey."), Switch("--drawn", "drawn", "Drawn.")))] = True
+    """How it is drawn."""
+    seed: int = 0
+    """What the command has already."""
+
+
+def test_fields_of_every_kind_become_options() -> None:
+    options = {one.name: one for one in options_of(Everything, "everything", frozenset(["--seed"]))}
+    assert list(options) == [
+        "--size", "--share", "--where", "--mode", "--words", "--numbers", "--loud", "--no-quick", "--either", "--grey",
+        "--drawn",
+    ]  # fmt: skip
+    assert [name for name, one in options.items() if not one.shown] == ["--drawn"]  # no value of a bool
+    read: dict[str, Any] = {
+        options[name].field: options[name].read(value)
+        for name, value in {
+            "--size": 3, "--share": 0.5, "--where": Path("x"), "--mode": "hard", "--words": "c, d", "--numbers": "1,2",
+            "--loud": True, "--no-quick": True, "--either": "7", "--grey": True,
+        }.items()
+    }  # fmt: skip
+    made = validate(Everything, read)
+    assert (made.size, made.share, made.where, made.mode) == (3, 0.5, Path("x"), "hard")
+    assert (made.words, made.numbers, made.either) == (("c", "d"), (1, 2), 7)
+    assert (made.loud, made.quick, made.ink) == (True, False, False)
+    assert options["--either"].read("many") == "many"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--size", "16", "--source", "digits", "mnist", "-o", "mnist-a"],
+        ["-o", "mnist-a", "mnist", "--size=16", "--source=digits"],
+    ],
+)
+def test_the_recipe_may_stand_anywhere(arguments: list[str]) -> None:
+    context = load_command("make-data").make_context("make-data", arguments)
+    assert context.params["member"] == "mnist"
+    assert (context.params["output"], context.params["own_size"]) == (Path("mnist-a"), 16)
+
+
+FILE = '''"""Stripes."""
+from typing import Annotated
+from pydantic import Field
+from mmgen.data_recipes._base import Recipe
+
+class Stripes(Recipe):
+    """Stripes of some width."""
+
+    wide: Annotated[int, Field(ge=1)] = 3
+    """Pixels of a stripe."""
+
+    slanted: bool = False
+    """Whether they run across."""
+
+    def make(self, path, *, seed=0, workers=None, chunk=1, command=""):
+        from mmgen.errors import MmgenError
+        raise MmgenError(f"{self.wide} {self.slanted}")
+'''
+
+
+def test_a_recipe_from_outside_has_its_own_options(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FILE)
+    done = run("make-data", "stripes", "--wide", "5", "--slanted", "--code", "mine.py")
+    assert (done.returncode, done.stderr) == (1, "mmgen: 5 True\n")
+    shown = run("make-data", "stripes", "--code", "mine.py", "--help").stdout
+    assert "Pixels of a stripe (at least 1)." in shown and "--slanted" in shown and "--copies" not in shown
+    assert " stripes " in run("make-data", "--code=mine.py", "--help").stdout
+    refused = run("make-data", "mnist", "--slanted", "--code", "mine.py")
+    assert refused.stderr == "mmgen: mnist has no --slanted, which is for stripes; leave it out\n"
+    assert run("make-data", "stripes", "--wide", "0", "--code", "mine.py").stderr.startswith(
+        "mmgen: setting 'wide' got 0, expected greater than or equal to 1"
+    )
+
+
+def test_nothing_that_is_typed_is_dropped(run: Run, tmp_path: Path) -> None:
+    assert "setting 'number' got 0" in run("make-data", "mnist", "--number", "0").stderr
+    both = run("make-data", "mnist", "--grey", "--dynamic").stderr
+    assert both == "mmgen: --grey and --dynamic give one setting, binarise, two values; give one of them\n"
+    assert run("make-data").stderr.startswith("mmgen: Missing argument 'RECIPE'.")
+    done = run("make-data", "mnist", "--source", "digits", "--dynamic", "--number", "40", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    settings = read_header(tmp_path / "mnist.h5").settings
+    assert (settings["binarise"], settings["number"], settings["source"]) == ("dynamic", 40, "digits")
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("mmgen make-data mnist-", {"mnist-a", "mnist-2bit"}),
+        ("mmgen make-data mnist-a --co", {"--copies", "--code"}),
+        ("mmgen make-data two-objects --ma", {"--masks", "--materials"}),
+    ],
+)
+def test_completion_knows_recipes_and_their_options(words: str, offered: set[str]) -> None:
+    asked = {"_MMGEN_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    program = "from mmgen.cli._main import app; app(prog_name='mmgen')"
+    done = subprocess.run([sys.executable, "-c", program], env=os.environ | asked, capture_output=True, text=True)
+    assert set(done.stdout.split()) == offered, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "room"),
+    [
+        ("train", "objectives"),
+        ("fit-aggregate", "aggregates"),
+        ("train-classifier", "classifier"),
+        ("baseline", "baselines"),
+        ("eval", "metrics"),
+        ("plot", "figures.plots"),
+    ],
+)
+def test_help_lists_the_members_of_a_room_by_itself(command: str, room: str) -> None:
+    listed = ", ".join(registry_of(f"mmgen.{room}").names())
+    assert sum(listed in (one.help or "") for one in load_command(command).params) == 1
