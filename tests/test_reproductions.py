@@ -231,7 +231,8 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
     own.write_text(text.replace("mmgen make-data", "rm make-data", 1))
     with pytest.raises(SettingsError, match="begins with mmgen"):
         read_plan(str(own))
-    own.write_text(text.replace('[72.75, "", "", 87.01]', "[72.75]", 1))
+    plain = re.sub(r"(?m)^published = .*\n", "", text)
+    own.write_text(plain.replace("[[table.row]]", "[[table.row]]\npaper = [72.75]", 1))
     with pytest.raises(SettingsError, match="has 1 published numbers, expected 4"):
         read_plan(str(own))
 

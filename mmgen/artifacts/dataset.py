@@ -97,7 +97,7 @@ class Dataset:
             for name, description in self.modalities.items()
             for key, stored in description.arrays().items()
             if stored.rows is None
-        }
+        } | {place(name): each.examples for name, each in self.modalities.items() if each.examples is not None}
         if len(set(sizes.values())) != 1 or 0 in sizes.values():
             raise ArtifactError(
                 f"{self.path}: its modalities have {sizes} rows, expected one number above 0; make it again"

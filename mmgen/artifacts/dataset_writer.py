@@ -261,10 +261,6 @@ class DatasetWriter:
             test: Row numbers.
             meaning: What the scheme is, in words.
         """
-        _need(
-            bool(NAME.match(scheme)) and scheme not in self._schemes,
-            f"split scheme '{scheme}' is no name or added twice",
-        )
         parts = {
             part: np.sort(np.asarray(rows, np.int64)) for part, rows in zip(PARTS, (train, val, test), strict=True)
         }
@@ -274,6 +270,22 @@ class DatasetWriter:
             f"split '{scheme}' has rows out of range",
         )
         _need(not (np.diff(together) == 0).any(), f"split '{scheme}' has a row twice")
+        self._add_scheme(scheme, parts, meaning)
+
+    def add_split_of_edges(self, scheme: str, meaning: str = "") -> None:
+        """A split scheme of which every part has all rows: what its parts hold back are edges of a graph.
+
+        Args:
+            scheme: Name of the scheme.
+            meaning: What the scheme is, in words.
+        """
+        self._add_scheme(scheme, dict.fromkeys(PARTS, np.arange(self.size)), meaning)
+
+    def _add_scheme(self, scheme: str, parts: Mapping[str, np.ndarray], meaning: str) -> None:
+        _need(
+            bool(NAME.match(scheme)) and scheme not in self._schemes,
+            f"split scheme '{scheme}' is no name or added twice",
+        )
         self._schemes.append(scheme)
         folder = self._file["splits"].create_group(scheme)
         write_text(folder, "meaning", meaning)
@@ -281,7 +293,7 @@ class DatasetWriter:
             self._splits[f"splits/{scheme}/{part}"] = write_array(folder, part, rows)
 
     def _finish(self) -> None:
-        _need(self._next == self.size, f"{self._next} rows written, expected {self.size}")
+        _need(self._next == self.size or not self._columns, f"{self._next} rows written, expected {self.size}")
         _need(bool(self._modalities), "a dataset has at least one modality")
         short = [where for where, column in self._whole.items() if column.written != column.shape[0]]
         _need(not short, f"{short} are not written")

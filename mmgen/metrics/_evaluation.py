@@ -242,6 +242,16 @@ class Evaluation:
         source = DatasetRows(self.dataset, rows[np.sort(chosen)], self.loaded.device, seed=self.settings.seed)
         return source.batch(torch.arange(len(source)))
 
+    @cached_property
+    def whole_part(self) -> Batch:
+        """All data points of the part, on the model's device; of a graph, with what the part holds back."""
+        import torch
+
+        from mmgen.training.batches import DatasetRows
+
+        rows = DatasetRows.of_split(self.dataset, self.split, self.settings.part, self.loaded.device)
+        return rows.batch(torch.arange(len(rows)))
+
     def ignores_text(self, posterior: str) -> bool:
         """Whether z comes from a density that no description changes: p(z), or a learned q(z), not guided."""
         if self.loaded.guidance:

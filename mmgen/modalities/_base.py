@@ -4,7 +4,7 @@ Nothing here imports torch or h5py when it is imported: whoever reads a dataset 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
@@ -101,6 +101,16 @@ class Description(Settings, ABC):
             ArtifactError: What the file says is not whole; says how it differs.
         """
 
+    @property
+    def by_rows(self) -> bool:
+        """Whether every example has a row of its own in an array; where none has, its value is its row's number."""
+        return ROWS in self.arrays()
+
+    @property
+    def examples(self) -> int | None:
+        """How many examples the dataset has, where the description says so itself."""
+        return None
+
     def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         """What is wrong with rows as stored, whose type and shape are right; "" where nothing is."""
         return ""
@@ -118,6 +128,15 @@ class Description(Settings, ABC):
     def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
         """Rows as held to values and presence, as a :class:`~mmgen.batch.Batch` has them, at one sight."""
         return self.observed(held)
+
+    def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
+        """What belongs to all examples together, by name: it becomes ``batch.shared["modality.name"]``.
+
+        Args:
+            read: A whole array as stored, of any modality of the dataset, given its name and the array's.
+            part: The part of a split that the examples are, "train", "val" or "test"; None where they are of none.
+        """
+        return {}
 
     @abstractmethod
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:

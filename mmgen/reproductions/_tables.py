@@ -3,10 +3,12 @@
 from fnmatch import fnmatchcase
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
 
 from mmgen.config import Settings
 from mmgen.naming import posterior_called
+from mmgen.published import published_table
+from mmgen.registry import unknown_name
 
 __all__ = ["Column", "Row", "Selector", "Table"]
 
@@ -51,6 +53,8 @@ class Column(Selector):
 
     name: str
     """Its heading."""
+    published: str = ""
+    """What the published table calls it, where that is not its name."""
 
 
 class Row(Selector):
@@ -58,8 +62,11 @@ class Row(Selector):
 
     name: str
     """What is measured, or on what."""
+    published: str = ""
+    """What the published table calls it, where that is not its name."""
     paper: tuple[float | Literal[""], ...] = ()
-    """The published numbers, in the order of the columns, "" where the paper has none; left out, it has none at all."""
+    """The published numbers, in the order of the columns, "" where the paper has none; left out, they are those of the
+    published table that is named, if any."""
 
 
 class Table(Settings):
@@ -67,11 +74,35 @@ class Table(Settings):
 
     title: str = ""
     """What it says, where the list has several tables."""
+    published: str = ""
+    """The published table by its source, "WG Table 2, MNIST": its numbers stand where its rows and columns meet."""
     column: Annotated[tuple[Column, ...], Field(min_length=1)]
     row: Annotated[tuple[Row, ...], Field(min_length=1)]
     against: str = ""
     """Name of a column or of a row that all others are compared with."""
     decimals: Annotated[int, Field(ge=0)] = 2
+
+    @field_validator("row")
+    @classmethod
+    def _with_numbers(cls, value: tuple[Row, ...], info: ValidationInfo) -> tuple[Row, ...]:
+        """The rows with the numbers of the published table."""
+        source, columns = info.data.get("published"), info.data.get("column", ())
+        if not source:
+            return value
+        table = published_table(source)
+        for part in (*value, *columns):
+            if part.published and part.published not in table.names:
+                raise ValueError(unknown_name(f"part of {source}", part.published, table.names))
+        if any(row.paper for row in value):
+            raise ValueError(f"paper got numbers, and published names {source}, which has them; leave one of them out")
+        rows = []
+        for row in value:
+            found = [table.number(row.published or row.name, one.published or one.name) for one in columns]
+            paper = tuple("" if number is None else number for number in found)
+            rows.append(row.model_copy(update={"paper": paper if any(number != "" for number in paper) else ()}))
+        if not any(row.paper for row in rows):
+            raise ValueError(f"published got {source}, none of whose numbers stands in this table; name its parts")
+        return tuple(rows)
 
     @model_validator(mode="after")
     def _fits(self) -> "Table":

@@ -108,6 +108,7 @@ class DatasetRows(Rows):
         resident: Whether to hold all rows in memory; None decides by size.
         wanted: Modalities that are wanted, all by default; others are neither held nor unpacked, but for small ones.
         seed: Of what is drawn anew at every sight, as :meth:`batch` shows it.
+        part: Part of a split that the rows are; None where they are of none.
     """
 
     def __init__(
@@ -118,6 +119,7 @@ class DatasetRows(Rows):
         resident: bool | None = None,
         wanted: Collection[str] | None = None,
         seed: int = 0,
+        part: str | None = None,
     ) -> None:
         self.dataset, self.seed = dataset, seed
         self.rows = np.sort(rows)
@@ -129,24 +131,37 @@ class DatasetRows(Rows):
             for name, description in every
             if not description.streamed or wanted is None or name in wanted
         }
-        stored = sum(_bytes(description) for description in self.modalities.values() if description.streamed)
+        streamed = [each for each in self.modalities.values() if each.streamed and each.by_rows]
+        stored = sum(_bytes(description) for description in streamed)
         self.resident = _fits(len(rows) * stored, device) if resident is None else resident
         if not self.resident:
             self.dataset = Dataset.open(dataset.path)  # read from as long as these rows live, whoever closes theirs
         self._held = {
-            name: torch.from_numpy(description.held(self._gather(partial(dataset.read_packed, name)))).to(device)
+            name: torch.from_numpy(self._stored(name, description)).to(device)
             for name, description in self.modalities.items()
-            if self.resident or not description.streamed
+            if self.resident or not description.streamed or not description.by_rows
         }
+        self._shared = {
+            f"{name}.{key}": torch.from_numpy(values).to(device)
+            for name, description in self.modalities.items()
+            for key, values in description.shared(lambda of, array: dataset.read_packed(of, array=array), part).items()
+        }
+        self.together = len(self.rows) if self._shared else self.together
 
     @classmethod
     def of_split(
         cls, dataset: Dataset, scheme: str, part: str, device: torch.device, wanted: Collection[str] | None = None
     ) -> "DatasetRows":
         """The rows of one part (train, val, test) of a split scheme."""
-        rows = cls(dataset, dataset.split(scheme, part), device, wanted=wanted)
+        rows = cls(dataset, dataset.split(scheme, part), device, wanted=wanted, part=part)
         rows.origin = f"part '{part}' of split '{scheme}' in {dataset.path}"
         return rows
+
+    def _stored(self, name: str, description: Description) -> np.ndarray:
+        """A modality of all rows as it is held in memory; of one without rows, their numbers."""
+        if not description.by_rows:
+            return self.rows
+        return description.held(self._gather(partial(self.dataset.read_packed, name)))
 
     def _gather(self, read: Callable[[slice], np.ndarray]) -> np.ndarray:
         """Rows in order, read in slices: one pass over the compressed chunks."""
@@ -169,7 +184,7 @@ class DatasetRows(Rows):
         look = Sight(lambda: torch.from_numpy(self.rows[indices.cpu().numpy()]), (seed, *sight))
         for name, description in self.modalities.items():
             values[name], present[name] = description.tensors(self.held(name, indices), look)
-        return Batch(values, present)
+        return Batch(values, present, self._shared)
 
     def held(self, name: str, indices: Tensor) -> Tensor:
         """Rows of a modality as they are held in memory, on the device."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mmgen.errors import UsageError
-from mmgen.figures.plots._published import published_tables
+from mmgen.published import published_tables
 from mmgen.score import Score
 
 __all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "which_metrics"]
@@ -308,4 +308,4 @@ def published_points(trade: Trade, recipe: str) -> list[tuple[str, str, float, f
 def _says(row: Mapping[str, object], axis: Axis) -> bool:
     """Whether a row of a published table has what an axis shows."""
     protocol = row.get("protocol", axis.protocol)
-    return (row["metric"], protocol, row.get("given")) == (axis.metric, axis.protocol, axis.given)
+    return (row.get("metric"), protocol, row.get("given")) == (axis.metric, axis.protocol, axis.given)

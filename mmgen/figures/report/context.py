@@ -9,10 +9,10 @@ from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.classifier._files import held_out_accuracy
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._material import Group, Material, latent_sizes, setting
-from mmgen.figures.plots._published import Published, published_judges, published_papers, published_tables
 from mmgen.figures.report.curves import learning_curves, read_log, term_curves
 from mmgen.figures.report.scores import ScoreTable, TableKey, score_tables
 from mmgen.parsing import flat
+from mmgen.published import Published, published_judges, published_papers, published_tables
 from mmgen.score import Score
 from mmgen.version import __version__
 
@@ -184,7 +184,7 @@ def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
     return [
         table
         for table in published_tables()
-        if table.source not in shown and any(row["metric"] in measured for row in table.row)
+        if table.source not in shown and any(row.get("metric") in measured for row in table.row)
     ]
 
 

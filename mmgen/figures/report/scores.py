@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from mmgen.figures.plots._published import Published, published_tables
+from mmgen.published import Published, published_tables
 from mmgen.score import Score
 
 __all__ = [
@@ -158,7 +158,7 @@ def _published_rows(table: Published, metric: str, protocol: str, columns: Seque
     rows = [
         row
         for row in table.row
-        if row["metric"] == metric and row.get("protocol", protocol) == protocol and _column(row)[1] in columns
+        if row.get("metric") == metric and row.get("protocol", protocol) == protocol and _column(row)[1] in columns
     ]
     found = []
     for position, method in enumerate(table.columns):

@@ -1,4 +1,4 @@
-"""The papers' numbers, and whether they are about the same data as one's own."""
+"""The papers' numbers, all in published.toml, and whether they are about the same data as one's own."""
 
 import json
 from collections.abc import Mapping
@@ -8,8 +8,16 @@ from importlib import resources
 from typing import Any
 
 from mmgen.parsing import parse_toml
+from mmgen.registry import unknown_name
 
-__all__ = ["Published", "PublishedJudge", "published_judges", "published_papers", "published_tables"]
+__all__ = [
+    "Published",
+    "PublishedJudge",
+    "published_judges",
+    "published_papers",
+    "published_table",
+    "published_tables",
+]
 
 
 @dataclass(frozen=True)
@@ -54,6 +62,29 @@ class Published(_OfData):
     row: tuple[dict[str, Any], ...]
     spread_means: str = ""
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What its rows and columns are called."""
+        return *map(_name_of, self.row), *self.columns
+
+    def number(self, one: str, other: str) -> float | None:
+        """The number of a row and a column, in either order; None where there is none.
+
+        Example:
+            >>> table = published_table("WG Table 2, MNIST")
+            >>> table.number("MVAE", "log p(x1)") == table.number("log p(x1)", "MVAE")
+            True
+        """
+        for row in self.row:
+            for column, value in zip(self.columns, row["values"], strict=True):
+                if (one, other) in ((_name_of(row), column), (column, _name_of(row))):
+                    return None if value == "" else value
+        return None
+
+
+def _name_of(row: Mapping[str, Any]) -> str:
+    return str(row.get("name") or row.get("quantity") or row["metric"])
+
 
 @dataclass(frozen=True)
 class PublishedJudge(_OfData):
@@ -64,7 +95,7 @@ class PublishedJudge(_OfData):
 
 @cache
 def _file() -> dict[str, Any]:
-    return parse_toml((resources.files("mmgen.figures.plots") / "published.toml").read_text(encoding="utf-8"))
+    return parse_toml((resources.files("mmgen") / "published.toml").read_text(encoding="utf-8"))
 
 
 @cache
@@ -74,6 +105,18 @@ def published_tables() -> tuple[Published, ...]:
         Published(**{**table, "columns": tuple(table["columns"]), "row": tuple(table["row"])})
         for table in _file()["table"]
     )
+
+
+def published_table(source: str) -> Published:
+    """The table of a paper: "WG Table 2, MNIST".
+
+    Raises:
+        ValueError: There is no such table; suggests the nearest.
+    """
+    found = next((table for table in published_tables() if table.source == source), None)
+    if found is None:
+        raise ValueError(unknown_name("published table", source, [table.source for table in published_tables()]))
+    return found
 
 
 @cache

@@ -1,0 +1,95 @@
+"""The papers' numbers stand in one file, once; reports, figures and reproductions read them there."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+import mmgen
+from mmgen import reproductions
+from mmgen.config import validate
+from mmgen.errors import SettingsError
+from mmgen.parsing import parse_toml
+from mmgen.published import published_papers, published_table, published_tables
+from mmgen.reproductions._plan import read_plan
+from mmgen.reproductions._tables import Table
+
+ROOT = Path(mmgen.__file__).parent
+TABLES = [(name, number) for name in reproductions.names() for number in range(len(read_plan(name).table))]
+
+
+def test_each_table_says_its_paper_and_no_cell_is_there_twice() -> None:
+    tables = published_tables()
+    assert max(Counter(table.source for table in tables).values()) == 1
+    for table in tables:
+        assert table.source.split()[0] in published_papers()
+        assert re.search(r"(Table|Fig\.) \w+", table.source), table.source
+        assert max(Counter(table.names).values()) == 1, f"{table.source} has two parts of one name"
+
+
+@pytest.mark.parametrize(("name", "number"), TABLES)
+def test_every_number_of_a_list_is_the_published_one(name: str, number: int) -> None:
+    """And lists say none themselves: what they name is all there, each number of the paper stands in some cell."""
+    said = parse_toml(reproductions.text_of(name))["table"][number]
+    assert not any("paper" in row for row in said["row"])
+    table = read_plan(name).table[number]
+    shown = [value for row in table.row for value in row.paper if value != ""]
+    if not table.published:
+        assert not shown and "the figure has no numbers" in read_plan(name).dataset
+        return
+    source = published_table(table.published)
+    for row in table.row:
+        for column, value in zip(table.column, row.paper, strict=False):
+            found = source.number(row.published or row.name, column.published or column.name)
+            assert found == (None if value == "" else value)
+    whole = [value for row in source.row for value in row["values"] if value != ""]
+    assert Counter(shown) == Counter(whole), "a number of the paper has no cell, or two"
+
+
+def test_no_number_of_a_paper_is_spelled_anywhere_else() -> None:
+    """Numbers of four digits and more, which nothing else happens to be."""
+    numbers = {
+        str(value)
+        for table in published_tables()
+        for row in table.row
+        for value in row["values"]
+        if value != "" and len(str(value).strip("-").replace(".", "")) >= 4
+    }
+    assert len(numbers) > 150
+    for path in [*ROOT.rglob("*.toml"), *ROOT.rglob("*.py")]:
+        if path.name == "published.toml":
+            continue
+        found = set(re.findall(r"-?\d+\.\d+", path.read_text(encoding="utf-8"))) & {n for n in numbers if "." in n}
+        assert not found, f"{path.relative_to(ROOT)} repeats {found}"
+
+
+COLUMN, ROW = {"name": "MVAE"}, {"name": "log p(x1)"}
+
+
+def test_a_table_may_have_models_as_rows_or_as_columns() -> None:
+    for columns, rows in (([COLUMN], [ROW]), ([ROW], [COLUMN])):
+        table = validate(Table, {"published": "WG Table 2, MNIST", "column": columns, "row": rows})
+        assert table.row[0].paper == (-90.619,)
+    own = validate(Table, {"column": [COLUMN], "row": [ROW | {"paper": [-1.5]}]})  # as lists said it before
+    assert own.row[0].paper == (-1.5,)
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"published": "WG Table 2, MNST", "column": [COLUMN], "row": [ROW]}, "did you mean 'WG Table 2, MNIST'"),
+        (
+            {"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [{"name": "r", "published": "log p(x)"}]},
+            r"unknown part of WG Table 2, MNIST 'log p\(x\)': did you mean 'log p\(x1\)'",
+        ),
+        (
+            {"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [ROW | {"paper": [1.0]}]},
+            "leave one of them out",
+        ),
+        ({"published": "WG Table 2, MNIST", "column": [COLUMN], "row": [{"name": "r"}]}, "none of whose numbers"),
+    ],
+)
+def test_mistakes_are_said(values: dict[str, object], said: str) -> None:
+    with pytest.raises(SettingsError, match=said):
+        validate(Table, values)
