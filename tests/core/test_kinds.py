@@ -67,7 +67,8 @@ def some_vectors() -> Example:
 
 
 EXAMPLES = {"image": some_images, "attributes": some_attributes, "text": some_text, "vector": some_vectors}
-every_kind = pytest.mark.parametrize("kind", mmgen.modalities.names())
+# A graph has no row for every example: test_graph.py.
+every_kind = pytest.mark.parametrize("kind", [kind for kind in mmgen.modalities.names() if kind != "graph"])
 
 
 def write(path: Path, example: Example, stored: np.ndarray) -> Path:
