@@ -1,7 +1,7 @@
 """Encoding a dataset once: posteriors of its examples, cached as a latents artifact."""
 
 import hashlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -56,11 +56,19 @@ class LatentRows(Rows):
         chosen: Positions in them to use.
         data: Names of the modalities.
         device: Where batches are wanted.
+        layers: What of each encoding is wanted, from [N, D] to [N, D'].
     """
 
-    def __init__(self, latents: Latents, chosen: np.ndarray, data: DataSettings, device: torch.device) -> None:
-        self.mean = torch.from_numpy(latents.mean[chosen]).to(device)
-        self.log_sd = torch.from_numpy(latents.log_sd[chosen]).to(device)
+    def __init__(
+        self,
+        latents: Latents,
+        chosen: np.ndarray,
+        data: DataSettings,
+        device: torch.device,
+        layers: Callable[[Tensor], Tensor] = torch.Tensor.contiguous,
+    ) -> None:
+        self.mean = layers(torch.from_numpy(latents.mean[chosen])).to(device)
+        self.log_sd = layers(torch.from_numpy(latents.log_sd[chosen])).to(device)
         self.codes = {}
         if data.attributes and latents.attributes.shape[1]:
             self.codes[data.attributes.name] = torch.from_numpy(latents.attributes[chosen]).to(device)
@@ -184,6 +192,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
                 rows=source.rows,
                 attributes=torch.cat(codes).numpy() if codes else np.zeros((len(source), 0), np.uint8),
                 text=torch.cat(tokens).numpy().astype(np.uint16) if tokens else None,
+                layers=model.latent.layers,
                 split=encoding.split,
                 settings=encoding.settings,
                 seed=encoding.seed,
