@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
-import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.config import Settings
@@ -30,15 +29,18 @@ Workers = int | str | None
 
 @dataclass(frozen=True)
 class Rows:
-    """Some consecutive examples as they are stored, by name: images (packed if bits), codes, factors, words."""
+    """Some consecutive examples as they are stored.
 
-    images: dict[str, NDArray[np.uint8]]
-    attributes: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+    Attributes:
+        columns: Rows by modality: images (packed if bits), codes, words, whatever its kind stores.
+        factors: Numbers by factor.
+    """
+
+    columns: dict[str, NDArray[Any]]
     factors: dict[str, NDArray[Any]] = field(default_factory=dict)
-    texts: dict[str, NDArray[np.uint16]] = field(default_factory=dict)
 
     def __len__(self) -> int:
-        return len(next(iter(self.images.values())))
+        return len(next(iter(self.columns.values())))
 
 
 class Recipe(Settings, ABC):

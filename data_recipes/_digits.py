@@ -128,7 +128,7 @@ class SmallPictureRecipe(Recipe):
         keys = stream_keys(seed, self.name, indices)
         images, attributes, factors = self.picture(digits, labels, keys)
         stored = pack(binarise(images, keys)) if self.binarise is True else images[:, None]
-        return Rows({"image": stored}, {"attributes": attributes}, factors)
+        return Rows({"image": stored, "attributes": attributes}, factors)
 
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
@@ -158,12 +158,12 @@ class SmallPictureRecipe(Recipe):
                 for rows in in_order(self.rows, calls(), workers):
                     stop = start + len(rows)
                     which = source[start:stop]
-                    attributes[start:stop] = rows.attributes["attributes"]
+                    attributes[start:stop] = rows.columns["attributes"]
                     origin: dict[str, NDArray[Any]] = {
                         "source": which.astype(np.uint32),
                         "source_part": digits.part[which],
                     }
-                    writer.write(start, rows.images, rows.attributes, rows.factors | origin)
+                    writer.write(start, rows.columns, rows.factors | origin)
                     start = stop
                     yield Progress(stop)
                 for scheme, (meaning, parts) in self._all_schemes(source, digits, attributes, seed).items():

@@ -83,7 +83,7 @@ class CelebaTransforms(CelebaRecipe):
         five = [None] * len(images) if lists.points is None else list(lists.points)
         faces = [finder.find(np.asarray(grey), points) for grey, points in zip(greys, five, strict=True)]
         picture = self.fitted(images)
-        pictures = {
+        pictures: dict[str, NDArray[Any]] = {
             "image": picture,
             "grayscale": self.fitted(greys),
             "edges": self.fitted([edges(grey, self.sigma) for grey in greys]),
@@ -97,7 +97,7 @@ class CelebaTransforms(CelebaRecipe):
             "landmarks": np.array([missing if face.points is None else face.points for face in faces], np.float32),
             "landmark_error": np.array([face.error for face in faces], np.float32),
         }
-        return Rows(pictures, factors=factors)
+        return Rows(pictures, factors)
 
     @property
     def faceless_advice(self) -> str:

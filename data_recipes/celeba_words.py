@@ -41,9 +41,7 @@ class CelebaWords(CelebaRecipe):
     def columns(self, images: Sequence[Image.Image], lists: Lists, indices: NDArray[np.int64], seed: int) -> Rows:
         true = true_words(lists.attributes)
         texts = shuffled_words(true, stream_keys(seed, self.name, indices))
-        return Rows(
-            {"image": self.fitted(images)}, factors={"words": true.sum(1, dtype=np.uint8)}, texts={"text": texts}
-        )
+        return Rows({"image": self.fitted(images), "text": texts}, {"words": true.sum(1, dtype=np.uint8)})
 
     def schemes(self, numbers: NDArray[np.int64], seed: int) -> dict[str, Scheme]:
         n = len(numbers)

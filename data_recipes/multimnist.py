@@ -121,7 +121,7 @@ class Multimnist(Recipe):
         words = np.where(full, digit, len(self.vocabulary)).astype(np.uint16)
         keys = stream_keys(seed, self.name, indices)
         stored = pack(binarise(images, keys)) if self.binarise else images[:, None]
-        return Rows({"image": stored}, {}, factors, {"text": words})
+        return Rows({"image": stored, "text": words}, factors)
 
     def _canvases(
         self, pictures: NDArray[np.uint8], full: NDArray[np.bool_]
@@ -174,7 +174,7 @@ class Multimnist(Recipe):
                     writer.add_factor(name, dtype, unit, meaning, shape)
                 start = 0
                 for rows in in_order(self.rows, calls(), workers):
-                    writer.write(start, rows.images, rows.attributes, rows.factors, rows.texts)
+                    writer.write(start, rows.columns, rows.factors)
                     start += len(rows)
                     yield Progress(start)
                 parts = {name: np.flatnonzero(pool_of_image == code) for code, name in enumerate(_PARTS)}

@@ -79,7 +79,8 @@ class Omniglot(Recipe):
                         "source": which.astype(np.uint32),
                         "source_part": characters.part[which],
                     }
-                    writer.write(start, {"image": stored}, {"attributes": characters.alphabet[which, None]}, factors)
+                    columns = {"image": stored, "attributes": characters.alphabet[which, None]}
+                    writer.write(start, columns, factors)
                     yield Progress(start + len(which))
                 for scheme, (meaning, parts) in _schemes(characters, source, seed).items():
                     writer.add_splits(scheme, **parts, meaning=meaning)

@@ -137,8 +137,8 @@ class TwoObjects(Recipe):
         factors = self._factor_values(scenes, captions)
         if self.masks:
             factors["mask"] = _clevr.masks(arrays, self.size)
-        words = {"text": captions.tokens(self.words, self.objects)}
-        return Rows({"image": self._images(arrays)}, {"attributes": captions.codes}, factors, words)
+        words = captions.tokens(self.words, self.objects)
+        return Rows({"image": self._images(arrays), "attributes": captions.codes, "text": words}, factors)
 
     def _images(self, arrays: SceneArrays) -> NDArray[np.uint8]:
         if self.renderer == "numba":
@@ -179,8 +179,8 @@ class TwoObjects(Recipe):
                 start = 0
                 for rows in in_order(self.rows, calls(), workers):
                     stop = start + len(rows)
-                    codes[start:stop] = rows.attributes["attributes"]
-                    writer.write(start, rows.images, rows.attributes, rows.factors, rows.texts)
+                    codes[start:stop] = rows.columns["attributes"]
+                    writer.write(start, rows.columns, rows.factors)
                     start = stop
                     yield Progress(stop)
                 for scheme, (meaning, parts) in self._schemes(codes, seed).items():

@@ -19,10 +19,10 @@ GROUND = (
 )  # fmt: skip
 ROOMS = (
     *GROUND,
-    "artifacts",
     "likelihoods",
     "networks",
     "modalities",
+    "artifacts",
     "latent",
     "inference",
     "models",
@@ -42,7 +42,7 @@ ROOMS = (
     "mmgen",  # what `import mmgen` offers
 )
 FIGURES = ("drawing", "plots", "report")  # in order, as the rooms are
-RECIPES_KNOW = (*GROUND, "artifacts")  # a recipe knows no model
+RECIPES_KNOW = (*GROUND, "modalities", "artifacts")  # a recipe knows no model
 
 # Arrows that run up, each with its reason.
 UPWARD = {

@@ -10,23 +10,24 @@ import numpy as np
 import pytest
 
 from mmgen import data_recipes, plugins, registry
-from mmgen.artifacts import Dataset
+from mmgen.artifacts import Dataset, read_checkpoint
 from mmgen.figures.plots._base import PlotOptions
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.score import Score
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.training.settings import TrainingSettings
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 
 
-def run_blocks(page: str) -> list[dict[str, Any]]:
-    """What each Python block of a page leaves behind."""
-    left = []
+def run_blocks(page: str, together: bool = False) -> list[dict[str, Any]]:
+    """What each Python block of a page leaves behind; ``together`` each knows what those before it have left."""
+    left: list[dict[str, Any]] = []
     for number, block in enumerate(
         re.findall(r"^```python\n(.*?)^```$", (DOCS / page).read_text("utf-8"), re.S | re.M)
     ):
-        names: dict[str, Any] = {"__name__": f"{Path(page).stem}_{number}"}
+        names: dict[str, Any] = left[-1] if together and left else {"__name__": f"{Path(page).stem}_{number}"}
         exec(compile(block, page, "exec"), names)
         left.append(names)
     return left
@@ -38,6 +39,15 @@ def test_the_objective_of_the_page_is_the_bound_that_it_says() -> None:
     assert bound.is_bound
     exact = exact_log_marginal(observations(200), ("image", "attributes"))
     assert bound.value.mean() < exact.mean()
+
+
+def test_the_forger_of_the_page_learns_the_mean(tmp_path: Path) -> None:
+    names = run_blocks("training.md", together=True)[-1]
+    settings = {"steps": 400, "batch": 64, "optimizer": "rmsprop", "learning_rate": 0.02, "device": "cpu"}
+    made = names["train_forger"](tmp_path / "forger.safetensors", TrainingSettings(**settings, precision="32-true"))
+    header, tensors = read_checkpoint(made, "model")
+    assert header.facts["validation_terms"].keys() >= {"critic/known", "forger/bound"}
+    assert tensors["forger.mean"].item() == pytest.approx(3, abs=0.5)
 
 
 def test_the_metric_of_the_page_scores_a_model(tmp_path: Path) -> None:

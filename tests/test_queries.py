@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mmgen.artifacts import TextInfo
 from mmgen.errors import UsageError
+from mmgen.modalities.text import TextDescription
 from mmgen.notation import UNKNOWN
 from mmgen.queries import (
     batch_of_captions,
@@ -213,8 +213,8 @@ def test_answers_of_yes_and_no_are_short(codes: list[int], short: str) -> None:
 
 @pytest.mark.parametrize("caption", ["large red cube.", "Large red cube!", "large, red cube .", "large. red. cube."])
 def test_a_full_stop_is_no_word(caption: str) -> None:
-    info = TextInfo("text", ("large", "red", "cube"), 3)
+    info = TextDescription(name="text", vocabulary=("large", "red", "cube"), length=3)
     assert parse_caption(caption, info).tolist() == [0, 1, 2]
-    stops = TextInfo("text", ("large", "red", "cube", ".", "cube."), 4)
+    stops = TextDescription(name="text", vocabulary=("large", "red", "cube", ".", "cube."), length=4)
     assert parse_caption("large red cube .", stops).tolist() == [0, 1, 2, 3]
     assert parse_caption("large red cube.", stops).tolist()[:3] == [0, 1, 4]

@@ -240,7 +240,7 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
 def write_data(path: Path, level: int = 0, recipe: str = "toy") -> None:
     with DatasetWriter(path, size=3, settings={"recipe": recipe}, seed=0, command="make") as writer:
         writer.add_image("image", shape=(1, 2, 2), layout="bytes")
-        writer.write(0, images={"image": np.full((3, 1, 2, 2), level, np.uint8)})
+        writer.write(0, {"image": np.full((3, 1, 2, 2), level, np.uint8)})
         writer.add_splits("iid", train=np.array([0]), val=np.array([1]), test=np.array([2]))
 
 

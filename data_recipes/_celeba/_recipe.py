@@ -142,7 +142,7 @@ class CelebaRecipe(Recipe):
             return Shard(Rows({}), np.zeros(0, np.int64), unreadable).to_bytes()
         lists, indices = lists.some(np.array(readable)), indices[readable]
         rows = self.columns(images, lists, indices, seed)
-        rows.attributes["attributes"] = lists.attributes[:, _EIGHTEEN]
+        rows.columns["attributes"] = lists.attributes[:, _EIGHTEEN]
         rows.factors["number"] = np.array([int(name.split(".")[0]) for name in lists.names], np.uint32)
         rows.factors["partition"], rows.factors["celeba_attributes"] = lists.part, lists.attributes
         return Shard(rows, indices, unreadable).to_bytes()
@@ -275,7 +275,7 @@ class CelebaRecipe(Recipe):
                     raise ArtifactError(f"{one.file} has gone or changed meanwhile; run the same command again")
                 if len(one.numbers):
                     rows = _chosen(shard.rows, self.kept(shard.rows))
-                    writer.write(start, rows.images, rows.attributes, rows.factors, rows.texts)
+                    writer.write(start, rows.columns, rows.factors)
                 start += len(one.numbers)
                 yield Progress(len(lists), {"stored": start})
             for scheme, (meaning, parts) in self._all_schemes(lists, numbers, seed).items():
@@ -295,4 +295,4 @@ def _chosen(rows: Rows, kept: NDArray[np.bool_]) -> Rows:
     def some(group: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
         return {name: array[kept] for name, array in group.items()}
 
-    return Rows(some(rows.images), some(rows.attributes), some(rows.factors), some(rows.texts))
+    return Rows(some(rows.columns), some(rows.factors))

@@ -21,7 +21,7 @@ from mmgen.parsing import parse_json
 
 __all__ = ["Shard", "ShardFolder"]
 
-_GROUPS = ("images", "attributes", "factors", "texts")
+_GROUPS = ("columns", "factors")
 _MOST_BYTES = 2**30  # packed or not; 128 images of all kinds have 60 MB
 
 
@@ -67,7 +67,8 @@ class Shard:
             groups: dict[str, dict[str, NDArray[Any]]] = {group: {} for group in _GROUPS}
             for where, array in columns.items():
                 group, name = where.split("/", 1)
-                groups[group][name] = array
+                # Shards of earlier versions have a group for each kind of modality.
+                groups["factors" if group == "factors" else "columns"][name] = array
             return Shard(Rows(**groups), numbers, parse_json(texts["unreadable"]))
         except (CannotReadError, SafetensorError, AttributeError, KeyError, RecursionError, TypeError) as error:
             raise ValueError(f"a damaged shard: {error}") from None

@@ -1,7 +1,7 @@
 """Encoding a dataset once: posteriors of its examples, cached as a latents artifact."""
 
 import hashlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -12,14 +12,16 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
 from mmgen.artifacts.header import canonical_json
+from mmgen.artifacts.latents import COLUMNS
 from mmgen.batch import Batch
 from mmgen.encoding import encode_points
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.modalities._base import Description, whole
 from mmgen.models._base import Model
 from mmgen.models._settings import DataSettings
 from mmgen.progress import Progress, Work
 from mmgen.seeding import numpy_generator, torch_generator
-from mmgen.training.batches import DatasetRows, Rows, to_batch
+from mmgen.training.batches import DatasetRows, Rows, batch_of
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate"]
@@ -37,8 +39,8 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
         UsageError: None of them sees an image.
     """
     data, queries = settings.data, sorted(settings.build_objective().demands.posteriors)
-    for image in (data.image, *data.further_images):
-        seeing = [given for given in queries if image is not None and image.name in given]
+    for image in data.images:
+        seeing = [given for given in queries if image in given]
         if seeing:
             return max(seeing, key=len)
     read = " or ".join(dict.fromkeys(" and ".join(given) or "nothing" for given in queries))
@@ -48,13 +50,19 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
     )
 
 
+def _describing(modalities: Mapping[str, Description]) -> list[Description]:
+    """What a fit can be conditioned on: the first modality of each kind of description."""
+    first = {each.kind: each for each in reversed(list(modalities.values())) if each.kind in COLUMNS}
+    return list(first.values())
+
+
 class LatentRows(Rows):
-    """Cached encodings as training examples: ``mean``, ``log_sd`` [B, D], the attributes and the text.
+    """Cached encodings as training examples: ``mean``, ``log_sd`` [B, D], and what describes them.
 
     Args:
         latents: The encodings.
         chosen: Positions in them to use.
-        data: Names of the modalities.
+        data: The modalities.
         device: Where batches are wanted.
         layers: What of each encoding is wanted, from [N, D] to [N, D'].
     """
@@ -69,23 +77,20 @@ class LatentRows(Rows):
     ) -> None:
         self.mean = layers(torch.from_numpy(latents.mean[chosen])).to(device)
         self.log_sd = layers(torch.from_numpy(latents.log_sd[chosen])).to(device)
-        self.codes = {}
-        if data.attributes and latents.attributes.shape[1]:
-            self.codes[data.attributes.name] = torch.from_numpy(latents.attributes[chosen]).to(device)
-        self.tokens = {}
-        if data.text and latents.text is not None:
-            self.tokens[data.text.name] = torch.from_numpy(latents.text[chosen].astype(np.int64)).to(device)
+        self.described = {each.name: each for each in _describing(data.modalities) if each.kind in latents.columns}
+        self.columns = {
+            name: torch.from_numpy(each.held(latents.columns[each.kind][chosen])).to(device)
+            for name, each in self.described.items()
+        }
 
     def __len__(self) -> int:
         return len(self.mean)
 
     def batch(self, indices: Tensor) -> Batch:
         indices = indices.to(self.mean.device)
-        labels = to_batch({}, {name: codes[indices] for name, codes in self.codes.items()})
-        whole = {"mean": self.mean, "log_sd": self.log_sd, **self.tokens}
-        values = {name: column[indices] for name, column in whole.items()}
-        present = {name: torch.ones(len(indices), dtype=torch.bool, device=indices.device) for name in whole}
-        return Batch({**values, **labels.values}, {**present, **labels.present})
+        encoded = {"mean": self.mean[indices], "log_sd": self.log_sd[indices]}
+        labels = batch_of(self.described, {name: column[indices] for name, column in self.columns.items()})
+        return Batch(encoded, {name: whole(value) for name, value in encoded.items()}) | labels
 
 
 @dataclass(frozen=True)
@@ -173,8 +178,9 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
             yield Progress(len(rows))
             return cached
         with Dataset.open(encoding.dataset_path) as dataset:
-            source = DatasetRows(dataset, rows, device, images=encoding.through)
-            means, log_sds, codes, tokens = [], [], [], []
+            source = DatasetRows(dataset, rows, device, wanted=encoding.through)
+            described = _describing(dataset.modalities)
+            means, log_sds = [], []
             layers = torch_generator(0, "layers of encodings", device=device)
             with torch.inference_mode():
                 for indices in torch.arange(len(source)).split(_BATCH):
@@ -182,16 +188,13 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
                     posterior = encode_points(model, batch, encoding.through, encoding.precision, layers)
                     means.append(posterior.mean.cpu())
                     log_sds.append(posterior.log_sd.cpu())
-                    codes += [source.attributes[name][indices.to(device)].cpu() for name in source.attributes]
-                    tokens += [batch.values[name].cpu() for name in dataset.texts]
                     yield Progress(int(indices[-1]) + 1)
             write_latents(
                 out,
                 mean=torch.cat(means).numpy(),
                 log_sd=torch.cat(log_sds).numpy(),
                 rows=source.rows,
-                attributes=torch.cat(codes).numpy() if codes else np.zeros((len(source), 0), np.uint8),
-                text=torch.cat(tokens).numpy().astype(np.uint16) if tokens else None,
+                columns={each.kind: dataset.read_packed(each.name, source.rows) for each in described},
                 layers=model.latent.layers,
                 split=encoding.split,
                 settings=encoding.settings,

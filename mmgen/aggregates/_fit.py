@@ -18,7 +18,6 @@ from mmgen.aggregates._weights import Guidance, TextWeight, check_guidance, reso
 from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header, require_kind
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, DataError, SettingsError, UsageError
-from mmgen.models._parts import describe_attributes, describe_text
 from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of, posterior_name
 from mmgen.networks._text import TextNetwork
@@ -208,9 +207,9 @@ def _build(settings: FitSettings, latent_size: int) -> Aggregate:
     data, given = settings.data, settings.aggregate.given
     condition: Condition = None
     if given == "attributes":
-        condition = describe_attributes(data.attributes) if data.attributes else None
+        condition = data.attributes.modality() if data.attributes else None
     elif given == "text":
-        condition = describe_text(data.text) if data.text else None
+        condition = data.text.modality() if data.text else None
     asked = settings.aggregate
     return Aggregate(latent_size, condition, settings.build_family(), asked.text_network, asked.layers)
 
@@ -248,7 +247,7 @@ def fit_aggregate(
     through = posterior_to_aggregate(trained)
     data = trained.data
     with Dataset.open(dataset_path) as dataset:
-        seen = [image for image in (data.image, *data.further_images) if image is not None and image.name in through]
+        seen = [data.modalities[name] for name in through]
         check_data(dataset, model_path, data.attributes, data.text, *seen)
     if settings.aggregate.layers == "top" and len(model.latent.layers) == 1:
         raise UsageError(

@@ -6,6 +6,7 @@ Importing this package, reading a header and opening a dataset never import torc
 from mmgen.artifacts.checkpoint import read_checkpoint, write_checkpoint
 from mmgen.artifacts.dataset import PARTS, Dataset
 from mmgen.artifacts.dataset_writer import DatasetWriter
+from mmgen.artifacts.elements import FactorInfo
 from mmgen.artifacts.files import atomic_path, check_place, write_text_atomic
 from mmgen.artifacts.header import FORMAT_VERSION, KINDS, Header, Parent
 from mmgen.artifacts.kinds import read_header, require_kind
@@ -18,23 +19,19 @@ from mmgen.artifacts.lineage import (
     parent_of,
     reference,
 )
-from mmgen.artifacts.modality_info import AttributesInfo, FactorInfo, ImageInfo, TextInfo
 from mmgen.artifacts.samples import Samples, read_samples, write_samples
 
 __all__ = [
     "FORMAT_VERSION",
     "KINDS",
     "PARTS",
-    "AttributesInfo",
     "Dataset",
     "DatasetWriter",
     "FactorInfo",
     "Header",
-    "ImageInfo",
     "Latents",
     "Parent",
     "Samples",
-    "TextInfo",
     "atomic_path",
     "check_nothing_lost",
     "check_output",

@@ -1,31 +1,31 @@
-"""The dataset file: images, attributes, texts, generative factors and splits, read by rows."""
+"""The dataset file: modalities of any kind, generative factors and splits, read by rows."""
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from mmgen.artifacts.hdf5 import Array, array, explained, group, hard_link, member_names, read_text
+import mmgen.modalities
+from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, place
+from mmgen.artifacts.hdf5 import Array, array, cover_texts, explained, group, hard_link, member_names, read_text
 from mmgen.artifacts.header import content_of, printable
 from mmgen.artifacts.kinds import open_hdf5
-from mmgen.artifacts.modality_info import (
-    NAME,
-    AttributesInfo,
-    FactorInfo,
-    ImageInfo,
-    TextInfo,
-    attributes_info,
-    image_info,
-    text_info,
-)
 from mmgen.artifacts.remembered import is_remembered, remember, stamp
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.modalities._base import ROWS
 from mmgen.registry import unknown_name
+
+if TYPE_CHECKING:
+    from mmgen.modalities._base import Description
+    from mmgen.modalities.attributes import AttributesDescription
+    from mmgen.modalities.image import ImageDescription
+    from mmgen.modalities.text import TextDescription
 
 __all__ = ["PARTS", "Dataset"]
 
 PARTS = ("train", "val", "test")
+D = TypeVar("D", bound="Description")
 
 
 class Dataset:
@@ -38,9 +38,8 @@ class Dataset:
         path: The file.
         header: Its header.
         size: Number of examples N.
-        images: Image modalities by name.
-        attributes: Attribute modalities by name.
-        texts: Text modalities by name.
+        modalities: Descriptions of all modalities by name; :attr:`images`, :attr:`attributes` and :attr:`texts` are
+            those of one kind.
         factors: Generative factors by name.
         schemes: Names of the split schemes.
         default_scheme: The scheme to use unless told otherwise.
@@ -49,11 +48,10 @@ class Dataset:
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
         self._file, self.header = open_hdf5(self.path, "dataset")
-        self._arrays: dict[str, Array] = {}
+        self._arrays: dict[str, Array] = {}  # by their places in the file
+        self._groups: dict[str, Any] = {}  # of the modalities that are several arrays
         self._factor_arrays: dict[str, Array] = {}
-        self.images: dict[str, ImageInfo] = {}
-        self.attributes: dict[str, AttributesInfo] = {}
-        self.texts: dict[str, TextInfo] = {}
+        self.modalities: dict[str, Description] = {}
         self.factors: dict[str, FactorInfo] = {}
         self.size = 0
         try:
@@ -94,7 +92,12 @@ class Dataset:
         modalities = group(self._file, "modalities", self.path)
         for name in member_names(modalities, self.path):
             self._read_modality(modalities, name)
-        sizes = {element.element: len(element) for element in self._arrays.values()}
+        sizes = {
+            self._arrays[place(name, key)].element: len(self._arrays[place(name, key)])
+            for name, description in self.modalities.items()
+            for key, stored in description.arrays().items()
+            if stored.rows is None
+        } | {place(name): each.examples for name, each in self.modalities.items() if each.examples is not None}
         if len(set(sizes.values())) != 1 or 0 in sizes.values():
             raise ArtifactError(
                 f"{self.path}: its modalities have {sizes} rows, expected one number above 0; make it again"
@@ -116,35 +119,30 @@ class Dataset:
             raise ArtifactError(f"{self.path}: the default split scheme is not among its schemes; make the file again")
 
     def _read_modality(self, modalities: Any, name: str) -> None:
-        # The attributes say which shape to expect, so the array is looked at twice, the first time for any shape.
+        # The texts say which arrays to expect, so the element is looked at twice, the first time for any.
         with explained(self.path, f"/modalities/{printable(name, 100)}"):
             if not NAME.match(name):
                 raise ArtifactError(
                     f"{self.path}: modality name {printable(name, 100)!r} is not allowed; make it again"
                 )
             hard_link(modalities, name, self.path)
-            data = modalities[name]
-        kind = read_text(data, "kind", self.path)
-        dtype = "uint8"
-        if kind == "image":
-            image = image_info(name, data, self.path)
-            self.images[name] = image
-            shape: tuple[int | None, ...] = (None, *image.stored_shape)
-        elif kind == "attributes":
-            texts = read_text(data, "names", self.path), read_text(data, "values", self.path)
-            info = attributes_info(name, *texts, f"{self.path}: {data.name}")
-            self.attributes[name] = info
-            shape = (None, len(info.names))
-        elif kind == "text":
-            text = text_info(name, data, self.path)
-            self.texts[name] = text
-            dtype, shape = "uint16", (None, text.length)
-        else:
+            element = modalities[name]
+        kind = read_text(element, "kind", self.path)
+        if kind not in mmgen.modalities.names():
+            known = mmgen.modalities.names()
             raise ArtifactError(
                 f"{self.path}: modality '{name}' is of kind {printable(kind, 40)!r}, "
-                "expected image, attributes or text; make the file again"
+                f"expected {', '.join(known[:-1])} or {known[-1]}; make the file again, or install what knows the kind"
             )
-        self._arrays[name] = array(modalities, name, self.path, dtype=dtype, shape=shape)
+        description = mmgen.modalities.get(kind).read(name, FileElement(element, self.path))
+        self.modalities[name] = description
+        stored = description.arrays()
+        if stored.keys() != {ROWS}:
+            self._groups[name] = group(modalities, name, self.path)
+        for key, expected in stored.items():
+            parent, member = (modalities, name) if key == ROWS else (self._groups[name], key)
+            shape = (expected.rows, *expected.shape)
+            self._arrays[place(name, key)] = array(parent, member, self.path, dtype=expected.dtype, shape=shape)
 
     def close(self) -> None:
         """Close the file."""
@@ -167,34 +165,73 @@ class Dataset:
         return sum(math.prod(each.shape) * each.dtype.itemsize for each in arrays)
 
     def __repr__(self) -> str:
-        return f"Dataset({str(self.path)!r}, size={self.size}, modalities={sorted(self._arrays)})"
+        return f"Dataset({str(self.path)!r}, size={self.size}, modalities={sorted(self.modalities)})"
 
-    def _rows(self, rows: slice | np.ndarray) -> slice | np.ndarray:
+    def _rows(self, rows: slice | np.ndarray, size: int) -> slice | np.ndarray:
         if isinstance(rows, slice):
-            start, stop, step = rows.indices(self.size)
+            start, stop, step = rows.indices(size)
             return slice(start, max(start, stop), step) if step > 0 else np.arange(start, stop, step)
         rows = np.asarray(rows)
         rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
-        if rows.ndim != 1 or (len(rows) and (rows.min() < 0 or rows.max() >= self.size)):
-            raise UsageError(f"rows outside 0 to {self.size - 1} asked of {self.path}; ask for rows that it has")
+        if rows.ndim != 1 or (len(rows) and (rows.min() < 0 or rows.max() >= size)):
+            raise UsageError(f"rows outside 0 to {size - 1} asked of {self.path}; ask for rows that it has")
         return rows
 
-    def read_packed(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
-        """Rows of a modality as stored: uint8 (see :attr:`ImageInfo.stored_shape`), uint16 for text.
+    def of_kind(self, kind: type[D]) -> dict[str, D]:
+        """The modalities whose description is of one class, by name."""
+        return {name: each for name, each in self.modalities.items() if isinstance(each, kind)}
+
+    @property
+    def images(self) -> "dict[str, ImageDescription]":
+        """Image modalities by name."""
+        from mmgen.modalities.image import ImageDescription
+
+        return self.of_kind(ImageDescription)
+
+    @property
+    def attributes(self) -> "dict[str, AttributesDescription]":
+        """Attribute modalities by name."""
+        from mmgen.modalities.attributes import AttributesDescription
+
+        return self.of_kind(AttributesDescription)
+
+    @property
+    def texts(self) -> "dict[str, TextDescription]":
+        """Text modalities by name."""
+        from mmgen.modalities.text import TextDescription
+
+        return self.of_kind(TextDescription)
+
+    def read_packed(self, name: str, rows: slice | np.ndarray = slice(None), array: str = ROWS) -> np.ndarray:
+        """Rows of a modality as stored, found to be what may stand there.
 
         Args:
             name: Modality.
             rows: A slice, or row numbers in any order.
+            array: Which of its arrays, where its kind stores several; rows are then rows of that array.
+
+        Raises:
+            ArtifactError: A row is not what the kind allows (a code of no value, a number that is not finite).
         """
-        if name not in self._arrays:
-            raise UsageError(unknown_name("modality", name, sorted(self._arrays)))
-        return self._arrays[name].read(self._rows(rows))
+        if name not in self.modalities:
+            raise UsageError(unknown_name("modality", name, sorted(self.modalities)))
+        data = self._arrays[place(name, array)]
+        stored = data.read(self._rows(rows, len(data)))
+        fault = self.modalities[name].fault(stored, array)
+        if fault:
+            raise ArtifactError(f"{self.path}: /{place(name, array)}: {fault}; make the file again")
+        return stored
+
+    def read(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+        """Rows of a modality as people see them: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""
+        stored = self.read_packed(name, rows)
+        return self.modalities[name].unpack(stored)
 
     def read_image(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Images uint8 [n, C, H, W] with values 0 to ``images[name].scale``; see :meth:`read_pixels`."""
         if name not in self.images:
             raise UsageError(unknown_name("image modality", name, sorted(self.images)))
-        return self.images[name].unpack(self.read_packed(name, rows))
+        return self.read(name, rows)
 
     def read_pixels(self, name: str, rows: slice | np.ndarray = slice(None), seed: int = 0) -> np.ndarray:
         """Images float32 [n, C, H, W] from 0 to 1, as models see them: probabilities become one draw of every pixel.
@@ -211,26 +248,20 @@ class Dataset:
 
         from mmgen.sights import drawn_pixels, sight_key
 
-        numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows)])
+        numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
         return drawn_pixels(torch.from_numpy(images), numbers, sight_key(seed, name)).numpy()
 
     def read_attributes(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Attribute codes uint8 [n, A]; 255 is unknown."""
         if name not in self.attributes:
             raise UsageError(unknown_name("attributes modality", name, sorted(self.attributes)))
-        codes = self.read_packed(name, rows)
-        if not self.attributes[name].valid(codes):
-            raise ArtifactError(f"{self.path}: /modalities/{name} holds codes of no value; make the file again")
-        return codes
+        return self.read(name, rows)
 
     def read_text(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Words uint16 [n, T]; the size of the vocabulary is padding."""
         if name not in self.texts:
             raise UsageError(unknown_name("text modality", name, sorted(self.texts)))
-        codes = self.read_packed(name, rows)
-        if not self.texts[name].valid(codes):
-            raise ArtifactError(f"{self.path}: /modalities/{name} holds codes of no word; make the file again")
-        return codes
+        return self.read(name, rows)
 
     @property
     def factor_names(self) -> list[str]:
@@ -270,8 +301,10 @@ class Dataset:
             ArtifactError: Something in the file is damaged or was changed.
         """
         content = content_of(self.header)
-        for name, data in self._arrays.items():
-            data.cover(f"modalities/{name}", content)
+        for where, data in self._arrays.items():
+            data.cover(where, content)
+        for name, folder in self._groups.items():
+            cover_texts(folder, self.path, place(name), content)
         for name, data in self._factor_arrays.items():
             data.cover(f"factors/{name}", content)
         for scheme in self.schemes:

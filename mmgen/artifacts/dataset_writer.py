@@ -1,20 +1,22 @@
 """Writing a dataset file, rows in order, in bounded memory."""
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mmgen.artifacts.dataset import PARTS
+from mmgen.artifacts.elements import NAME, place
 from mmgen.artifacts.files import atomic_path
-from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, create, write_array, write_header, write_text
+from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, cover_texts, create, write_array, write_header, write_text
 from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
-from mmgen.artifacts.modality_info import LAYOUTS, MAX_WORDS, NAME, AttributesInfo, ImageInfo, TextInfo, names_json
-from mmgen.notation import UNKNOWN
+from mmgen.modalities._base import ROWS
+
+if TYPE_CHECKING:
+    from mmgen.modalities._base import Description
 
 __all__ = ["DatasetWriter"]
 
@@ -22,9 +24,9 @@ __all__ = ["DatasetWriter"]
 class DatasetWriter:
     """Makes a dataset file; it appears under its name when the block ends without an error, complete.
 
-    First say what there is (``add_image``, ``add_attributes``, ``add_text``, ``add_factor``), then ``write`` all rows
-    in order, and ``add_splits`` at any time. Misuse (rows out of order or missing, wrong shapes or codes) is a bug:
-    ``ValueError``.
+    First say what there is (``add``, or ``add_image``, ``add_attributes`` and ``add_text`` for these kinds;
+    ``add_factor``), then ``write`` all rows in order, and ``add_splits`` at any time. Misuse (rows out of order or
+    missing, wrong shapes or codes) is a bug: ``ValueError``.
 
     Args:
         path: File to make.
@@ -50,7 +52,7 @@ class DatasetWriter:
         ...     writer.add_image("image", shape=(1, 2, 2), layout="bytes")
         ...     writer.add_attributes("attributes", {"colour": ["black", "white"]})
         ...     images = np.array([0, 255], np.uint8)[:, None, None, None].repeat(2, 2).repeat(2, 3)
-        ...     writer.write(0, images={"image": images}, attributes={"attributes": np.array([[0], [1]], np.uint8)})
+        ...     writer.write(0, {"image": images, "attributes": np.array([[0], [1]], np.uint8)})
         ...     writer.add_splits("iid", train=[0], val=[], test=[1])
         >>> with Dataset.open(path) as dataset:
         ...     dataset.read_image("image", dataset.split("iid", "test")).tolist()
@@ -76,10 +78,10 @@ class DatasetWriter:
         self.parents, self.facts = tuple(parents), dict(facts or {})
         self.header: Header | None = None
         self._options: dict[str, int] = {"chunk_bytes": chunk_bytes, "compression": compression}
-        self._images: dict[str, ImageInfo] = {}
-        self._attributes: dict[str, AttributesInfo] = {}
-        self._texts: dict[str, TextInfo] = {}
-        self._columns: dict[str, ArrayWriter] = {}  # by path in the file
+        self._modalities: dict[str, Description] = {}
+        self._groups: dict[str, Any] = {}  # of the modalities that are several arrays
+        self._columns: dict[str, ArrayWriter] = {}  # with a row of every example, by path in the file
+        self._whole: dict[str, ArrayWriter] = {}  # of another number of rows
         self._splits: dict[str, ArrayWriter] = {}
         self._schemes: list[str] = []
         self._next = 0
@@ -104,13 +106,35 @@ class DatasetWriter:
             self._finish()
         return None
 
-    def _column(self, where: str, shape: tuple[int, ...], dtype: Any, texts: Mapping[str, str]) -> None:
-        folder, name = where.split("/", 1)
+    def _check_new(self, folder: str, name: str) -> None:
         _need(bool(NAME.match(name)), f"'{name}' is no name: letters, digits, '_', '-' and '.', first a letter")
-        _need(where not in self._columns, f"'{where}' is added twice")
-        _need(self._next == 0, f"'{where}' is added after the first rows")
-        rows = (self.size, *shape)
-        self._columns[where] = ArrayWriter(self._file[folder], name, rows, dtype, **self._options, texts=texts)
+        _need(name not in self._file[folder], f"'{folder}/{name}' is added twice")
+        _need(self._next == 0, f"'{folder}/{name}' is added after the first rows")
+
+    def _column(
+        self, parent: Any, name: str, shape: tuple[int, ...], dtype: Any, texts: Mapping[str, str]
+    ) -> ArrayWriter:
+        return ArrayWriter(parent, name, shape, dtype, **self._options, texts=texts)
+
+    def add(self, description: "Description") -> None:
+        """A modality of any kind, with the arrays that its description says.
+
+        Args:
+            description: What the rows will be.
+        """
+        name, folder = description.name, self._file["modalities"]
+        self._check_new("modalities", name)
+        arrays, texts = description.arrays(), {"kind": description.kind, **description.texts()}
+        if arrays.keys() != {ROWS}:
+            folder = self._groups[name] = folder.create_group(name)
+            for text, value in texts.items():
+                write_text(folder, text, value)
+        for key, stored in arrays.items():
+            rows = self.size if stored.rows is None else stored.rows
+            written = self._whole if stored.rows is not None else self._columns
+            member, beside = (name, texts) if key == ROWS else (key, {})
+            written[place(name, key)] = self._column(folder, member, (rows, *stored.shape), stored.dtype, beside)
+        self._modalities[name] = description
 
     def add_image(self, name: str, shape: Sequence[int], layout: str = "bytes") -> None:
         """An image modality.
@@ -122,13 +146,9 @@ class DatasetWriter:
                 makes them of the flattened pixels, the unused last bits 0. "probabilities": rows as bytes, each of them
                 255 times the probability that its pixel is white.
         """
-        _need(layout in LAYOUTS, f"layout '{layout}' is none of {', '.join(LAYOUTS)}")
-        channels, height, width = (int(n) for n in shape)
-        info = ImageInfo(name, (channels, height, width), layout)
-        texts = {"kind": "image", "layout": layout}
-        texts |= {"shape": json.dumps(info.shape), "range": json.dumps([0, info.scale])}
-        self._column(f"modalities/{name}", info.stored_shape, np.uint8, texts)
-        self._images[name] = info
+        from mmgen.modalities.image import ImageDescription
+
+        self.add(ImageDescription.model_validate({"name": name, "shape": tuple(shape), "layout": layout}))
 
     def add_attributes(self, name: str, values: Mapping[str, Sequence[str]]) -> None:
         """A modality of categorical attributes; rows are uint8 codes [n, A], 255 unknown.
@@ -137,15 +157,10 @@ class DatasetWriter:
             name: Modality name.
             values: For every attribute the names of its values, in the order of their codes.
         """
-        info = AttributesInfo(name, tuple(values), tuple(tuple(names) for names in values.values()))
-        _need(bool(info.names), "a modality of attributes has at least one attribute")
-        for attribute, vocabulary in zip(info.names, info.values, strict=True):
-            good = 1 <= len(vocabulary) <= UNKNOWN and len(set(vocabulary)) == len(vocabulary)
-            _need(good, f"attribute '{attribute}' needs 1 to {UNKNOWN} distinct values")
-        names, vocabularies = names_json(info)
-        texts = {"kind": "attributes", "names": names, "values": vocabularies}
-        self._column(f"modalities/{name}", (len(info.names),), np.uint8, texts)
-        self._attributes[name] = info
+        from mmgen.modalities.attributes import AttributesDescription
+
+        vocabularies = tuple(tuple(names) for names in values.values())
+        self.add(AttributesDescription(name=name, names=tuple(values), values=vocabularies))
 
     def add_text(self, name: str, vocabulary: Sequence[str], length: int, slots: Sequence[str] = ()) -> None:
         """A modality of sentences; rows are uint16 codes [n, T], the size of the vocabulary being padding.
@@ -156,15 +171,9 @@ class DatasetWriter:
             length: T.
             slots: The attribute that each of the T positions spells; empty for free text.
         """
-        info = TextInfo(name, tuple(vocabulary), length, tuple(slots))
-        good = 1 <= len(info.vocabulary) == len(set(info.vocabulary)) <= MAX_WORDS
-        _need(good, f"text '{name}' needs 1 to {MAX_WORDS} distinct words")
-        _need(length >= 1, f"text '{name}' has {length} tokens, expected at least 1")
-        good = not info.slots or len(set(info.slots)) == len(info.slots) == length
-        _need(good, f"text '{name}' needs {length} distinct slots or none")
-        texts = {"kind": "text", "vocabulary": json.dumps(info.vocabulary), "slots": json.dumps(info.slots)}
-        self._column(f"modalities/{name}", (length,), np.uint16, texts)
-        self._texts[name] = info
+        from mmgen.modalities.text import TextDescription
+
+        self.add(TextDescription(name=name, vocabulary=tuple(vocabulary), length=length, slots=tuple(slots)))
 
     def add_factor(self, name: str, dtype: Any, unit: str = "", meaning: str = "", shape: tuple[int, ...] = ()) -> None:
         """A generative factor: one number an example, or an array of one shape; NaN where there is none.
@@ -177,29 +186,26 @@ class DatasetWriter:
             shape: Axes of one example's value, such as (H, W) of a mask.
         """
         _need(np.dtype(dtype).kind in "iuf", f"factor '{name}' has type {np.dtype(dtype)}, expected integers or floats")
-        self._column(f"factors/{name}", tuple(shape), dtype, {"unit": unit, "meaning": meaning})
+        self._check_new("factors", name)
+        texts = {"unit": unit, "meaning": meaning}
+        column = self._column(self._file["factors"], name, (self.size, *shape), dtype, texts)
+        self._columns[f"factors/{name}"] = column
 
     def write(
         self,
         start: int,
-        images: Mapping[str, np.ndarray] | None = None,
-        attributes: Mapping[str, np.ndarray] | None = None,
+        columns: Mapping[str, np.ndarray] | None = None,
         factors: Mapping[str, np.ndarray] | None = None,
-        texts: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Write rows ``start`` to ``start + n`` of everything that was added; ``start`` is where the last call ended.
 
         Args:
             start: First row.
-            images: Rows by modality, as :meth:`add_image` says.
-            attributes: Codes by modality.
+            columns: Rows as stored, by modality; "name/array" of a kind that stores several arrays.
             factors: Numbers by factor.
-            texts: Words by modality.
         """
         _need(start == self._next, f"rows must come in order: got {start}, expected {self._next}")
-        rows = {f"modalities/{name}": np.asarray(values) for name, values in (images or {}).items()}
-        rows |= {f"modalities/{name}": np.asarray(values) for name, values in (attributes or {}).items()}
-        rows |= {f"modalities/{name}": np.asarray(values) for name, values in (texts or {}).items()}
+        rows = {place(*name.split("/", 1)): np.asarray(values) for name, values in (columns or {}).items()}
         rows |= {f"factors/{name}": np.asarray(values) for name, values in (factors or {}).items()}
         _need(rows.keys() == self._columns.keys(), f"got rows of {sorted(rows)}, expected {sorted(self._columns)}")
         lengths = {len(values) for values in rows.values()}
@@ -207,32 +213,43 @@ class DatasetWriter:
         n = lengths.pop()
         _need(start + n <= self.size, f"{start + n} rows are more than the {self.size} promised")
         for where, values in rows.items():
-            self._check_rows(where, values)
+            self._check_rows(where, values, self._columns[where])
         for where, values in rows.items():
             self._columns[where].append(values.astype(self._columns[where].dtype, copy=False))
         self._sink.check()  # hours of work should not go on after the disk is full
         self._next += n
 
-    def _check_rows(self, where: str, values: np.ndarray) -> None:
-        column, name = self._columns[where], where.split("/")[1]
+    def write_whole(self, modality: str, arrays: Mapping[str, np.ndarray]) -> None:
+        """Write arrays of a modality that have no row for every example, each of them whole.
+
+        Args:
+            modality: Its name.
+            arrays: Its arrays by name.
+        """
+        for name, values in arrays.items():
+            where = place(modality, name)
+            _need(where in self._whole, f"{where} is no array that is written whole, expected {sorted(self._whole)}")
+            column = self._whole[where]
+            _need(not column.written, f"{where} is written twice")
+            _need(len(values) == column.shape[0], f"{where}: {len(values)} rows, expected {column.shape[0]}")
+            self._check_rows(where, values, column)
+            column.append(values)
+            column.flush()
+        self._sink.check()
+
+    def _check_rows(self, where: str, values: np.ndarray, column: ArrayWriter) -> None:
         _need(
             values.shape[1:] == column.shape[1:],
             f"{where}: rows of shape {values.shape[1:]}, expected {column.shape[1:]}",
         )
-        if where.startswith("factors/"):
+        room, name, *array = where.split("/")
+        if room == "factors":
             _need(np.can_cast(values.dtype, column.dtype, "same_kind"), f"{where}: {values.dtype} is no {column.dtype}")
             return
-        if name in self._texts:
-            _need(values.dtype == np.uint16, f"{where}: rows are {values.dtype}, expected uint16")
-            _need(self._texts[name].valid(values), f"{where}: a code is no word, or padding stands before a word")
-            return
-        _need(values.dtype == np.uint8, f"{where}: rows are {values.dtype}, expected uint8")
-        image = self._images.get(name)
-        if image is None:
-            _need(self._attributes[name].valid(values), f"{where}: a code is no value of its attribute, nor {UNKNOWN}")
-        elif image.layout == "bits" and image.pixels % 8:
-            unused = (1 << (8 - image.pixels % 8)) - 1
-            _need(not (values[:, -1] & unused).any(), f"{where}: the unused last bits are not 0")
+        expected = column.dtype.newbyteorder("=")
+        _need(values.dtype == expected, f"{where}: rows are {values.dtype}, expected {expected}")
+        fault = self._modalities[name].fault(values, *array)
+        _need(not fault, f"{where}: {fault}")
 
     def add_splits(self, scheme: str, *, train: Any, val: Any, test: Any, meaning: str = "") -> None:
         """A split scheme: disjoint row numbers of its three parts. "iid" is the default scheme, else the first added.
@@ -244,10 +261,6 @@ class DatasetWriter:
             test: Row numbers.
             meaning: What the scheme is, in words.
         """
-        _need(
-            bool(NAME.match(scheme)) and scheme not in self._schemes,
-            f"split scheme '{scheme}' is no name or added twice",
-        )
         parts = {
             part: np.sort(np.asarray(rows, np.int64)) for part, rows in zip(PARTS, (train, val, test), strict=True)
         }
@@ -257,6 +270,22 @@ class DatasetWriter:
             f"split '{scheme}' has rows out of range",
         )
         _need(not (np.diff(together) == 0).any(), f"split '{scheme}' has a row twice")
+        self._add_scheme(scheme, parts, meaning)
+
+    def add_split_of_edges(self, scheme: str, meaning: str = "") -> None:
+        """A split scheme of which every part has all rows: what its parts hold back are edges of a graph.
+
+        Args:
+            scheme: Name of the scheme.
+            meaning: What the scheme is, in words.
+        """
+        self._add_scheme(scheme, dict.fromkeys(PARTS, np.arange(self.size)), meaning)
+
+    def _add_scheme(self, scheme: str, parts: Mapping[str, np.ndarray], meaning: str) -> None:
+        _need(
+            bool(NAME.match(scheme)) and scheme not in self._schemes,
+            f"split scheme '{scheme}' is no name or added twice",
+        )
         self._schemes.append(scheme)
         folder = self._file["splits"].create_group(scheme)
         write_text(folder, "meaning", meaning)
@@ -264,12 +293,16 @@ class DatasetWriter:
             self._splits[f"splits/{scheme}/{part}"] = write_array(folder, part, rows)
 
     def _finish(self) -> None:
-        _need(self._next == self.size, f"{self._next} rows written, expected {self.size}")
-        _need(bool(self._images or self._attributes or self._texts), "a dataset has at least one modality")
+        _need(self._next == self.size or not self._columns, f"{self._next} rows written, expected {self.size}")
+        _need(bool(self._modalities), "a dataset has at least one modality")
+        short = [where for where, column in self._whole.items() if column.written != column.shape[0]]
+        _need(not short, f"{short} are not written")
         content = ContentHash("dataset", self.settings, self.seed, self.parents, self.facts)
-        for where, column in (self._columns | self._splits).items():
+        for where, column in (self._columns | self._whole | self._splits).items():
             column.flush()
             column.cover(where, content)
+        for name, folder in self._groups.items():
+            cover_texts(folder, self.path, place(name), content)
         if self._schemes:
             write_text(self._file["splits"], "default", "iid" if "iid" in self._schemes else self._schemes[0])
         self.header = make_header(

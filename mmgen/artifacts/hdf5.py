@@ -34,6 +34,7 @@ __all__ = [
     "Array",
     "ArrayWriter",
     "array",
+    "cover_texts",
     "create",
     "explained",
     "group",
@@ -126,6 +127,12 @@ def member_names(parent: Any, path: Path) -> list[str]:
     """Names of the members of a group, sorted."""
     with explained(path, parent.name):
         return sorted(parent.keys())
+
+
+def cover_texts(folder: Any, path: Path, name: str, content: ContentHash) -> None:
+    """Let ``content`` cover the text attributes of a group that stands for one thing, under ``name``."""
+    with explained(path, folder.name):
+        content.add(name, "group", (), "", {text: read_text(folder, text, path) for text in sorted(folder.attrs)})
 
 
 class Array:

@@ -13,7 +13,7 @@ from mmgen.artifacts.header import Header, Parent
 from mmgen.errors import ArtifactError
 from mmgen.parsing import Malformed, parse_json
 
-__all__ = ["Latents", "read_latents", "write_latents"]
+__all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,9 @@ class Latents:
         mean: float32 [M, D], D of all layers together.
         log_sd: float32 [M, D], natural logarithm of the standard deviation.
         rows: int64 [M], rows of the dataset that were encoded.
-        attributes: uint8 [M, A], attribute codes of those rows; 255 unknown.
+        columns: What describes those rows, as it is stored, by kind: "attributes" uint8 [M, A], 255 unknown; "text"
+            uint16 [M, T], V for "no word". A kind that the dataset does not hold is not there.
         split: Which rows these are, as "scheme/part" or "part".
-        text: uint16 [M, T], word codes of those rows, V for "no word"; None where the dataset holds no text.
         layers: Size of each layer of z by name, the one next to the data first; {"z": D} of a model with one.
     """
 
@@ -40,14 +40,17 @@ class Latents:
     mean: np.ndarray
     log_sd: np.ndarray
     rows: np.ndarray
-    attributes: np.ndarray
+    columns: Mapping[str, np.ndarray]
     split: str
-    text: np.ndarray | None = None
     layers: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         # Files that name no layers are of one, or from before layers were named.
         object.__setattr__(self, "layers", dict(self.layers) or {"z": self.mean.shape[-1]})
+
+
+COLUMNS = {"attributes": ("uint8", 2), "text": ("uint16", 2)}
+"""Types and axes of the columns; every file has attributes, none of them where the dataset holds none."""
 
 
 def write_latents(
@@ -56,8 +59,7 @@ def write_latents(
     mean: np.ndarray,
     log_sd: np.ndarray,
     rows: np.ndarray,
-    attributes: np.ndarray,
-    text: np.ndarray | None = None,
+    columns: Mapping[str, np.ndarray],
     layers: Mapping[str, int] | None = None,
     split: str,
     settings: Mapping[str, Any],
@@ -75,16 +77,15 @@ def write_latents(
         ArtifactError: The file system refuses.
     """
     mean, log_sd = np.asarray(mean, np.float32), np.asarray(log_sd, np.float32)
-    rows, attributes = np.asarray(rows, np.int64), np.asarray(attributes)
+    rows = np.asarray(rows, np.int64)
     if mean.ndim != 2 or log_sd.shape != mean.shape or rows.shape != mean.shape[:1]:
         raise ValueError(f"mean {mean.shape}, log_sd {log_sd.shape} and rows {rows.shape} do not fit together")
-    if attributes.dtype != np.uint8 or attributes.ndim != 2 or len(attributes) != len(mean):
-        raise ValueError(f"attributes are {attributes.dtype} {attributes.shape}, expected uint8 [{len(mean)}, A]")
-    arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, "attributes": attributes}
-    if text is not None:
-        if text.dtype != np.uint16 or text.ndim != 2 or len(text) != len(mean):
-            raise ValueError(f"text is {text.dtype} {text.shape}, expected uint16 [{len(mean)}, T]")
-        arrays["text"] = text
+    columns = {"attributes": np.zeros((len(mean), 0), np.uint8), **columns}
+    for name, column in columns.items():
+        dtype, axes = COLUMNS[name]
+        if column.dtype != dtype or column.ndim != axes or len(column) != len(mean):
+            raise ValueError(f"{name} are {column.dtype} {column.shape}, expected {dtype} [{len(mean)}, ...]")
+    arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, **columns}
     if layers and (sum(layers.values()) != mean.shape[1] or min(layers.values()) < 1):
         raise ValueError(f"layers are {dict(layers)}, expected sizes whose sum is {mean.shape[1]}")
     texts = {"split": split}
@@ -104,18 +105,14 @@ def read_latents(path: Path) -> Latents:
     """
     header, arrays, texts = read_bundle(
         path, "latents",
-        {
-            "mean": ("float32", 2),
-            "log_sd": ("float32", 2),
-            "rows": ("int64", 1),
-            "attributes": ("uint8", 2),
-            "text": ("uint16", 2),
-        },
+        {"mean": ("float32", 2), "log_sd": ("float32", 2), "rows": ("int64", 1), **COLUMNS},
         ("split", "layers"),
         ("text", "layers"),
     )  # fmt: skip
+    columns = {name: arrays[name] for name in COLUMNS if name in arrays and arrays[name].shape[1]}
     layers = _layers(texts.get("layers", ""))
-    latents = Latents(header=header, split=texts["split"], layers=layers or {}, **arrays)
+    found = arrays["mean"], arrays["log_sd"], arrays["rows"]
+    latents = Latents(header, *found, columns, texts["split"], layers or {})
     same_rows = len({len(array) for array in arrays.values()}) == 1
     fits = layers is not None and sum(latents.layers.values()) == latents.mean.shape[1]
     if not same_rows or not fits or latents.log_sd.shape != latents.mean.shape or (latents.rows < 0).any():

@@ -1,24 +1,20 @@
 """Samples: images drawn from a model, other images and texts of the same z, what was asked for, and z itself."""
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mmgen.artifacts.bundle import read_bundle, write_bundle
+from mmgen.artifacts.elements import NAME
 from mmgen.artifacts.header import Header, Parent
-from mmgen.artifacts.modality_info import (
-    NAME,
-    AttributesInfo,
-    TextInfo,
-    attributes_info,
-    names_json,
-    text_vocabulary,
-)
 from mmgen.errors import ArtifactError
+
+if TYPE_CHECKING:
+    from mmgen.modalities.attributes import AttributesDescription
+    from mmgen.modalities.text import TextDescription
 
 __all__ = ["Samples", "read_samples", "write_samples"]
 
@@ -49,12 +45,27 @@ class Samples:
     attributes: np.ndarray
     attributes_judged: np.ndarray | None
     z: np.ndarray
-    info: AttributesInfo | None
+    info: "AttributesDescription | None"
     image: str = ""
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     text: np.ndarray | None = None
     text_asked: np.ndarray | None = None
-    text_info: TextInfo | None = None
+    text_info: "TextDescription | None" = None
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Texts and a shape out of the file, as a kind reads them (:class:`mmgen.modalities._base.Element`)."""
+
+    where: str
+    texts: Mapping[str, str]
+    rows: tuple[int, ...]
+
+    def text(self, name: str) -> str:
+        return self.texts[name]
+
+    def shape(self, array: str = "") -> tuple[int, ...]:
+        return self.rows
 
 
 _ARRAYS = {
@@ -76,12 +87,12 @@ def write_samples(
     seed: int,
     images_sampled: np.ndarray | None = None,
     attributes_judged: np.ndarray | None = None,
-    info: AttributesInfo | None = None,
+    info: "AttributesDescription | None" = None,
     image: str = "",
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
     text: np.ndarray | None = None,
     text_asked: np.ndarray | None = None,
-    text_info: TextInfo | None = None,
+    text_info: "TextDescription | None" = None,
     parents: Iterable[Parent] = (),
     facts: Mapping[str, Any] | None = None,
     command: str = "",
@@ -113,13 +124,13 @@ def write_samples(
                 f"{name} are {values.dtype} {values.shape}, expected {dtype} with {axes} axes, all as long"
             )
         arrays[name] = values.astype(dtype, copy=False)
-    names, vocabularies = names_json(info) if info is not None else ("", "")
-    texts = {"name": info.name if info is not None else "", "names": names, "values": vocabularies}
+    texts = {"name": "", "names": "", "values": ""}
+    if info is not None:
+        texts = {"name": info.name, **info.texts()}
     if image:
         texts["image"] = image
     if text_info is not None and (text is not None or text_asked is not None):
-        texts["text_name"] = text_info.name
-        texts |= {"vocabulary": json.dumps(text_info.vocabulary), "slots": json.dumps(text_info.slots)}
+        texts |= {"text_name": text_info.name, **text_info.texts()}
     return write_bundle(
         path, "samples", arrays, texts, settings=settings, seed=seed, parents=parents, facts=facts, command=command
     )
@@ -131,16 +142,19 @@ def read_samples(path: Path) -> Samples:
     Raises:
         ArtifactError: It is no readable samples file.
     """
+    from mmgen.modalities.attributes import AttributesDescription
+    from mmgen.modalities.text import TextDescription
+
     names = ("name", "names", "values", *_TEXTS)
     header, arrays, texts = read_bundle(path, "samples", _ARRAYS, names, _OPTIONAL, _FAMILIES)
-    info = attributes_info(texts["name"], texts["names"], texts["values"], str(path)) if texts["names"] else None
+    info = None
+    if texts["names"]:
+        info = AttributesDescription.read(texts["name"], _Texts(str(path), texts, arrays["attributes"].shape))
     text, asked = arrays.get("text"), arrays.get("text_asked")
     words = next((array for array in (text, asked) if array is not None), None)
     text_info = None
     if words is not None and {"text_name", "vocabulary", "slots"} <= texts.keys():
-        text_info = text_vocabulary(
-            texts["text_name"], texts["vocabulary"], texts["slots"], words.shape[1], f"{path}: text"
-        )
+        text_info = TextDescription.read(texts["text_name"], _Texts(f"{path}: text", texts, words.shape))
     samples = Samples(
         header,
         arrays["images"],
@@ -188,7 +202,7 @@ def _fit(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
         and all(means.shape == draws.shape for means, draws in samples.further.values())
         and (judged is None or judged.shape == samples.attributes.shape)
         and (info is None or samples.attributes.shape[1] == len(info.names))
-        and (info is None or all(info.valid(each) for each in codes))
+        and (info is None or not any(info.fault(each) for each in codes))
         and len({each.shape for each in texts}) <= 1
-        and (words is None or all(words.valid(each) for each in texts))
+        and (words is None or not any(words.fault(each) for each in texts))
     )

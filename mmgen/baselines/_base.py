@@ -10,8 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmgen.artifacts import AttributesInfo, Dataset, ImageInfo
+from mmgen.artifacts import Dataset
 from mmgen.errors import DataError, UsageError
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
 from mmgen.notation import UNKNOWN
 from mmgen.registry import unknown_name
 from mmgen.training.batches import DatasetRows
@@ -39,7 +41,7 @@ class Material:
     attribute: str = ""
 
     @cached_property
-    def image(self) -> ImageInfo:
+    def image(self) -> ImageDescription:
         """The image modality; of several the main one, as of the joint model.
 
         Raises:
@@ -51,7 +53,7 @@ class Material:
         return self.dataset.images[main.name]
 
     @cached_property
-    def attributes(self) -> AttributesInfo:
+    def attributes(self) -> AttributesDescription:
         """The attributes modality of the joint model.
 
         Raises:
@@ -127,7 +129,8 @@ class Material:
 
     def labels(self, part: str) -> NDArray[np.int64]:
         """Codes of the attribute [N]."""
-        codes = self.rows(part).attributes[self.attributes.name][:, self.column]
+        rows = self.rows(part)
+        codes = rows.held(self.attributes.name, torch.arange(len(rows)))[:, self.column]
         return codes.cpu().numpy().astype(np.int64)
 
     def pixels(self, part: str) -> NDArray[np.float32]:

@@ -26,10 +26,11 @@ from mmgen.estimation.proposals import (
     proposal_of,
     proposals,
 )
+from mmgen.notation import UNKNOWN
 from mmgen.progress import outcome
 from mmgen.score import Score
 from mmgen.seeding import torch_generator
-from mmgen.training.batches import to_batch
+from mmgen.training.batches import batch_of
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
@@ -273,11 +274,11 @@ def image_log_likelihood(loaded: "OpenModel", images: Tensor | np.ndarray, sampl
     ``extra["values"]`` holds the estimate of each image.
     """
     pixels = torch.as_tensor(images, dtype=torch.float32)
-    codes = {}
+    values = {main_image(loaded): pixels}
     if loaded.attributes is not None:
-        unknown = torch.full((len(pixels), len(loaded.attributes.names)), 255, dtype=torch.uint8)
-        codes[loaded.attributes.name] = unknown
-    points = to_batch({main_image(loaded): pixels}, codes).to(loaded.device)
+        unknown = torch.full((len(pixels), len(loaded.attributes.names)), UNKNOWN, dtype=torch.uint8)
+        values[loaded.attributes.name] = unknown
+    points = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
     result = under_prior(outcome(image_terms(loaded, points, ("prior",), samples, seed)), "prior")["log p(x)"]
     return Score(
         metric="log-likelihood",

@@ -15,7 +15,7 @@ from mmgen.generation.descriptions import describe
 from mmgen.generation.examples import Examples
 from mmgen.notation import UNKNOWN
 from mmgen.registry import unknown_name
-from mmgen.training.batches import to_batch
+from mmgen.training.batches import batch_of
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel
@@ -62,19 +62,18 @@ def encode(
             raise UsageError("got images by modality and codes of a description, expected one of them")
         return infer(loaded, images)
     assert loaded.image is not None
-    pixels = {loaded.image.name: pixels_of(loaded, images)}
-    codes = {}
+    values = {loaded.image.name: pixels_of(loaded, images)}
     if loaded.attributes is not None:
-        unknown = np.full((len(pixels[loaded.image.name]), len(loaded.attributes.names)), UNKNOWN, np.uint8)
-        codes[loaded.attributes.name] = torch.as_tensor(unknown if attributes is None else attributes)
-    words = {}
+        unknown = np.full((len(values[loaded.image.name]), len(loaded.attributes.names)), UNKNOWN, np.uint8)
+        values[loaded.attributes.name] = torch.as_tensor(unknown if attributes is None else attributes)
     if loaded.text is not None and text is not None:
-        words[loaded.text.name] = torch.as_tensor(np.asarray(text, np.int64))
+        values[loaded.text.name] = torch.as_tensor(np.asarray(text, np.int64))
     described = attributes is not None or text is not None
     given = loaded.encoder_given if described else (loaded.image.name,)
     if not loaded.model.answers(given):
         given = loaded.encoder_given
-    return encode_points(loaded.model, to_batch(pixels, codes, words).to(loaded.device), given)
+    batch = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
+    return encode_points(loaded.model, batch, given)
 
 
 def encode_examples(loaded: "OpenModel", shown: Examples) -> DiagonalGaussian:
@@ -135,7 +134,7 @@ def infer(
     sizes = {name: len(images) for name, images in tensors.items()}
     if len(set(sizes.values())) != 1:
         raise UsageError(f"got pictures of different numbers of examples, {sizes}, expected the same number of each")
-    batch = to_batch(tensors, {})
+    batch = batch_of(loaded.images, tensors)
     if description is not None:
         batch = batch | description.repeat(batch.size)
     # Pictures that a person starts from are few, and what is drawn of them should not depend on the processor.

@@ -13,8 +13,10 @@ from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.artifacts.members import changed_members
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.text import TextDescription
 from mmgen.models._base import Model
-from mmgen.models._settings import AttributesDescription, ImageDescription, TextDescription
 from mmgen.naming import LEARNED_PRIOR, posterior_called
 from mmgen.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
@@ -76,8 +78,7 @@ class ModelFiles:
     @property
     def images(self) -> dict[str, ImageDescription]:
         """All image modalities of the data by name, the main one first."""
-        data = self.settings.data
-        return {image.name: image for image in (data.image, *data.further_images) if image is not None}
+        return self.settings.data.images
 
     @property
     def text(self) -> TextDescription | None:

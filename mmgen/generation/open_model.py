@@ -11,8 +11,10 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.files import LatentLogProb, LatentSampler, ModelFiles
 from mmgen.generation.guidance import Guide, Guides, check_weight
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.text import TextDescription
 from mmgen.models._base import Model
-from mmgen.models._settings import AttributesDescription, ImageDescription, TextDescription
 from mmgen.naming import posterior_name, posterior_title
 from mmgen.training.model_run import ExperimentSettings
 
@@ -36,10 +38,7 @@ class OpenModel:
         self._guides = Guides(files) if guides is None else guides
 
     def __repr__(self) -> str:
-        data, about = self.settings.data, [f"z {self.model.latent_size}"]
-        about += [f"{image.name} {'x'.join(map(str, image.shape))}" for image in self.images.values()]
-        about += [f"{data.attributes.name} {', '.join(data.attributes.names)}"] if data.attributes is not None else []
-        about += [f"{data.text.name} of at most {data.text.length} words"] if data.text is not None else []
+        about = [f"z {self.model.latent_size}", *(each.in_words() for each in self.settings.data.modalities.values())]
         drawn = ", ".join(self.posteriors)
         return (
             f"<{self.header.kind} {self.path}: {self.settings.objective['name']}, {'; '.join(about)}; "

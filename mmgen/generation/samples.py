@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmgen.artifacts import AttributesInfo, Header, TextInfo, reference
+from mmgen.artifacts import Header, reference
 from mmgen.artifacts.samples import write_samples
 from mmgen.generation.draws import Draws
 
@@ -46,8 +46,6 @@ def save_samples(
     def levels(sampled: np.ndarray) -> np.ndarray:
         return np.rint(np.clip(rows(sampled), 0, 1) * 255).astype(np.uint8)
 
-    described = loaded.attributes
-    info = AttributesInfo(described.name, described.names, described.values) if described is not None else None
     settings: dict[str, Any] = {
         "posterior": drawn.posterior,
         **loaded.weights_of(drawn.posterior),
@@ -56,7 +54,6 @@ def save_samples(
         **({"guidance": drawn.guidance.weight, "base": drawn.guidance.base} if drawn.guidance else {}),
         **(start or {}),
     }
-    text = loaded.text
     asked_words = None if drawn.asked_words is None else np.repeat(drawn.asked_words, each, axis=0)
     parents = [reference(loaded.path, loaded.header.kind, path)]
     if judge is not None and drawn.judged is not None:
@@ -70,12 +67,12 @@ def save_samples(
         z=rows(drawn.z),
         settings=settings,
         seed=drawn.seed,
-        info=info,
+        info=loaded.attributes,
         image=drawn.image,
         further={name: (rows(means), levels(sampled)) for name, (means, sampled) in drawn.further.items()},
         text=None if drawn.words is None else rows(drawn.words).astype(np.uint16),
         text_asked=asked_words,
-        text_info=TextInfo(text.name, text.vocabulary, text.length, text.slots) if text is not None else None,
+        text_info=loaded.text,
         parents=parents,
         command=command,
     )

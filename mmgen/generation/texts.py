@@ -14,7 +14,7 @@ from mmgen.queries import TextVocabulary, codes_of_caption
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.open_model import OpenModel
-    from mmgen.models._settings import TextDescription
+    from mmgen.modalities.text import TextDescription
 
 __all__ = [
     "Spoken",

@@ -1,9 +1,9 @@
 """What every way of composing posteriors offers, and the experts that they are composed from."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -14,21 +14,17 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.likelihoods._base import full_precision
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
-from mmgen.modalities.image import Image
-from mmgen.modalities.text import Text
-from mmgen.networks._attributes import AttributeNetwork, AttributeTables, AttributeVectorEncoder
+from mmgen.networks._attributes import AttributeNetwork, AttributeTables
 from mmgen.networks._base import ACTIVATIONS, ImageNetwork, mlp
 from mmgen.networks._shared import SharedEncoder, SharedNetwork
-from mmgen.networks._text import TextEncoder, TextNetwork
+from mmgen.networks._text import TextNetwork
 
 __all__ = [
     "AttributeExperts",
-    "AttributeVectorPosterior",
     "GaussianHead",
-    "ImagePosterior",
     "Inference",
+    "ModalityPosterior",
     "Parts",
-    "TextPosterior",
     "Unit",
     "as_gaussian",
     "product",
@@ -50,9 +46,7 @@ class Parts:
     Attributes:
         latent_size: D.
         modalities: By name, all that posteriors may be given.
-        image_network: Family of image networks.
-        attribute_network: Widths of the networks over attributes.
-        text_network: Widths of the networks over sentences.
+        networks: What the networks over modalities are made of, by kind of modality.
         hidden: Width of the fully connected layers that join features.
         activation: Non-linearity between those.
         head_layers: Hidden layers from the features of one modality to its Gaussian; None for what its kind has.
@@ -62,14 +56,30 @@ class Parts:
 
     latent_size: int
     modalities: dict[str, Modality]
-    image_network: ImageNetwork
-    attribute_network: AttributeNetwork
-    text_network: TextNetwork
+    networks: Mapping[str, Any]
     hidden: int
     activation: str = "elu"
     head_layers: int | None = None
     joint_image_network: ImageNetwork | None = None
     shared: SharedNetwork | None = None
+
+    @property
+    def image_network(self) -> ImageNetwork:
+        """Family of image networks."""
+        family: ImageNetwork = self.networks["image"]
+        return family
+
+    @property
+    def attribute_network(self) -> AttributeNetwork:
+        """Widths of the networks over attributes."""
+        widths: AttributeNetwork = self.networks["attributes"]
+        return widths
+
+    @property
+    def text_network(self) -> TextNetwork:
+        """Widths of the networks over sentences."""
+        widths: TextNetwork = self.networks["text"]
+        return widths
 
     def of_kind(self, kind: type[M]) -> M | None:
         """The first modality of a kind."""
@@ -185,45 +195,22 @@ class GaussianHead(nn.Module):
         return as_gaussian(self.layers(features))
 
 
-class ImagePosterior(nn.Module):
-    """q(z | x): convolutional features, then a 3-layer network (VE A.4)."""
+class ModalityPosterior(nn.Module):
+    """q(z | x) of one modality: features by the network of its kind, then fully connected layers.
 
-    def __init__(self, parts: Parts, image: Image) -> None:
+    Convolutional features and a 3-layer network for images (VE A.4), the last state of a recurrent encoder for
+    sentences, all attributes at once for attributes (WG), of which what is unknown adds nothing.
+    """
+
+    def __init__(self, parts: Parts, modality: Modality) -> None:
         super().__init__()
-        self.name = image.name
-        self.encoder, features = parts.image_network.encoder(image.shape)
-        self.head = parts.own_head(features, layers=2)
+        self.modality = modality
+        self.encoder, features = modality.encoder(parts.networks.get(modality.kind))
+        self.head = parts.own_head(features, modality.head_layers)
 
     def forward(self, batch: Batch) -> DiagonalGaussian:
-        posterior: DiagonalGaussian = self.head(self.encoder(batch.values[self.name]))
-        return posterior
-
-
-class TextPosterior(nn.Module):
-    """q(z | sentence): the last state of a recurrent encoder, then fully connected layers."""
-
-    def __init__(self, parts: Parts, text: Text) -> None:
-        super().__init__()
-        self.name = text.name
-        self.encoder = TextEncoder(len(text.vocabulary), parts.text_network)
-        self.head = parts.own_head(self.encoder.features, layers=1)
-
-    def forward(self, batch: Batch) -> DiagonalGaussian:
-        posterior: DiagonalGaussian = self.head(self.encoder(batch.values[self.name]))
-        return posterior
-
-
-class AttributeVectorPosterior(nn.Module):
-    """q(z | y) from all attributes at once (WG); what is unknown adds nothing to the features."""
-
-    def __init__(self, parts: Parts, attributes: Attributes) -> None:
-        super().__init__()
-        self.name = attributes.name
-        self.encoder = AttributeVectorEncoder(attributes.sizes, parts.attribute_network)
-        self.head = parts.own_head(self.encoder.features, layers=0)
-
-    def forward(self, batch: Batch) -> DiagonalGaussian:
-        features = self.encoder(batch.values[self.name], batch.present[self.name])
+        name = self.modality.name
+        features = self.modality.features(self.encoder, batch.values[name], batch.present[name])
         posterior: DiagonalGaussian = self.head(features)
         return posterior
 

@@ -14,19 +14,8 @@ from torch import Tensor, nn
 
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import (
-    AttributeExperts,
-    AttributeVectorPosterior,
-    Given,
-    ImagePosterior,
-    Inference,
-    Parts,
-    TextPosterior,
-    Unit,
-)
+from mmgen.inference._base import AttributeExperts, Given, Inference, ModalityPosterior, Parts, Unit
 from mmgen.modalities.attributes import Attributes
-from mmgen.modalities.image import Image
-from mmgen.modalities.text import Text
 
 __all__ = ["ExpertInference"]
 
@@ -40,14 +29,10 @@ class ExpertInference(Inference):
         super().__init__()
         self.experts = nn.ModuleDict()
         for name, modality in parts.modalities.items():
-            if isinstance(modality, Image):
-                self.experts[name] = ImagePosterior(parts, modality)
-            elif isinstance(modality, Text):
-                self.experts[name] = TextPosterior(parts, modality)
+            if isinstance(modality, Attributes) and parts.attribute_network.experts == "each":
+                self.experts[name] = AttributeExperts(parts, modality)
             else:
-                assert isinstance(modality, Attributes)
-                each = parts.attribute_network.experts == "each"
-                self.experts[name] = (AttributeExperts if each else AttributeVectorPosterior)(parts, modality)
+                self.experts[name] = ModalityPosterior(parts, modality)
 
     @abstractmethod
     def vote(self, expert: DiagonalGaussian) -> tuple[Tensor, Tensor]:

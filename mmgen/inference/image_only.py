@@ -1,8 +1,9 @@
 """Image only: q(z | x) is used whatever else is known (CK Section 2), so that z holds nothing about wording."""
 
 from mmgen.batch import Batch
+from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Given, ImagePosterior, Inference, Parts
+from mmgen.inference._base import Given, Inference, ModalityPosterior, Parts
 from mmgen.modalities.image import Image
 
 __all__ = ["ImageOnly"]
@@ -14,11 +15,12 @@ class ImageOnly(Inference):
     def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
         super().__init__()
         image = parts.of_kind(Image)
-        assert image is not None
-        self.image = ImagePosterior(parts, image)
+        if image is None:
+            raise SettingsError("inference image-only reads a picture, and the objective looks at none; use joint")
+        self.image = ModalityPosterior(parts, image)
 
     def answers(self, given: Given) -> bool:
-        return self.image.name in given
+        return self.image.modality.name in given
 
     def infer(self, batch: Batch, given: Given) -> DiagonalGaussian:
         posterior: DiagonalGaussian = self.image(batch)

@@ -1,6 +1,6 @@
-"""Joint: a network of its own for each of q(z|x,y), q(z|x) and q(z|y), as in VE's JVAE; y is attributes or text."""
+"""Joint: a network of its own for each of q(z|x,y), q(z|x) and q(z|y), as in VE's JVAE, or for any modalities."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -12,15 +12,14 @@ from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import (
     AttributeExperts,
-    AttributeVectorPosterior,
     Given,
-    ImagePosterior,
     Inference,
+    ModalityPosterior,
     Parts,
-    TextPosterior,
     product,
     universal_expert,
 )
+from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
@@ -36,7 +35,7 @@ class Joint(Inference):
 
     q(z | y) is a product of one expert per attribute and the universal expert p(z), so that any part of a description
     may be unknown. In q(z | x, y) an unknown attribute has an embedding of its own. Where y is a sentence, a recurrent
-    encoder reads it (CK Section 6).
+    encoder reads it (CK Section 6). Of any other set of modalities the features of each are joined.
     """
 
     def __init__(self, parts: Parts, queries: frozenset[Given]) -> None:
@@ -51,19 +50,22 @@ class Joint(Inference):
                 "image_and_text",
                 partial(_ImageAndText, parts, image, text),
             )
-        if image:
-            networks[frozenset([image.name])] = ("image", partial(ImagePosterior, parts, image))
-        if attributes:
-            only = _AttributesOnly if parts.attribute_network.experts == "each" else AttributeVectorPosterior
-            networks[frozenset([attributes.name])] = ("attributes", partial(only, parts, attributes))
-        if text:
-            networks[frozenset([text.name])] = ("text", partial(TextPosterior, parts, text))
+        for name, modality in parts.modalities.items():
+            key = modality.kind if parts.of_kind(type(modality)) is modality else name
+            network: Callable[[], nn.Module] = partial(ModalityPosterior, parts, modality)
+            if isinstance(modality, Attributes) and parts.attribute_network.experts == "each":
+                network = partial(_AttributesOnly, parts, modality)
+            networks[frozenset([name])] = (key, network)
         wanted = {frozenset(given) for given in queries}
-        for given in wanted - networks.keys():
-            raise SettingsError(
-                f"the objective asks for the posterior given {', '.join(sorted(given))}, expected one of "
-                f"{'; '.join(', '.join(sorted(known)) for known in networks)}"
-            )
+        for given in sorted(wanted - networks.keys(), key=sorted):
+            several = [modality for name, modality in parts.modalities.items() if name in given]
+            if len(several) != len(given) or not several:
+                raise SettingsError(
+                    f"the objective asks for the posterior given {', '.join(sorted(given)) or 'nothing'}, expected "
+                    f"some of {', '.join(parts.modalities)}"
+                )
+            key = " and ".join(modality.name for modality in several)
+            networks[given] = (key, partial(_Together, parts, several))
         self.networks = nn.ModuleDict()
         self._keys: dict[frozenset[str], str] = {}
         for given, (key, network) in networks.items():
@@ -92,6 +94,25 @@ class _AttributesOnly(nn.Module):
         mean, log_sd = every.mean.unbind(1), every.log_sd.unbind(1)
         votes = [(DiagonalGaussian(*one), there) for *one, there in zip(mean, log_sd, present.unbind(1), strict=True)]
         return product(votes, universal_expert(mean[0]))
+
+
+class _Together(nn.Module):
+    """q(z | several modalities): features of each, concatenated."""
+
+    def __init__(self, parts: Parts, modalities: Sequence[Modality]) -> None:
+        super().__init__()
+        self.modalities = tuple(modalities)
+        made = [modality.encoder(parts.networks.get(modality.kind)) for modality in modalities]
+        self.encoders = nn.ModuleList(encoder for encoder, _ in made)
+        self.head = parts.head(sum(features for _, features in made), layers=1)
+
+    def forward(self, batch: Batch) -> DiagonalGaussian:
+        features = [
+            modality.features(encoder, batch.values[modality.name], batch.present[modality.name])
+            for modality, encoder in zip(self.modalities, self.encoders, strict=True)
+        ]
+        posterior: DiagonalGaussian = self.head(torch.cat([one.to(features[0].dtype) for one in features], -1))
+        return posterior
 
 
 class _ImageAndAttributes(nn.Module):

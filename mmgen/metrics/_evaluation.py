@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.artifacts import AttributesInfo, Dataset
+from mmgen.artifacts import Dataset
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.judge import check_judge
@@ -24,6 +24,7 @@ from mmgen.seeding import numpy_generator
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.open_model import OpenModel
+    from mmgen.modalities.attributes import AttributesDescription
 
 __all__ = ["Evaluation", "EvaluationSettings"]
 
@@ -79,7 +80,7 @@ class Evaluation:
         return self._judge
 
     @property
-    def info(self) -> AttributesInfo:
+    def info(self) -> "AttributesDescription":
         """Attributes of the model.
 
         Raises:
@@ -88,7 +89,7 @@ class Evaluation:
         described = self.loaded.attributes
         if described is None:
             raise UsageError("this model knows no attributes, so it cannot be asked to draw a description")
-        return AttributesInfo(described.name, described.names, described.values)
+        return described
 
     @property
     def dropped(self) -> tuple[int, ...]:
@@ -240,6 +241,16 @@ class Evaluation:
         chosen = numpy_generator(self.settings.seed, "points").permutation(len(rows))[: self.settings.number]
         source = DatasetRows(self.dataset, rows[np.sort(chosen)], self.loaded.device, seed=self.settings.seed)
         return source.batch(torch.arange(len(source)))
+
+    @cached_property
+    def whole_part(self) -> Batch:
+        """All data points of the part, on the model's device; of a graph, with what the part holds back."""
+        import torch
+
+        from mmgen.training.batches import DatasetRows
+
+        rows = DatasetRows.of_split(self.dataset, self.split, self.settings.part, self.loaded.device)
+        return rows.batch(torch.arange(len(rows)))
 
     def ignores_text(self, posterior: str) -> bool:
         """Whether z comes from a density that no description changes: p(z), or a learned q(z), not guided."""

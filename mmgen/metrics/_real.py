@@ -17,8 +17,9 @@ from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
-    from mmgen.artifacts import AttributesInfo, Dataset
+    from mmgen.artifacts import Dataset
     from mmgen.classifier import Classifier
+    from mmgen.modalities.attributes import AttributesDescription
 
 __all__ = ["LEAST", "Points", "Real", "halves", "sources"]
 
@@ -61,7 +62,7 @@ class Real:
         settings: EvaluationSettings,
         judge: "Classifier",
         image: str,
-        info: "AttributesInfo",
+        info: "AttributesDescription",
     ) -> None:
         self._dataset, self._split, self._settings = dataset, split, settings
         self._judge, self._image, self._info = judge, image, info
@@ -98,7 +99,7 @@ class Real:
         from mmgen.training.batches import DatasetRows
 
         seed = self._settings.seed
-        source = DatasetRows(self._dataset, rows, self._judge.device, images=[self._image], seed=seed)
+        source = DatasetRows(self._dataset, rows, self._judge.device, wanted=[self._image], seed=seed)
         name = self._info.name
         parts = []
         for indices in torch.arange(len(rows)).split(512):

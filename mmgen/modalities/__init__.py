@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 from mmgen.registry import Registry
 
 if TYPE_CHECKING:
-    from mmgen.modalities._base import Modality
+    from mmgen.modalities._base import Description
 
-_registry: Registry["type[Modality]"] = Registry(__name__, "modality")
+_registry: Registry["type[Description]"] = Registry(__name__, "modality", base="Description")
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

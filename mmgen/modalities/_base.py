@@ -1,11 +1,171 @@
-"""What every modality offers: how to read decoder outputs as a distribution, and how to leave out what is unknown."""
+"""What every kind of data offers: its description, how it is stored and read, its networks, and p(x | z).
+
+Nothing here imports torch or h5py when it is imported: whoever reads a dataset knows all kinds, and needs no networks.
+"""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-import torch
-from torch import Tensor
+import numpy as np
 
-__all__ = ["Modality"]
+from mmgen.config import Settings
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+__all__ = ["ROWS", "Description", "Element", "Modality", "Sight", "StoredArray", "whole"]
+
+ROWS = ""
+"""Name of the one array of a kind that stores a row for every example: it stands under the modality's own name."""
+
+
+@dataclass(frozen=True)
+class StoredArray:
+    """One array of a modality in a dataset file.
+
+    Attributes:
+        dtype: Number type, as numpy calls it.
+        shape: Shape of one row.
+        rows: How many rows it has; None for one of every example of the dataset.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    rows: int | None = None
+
+
+class Element(Protocol):
+    """A modality in an open file, as far as its description is read from it; what is amiss is an ArtifactError."""
+
+    @property
+    def where(self) -> str:
+        """File and element, for messages: "data.h5: /modalities/image"."""
+
+    def text(self, name: str) -> str:
+        """A text attribute."""
+
+    def shape(self, array: str = ROWS) -> tuple[int, ...]:
+        """Shape of one of its arrays as the file declares it, rows first."""
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One look at some examples: whatever is drawn anew at every sight follows from it.
+
+    Attributes:
+        numbers: The examples' rows in their dataset, int64 [B]; computed where they are asked for.
+        key: Seed, and what distinguishes this sight from others (a step).
+    """
+
+    numbers: Callable[[], "Tensor"]
+    key: tuple[int, *tuple[str | int, ...]]
+
+
+class Description(Settings, ABC):
+    """What is known of a modality before there is a model: in a dataset file, and in the settings of what learns it.
+
+    Fields of members are what is stored; a wrong value of one is a ValueError in words.
+    """
+
+    streamed: ClassVar[bool] = True
+    """Whether rows are read batch by batch where all of them do not fit into memory, and not held where nobody wants
+    them; small ones always are."""
+
+    kind: str
+    """Name of the kind, a member of the room ``mmgen.modalities``."""
+    name: str
+    """Name of the modality."""
+
+    # In a dataset file.
+
+    @abstractmethod
+    def arrays(self) -> dict[str, StoredArray]:
+        """The arrays that it is stored as: :data:`ROWS` alone, or several by name."""
+
+    @abstractmethod
+    def texts(self) -> dict[str, str]:
+        """All fields but kind and name as text attributes of the element."""
+
+    @classmethod
+    @abstractmethod
+    def read(cls, name: str, element: Element) -> Self:
+        """The description of the modality ``name`` out of a file.
+
+        Raises:
+            ArtifactError: What the file says is not whole; says how it differs.
+        """
+
+    @property
+    def by_rows(self) -> bool:
+        """Whether every example has a row of its own in an array; where none has, its value is its row's number."""
+        return ROWS in self.arrays()
+
+    @property
+    def examples(self) -> int | None:
+        """How many examples the dataset has, where the description says so itself."""
+        return None
+
+    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+        """What is wrong with rows as stored, whose type and shape are right; "" where nothing is."""
+        return ""
+
+    def unpack(self, stored: np.ndarray) -> np.ndarray:
+        """Rows as stored to rows as people see them."""
+        return stored
+
+    # In batches.
+
+    def held(self, stored: np.ndarray) -> np.ndarray:
+        """Rows as stored to rows as they are held in memory, of a type that torch computes with."""
+        return stored
+
+    def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
+        """Rows as held to values and presence, as a :class:`~mmgen.batch.Batch` has them, at one sight."""
+        return self.observed(held)
+
+    def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
+        """What belongs to all examples together, by name: it becomes ``batch.shared["modality.name"]``.
+
+        Args:
+            read: A whole array as stored, of any modality of the dataset, given its name and the array's.
+            part: The part of a split that the examples are, "train", "val" or "test"; None where they are of none.
+        """
+        return {}
+
+    @abstractmethod
+    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """Observations as people give them to values and presence: bool [B], or for every part of a value."""
+
+    # In a model.
+
+    @abstractmethod
+    def modality(self, likelihood: str | None = None) -> "Modality":
+        """p(x | z) of such data.
+
+        Args:
+            likelihood: A member of ``mmgen.likelihoods``; left out, what the kind has by default.
+
+        Raises:
+            SettingsError: The likelihood is none of such data.
+        """
+
+    @classmethod
+    def network(cls) -> type[Any] | None:
+        """The class of settings of the networks over such data, all with defaults, which ``model.networks`` holds by
+        kind; None where there is nothing to be set, or a model has a key of its own for it.
+        """
+        return None
+
+    def fits(self, other: "Description") -> bool:
+        """Whether a model made for this understands data that another description is of."""
+        return self == other
+
+    def in_words(self) -> str:
+        """Some words about its size: "image 1x28x28"."""
+        return self.name
 
 
 class Modality(ABC):
@@ -13,9 +173,33 @@ class Modality(ABC):
 
     name: str
     """Its name in a :class:`~mmgen.batch.Batch` and in a dataset file."""
+    kind: ClassVar[str]
+    """The kind of its description."""
+    head_layers: ClassVar[int] = 1
+    """Hidden layers from features to q(z | x), where the settings of a model do not say."""
+
+    # Not abstract, the first two: what a model is put together from by hand needs neither.
+
+    def decoder(self, inputs: int, network: Any) -> tuple["Modality", "nn.Module"]:
+        """A network [B, inputs] -> parameters of p(x | z), and the modality as it is generated with it.
+
+        Args:
+            inputs: Size of what the decoder sees.
+            network: Settings of networks, or a family of them, as the kind has them.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no decoder of its own")
+
+    def encoder(self, network: Any) -> tuple["nn.Module", int]:
+        """A network from observations to features [B, F] (see :meth:`features`), and F."""
+        raise NotImplementedError(f"{type(self).__name__} has no encoder of its own")
+
+    def features(self, encoder: "nn.Module", value: "Tensor", present: "Tensor") -> "Tensor":
+        """Features [B, F] of observations, by a network that :meth:`encoder` made."""
+        found: Tensor = encoder(value)
+        return found
 
     @abstractmethod
-    def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
+    def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
         """log p(value | parameters) in nats [...]; what is not present contributes nothing (it is integrated out).
 
         Args:
@@ -25,9 +209,16 @@ class Modality(ABC):
         """
 
     @abstractmethod
-    def mean(self, parameters: Tensor) -> Tensor:
+    def mean(self, parameters: "Tensor") -> "Tensor":
         """E[x | parameters] for an image; for attributes the probabilities [..., A, V], 0 beyond a value's range."""
 
     @abstractmethod
-    def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
         """A draw: an image [..., C, H, W], or attribute codes int64 [..., A]."""
+
+
+def whole(values: "Tensor") -> "Tensor":
+    """Presence [B] of values that are all there."""
+    import torch
+
+    return torch.ones(len(values), dtype=torch.bool, device=values.device)

@@ -1,12 +1,86 @@
 """Attributes: a fixed-length vector of discrete values, each of which may be unknown."""
 
-import torch
-from torch import Tensor
+import json
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
-from mmgen.likelihoods._base import full_precision
-from mmgen.modalities._base import Modality
+import numpy as np
+from pydantic import model_validator
 
-__all__ = ["Attributes"]
+from mmgen.errors import ArtifactError
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray
+from mmgen.modalities._stored import MAX_NAMES, distinct_texts, element_json
+from mmgen.notation import UNKNOWN
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from mmgen.networks._attributes import AttributeNetwork
+
+__all__ = ["AttributesDescription"]
+
+
+class AttributesDescription(Description):
+    """Categorical attributes; rows are uint8 codes [n, A], 255 unknown."""
+
+    streamed: ClassVar[bool] = False
+
+    kind: Literal["attributes"] = "attributes"
+    name: str = "attributes"
+    names: tuple[str, ...]
+    """Names of the A attributes."""
+    values: tuple[tuple[str, ...], ...]
+    """For each attribute the names of its values; a value's code is its position."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not self.names or len(self.names) != len(self.values):
+            raise ValueError("a modality of attributes has at least one attribute, and values for each")
+        for attribute, vocabulary in zip(self.names, self.values, strict=True):
+            if not 1 <= len(vocabulary) == len(set(vocabulary)) <= UNKNOWN:
+                raise ValueError(f"attribute '{attribute}' needs 1 to {UNKNOWN} distinct values")
+        return self
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """V of each attribute."""
+        return tuple(len(values) for values in self.values)
+
+    def arrays(self) -> dict[str, StoredArray]:
+        return {ROWS: StoredArray("uint8", (len(self.names),))}
+
+    def texts(self) -> dict[str, str]:
+        """Attribute names and vocabularies as ASCII JSON."""
+        return {"names": json.dumps(self.names), "values": json.dumps(self.values)}
+
+    @classmethod
+    def read(cls, name: str, element: Element) -> "AttributesDescription":
+        names, values = element_json(element, "names"), element_json(element, "values")
+        if not distinct_texts(names, 1, MAX_NAMES) or not isinstance(values, list) or len(values) != len(names):
+            raise ArtifactError(f"{element.where} does not name its attributes and their values; make the file again")
+        if not all(distinct_texts(vocabulary, 1, UNKNOWN) for vocabulary in values):
+            raise ArtifactError(
+                f"{element.where} has an attribute without 1 to {UNKNOWN} distinct values; make the file again"
+            )
+        return cls(name=name, names=tuple(names), values=tuple(tuple(vocabulary) for vocabulary in values))
+
+    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+        good = ((stored < np.array(self.sizes)) | (stored == UNKNOWN)).all()
+        return "" if good else f"a code is no value of its attribute, nor {UNKNOWN}"
+
+    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """Codes [B, A], 255 unknown -> int64 codes, 0 where unknown, and which are known [B, A]."""
+        known = values != UNKNOWN
+        return values.long().masked_fill(~known, 0), known
+
+    def modality(self, likelihood: str | None = None) -> "Attributes":
+        return Attributes(self.name, self.names, self.values)
+
+    def fits(self, other: Description) -> bool:
+        return isinstance(other, AttributesDescription) and (self.names, self.values) == (other.names, other.values)
+
+    def in_words(self) -> str:
+        return f"{self.name} {', '.join(self.names)}"
 
 
 class Attributes(Modality):
@@ -22,7 +96,12 @@ class Attributes(Modality):
         values: Names of the values of each attribute.
     """
 
+    kind: ClassVar[str] = "attributes"
+    head_layers: ClassVar[int] = 0  # WG
+
     def __init__(self, name: str, names: tuple[str, ...], values: tuple[tuple[str, ...], ...]) -> None:
+        import torch
+
         self.name = name
         self.names = names
         self.values = values
@@ -46,19 +125,38 @@ class Attributes(Modality):
         """Width of :meth:`describe`: S + A."""
         return self.total_size + len(self.sizes)
 
-    def log_probabilities(self, parameters: Tensor) -> Tensor:
+    def decoder(self, inputs: int, network: "AttributeNetwork") -> tuple["Attributes", "nn.Module"]:
+        from mmgen.networks._attributes import attribute_decoder
+
+        return self, attribute_decoder(inputs, self.sizes, network)
+
+    def encoder(self, network: "AttributeNetwork") -> tuple["nn.Module", int]:
+        from mmgen.networks._attributes import AttributeVectorEncoder
+
+        made = AttributeVectorEncoder(self.sizes, network)
+        return made, made.features
+
+    def features(self, encoder: "nn.Module", value: "Tensor", present: "Tensor") -> "Tensor":
+        found: Tensor = encoder(value, present)
+        return found
+
+    def log_probabilities(self, parameters: "Tensor") -> "Tensor":
         """Logits [..., S] -> normalised log-probabilities [..., A, V]; minus infinity beyond an attribute's range."""
+        import torch
+
+        from mmgen.likelihoods._base import full_precision
+
         logits = full_precision(parameters)
         padded = logits[..., self._column.to(logits.device)]
         return padded.masked_fill(~self._valid.to(logits.device), -torch.inf).log_softmax(-1)
 
-    def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
+    def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
         table = self.log_probabilities(parameters)
         codes = value.expand(*table.shape[:-1]).unsqueeze(-1)
         chosen = table.gather(-1, codes).squeeze(-1)
         return chosen.masked_fill(~present, 0.0).sum(-1)
 
-    def log_prob_of_one(self, logits: Tensor, attribute: int, value: Tensor, present: Tensor) -> Tensor:
+    def log_prob_of_one(self, logits: "Tensor", attribute: int, value: "Tensor", present: "Tensor") -> "Tensor":
         """log p(y_k | logits) of one attribute by number, in nats; 0 where it is unknown.
 
         Args:
@@ -67,20 +165,26 @@ class Attributes(Modality):
             value: Codes of all attributes [B, A].
             present: [B, A].
         """
+        from mmgen.likelihoods._base import full_precision
+
         table = full_precision(logits).log_softmax(-1)
         codes = value[:, attribute].expand(table.shape[:-1]).unsqueeze(-1)
         return table.gather(-1, codes).squeeze(-1).masked_fill(~present[:, attribute], 0.0)
 
-    def mean(self, parameters: Tensor) -> Tensor:
+    def mean(self, parameters: "Tensor") -> "Tensor":
         return self.log_probabilities(parameters).exp()
 
-    def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
+        import torch
+
         probability = self.mean(parameters)
         drawn = torch.multinomial(probability.flatten(0, -2), 1, generator=generator)
         return drawn.reshape(probability.shape[:-1])
 
-    def describe(self, value: Tensor, present: Tensor) -> Tensor:
+    def describe(self, value: "Tensor", present: "Tensor") -> "Tensor":
         """Codes [..., A] and mask [..., A] -> [..., S + A]: one-hot where known, zeros where not, then the mask."""
+        import torch
+
         hot = torch.zeros(*value.shape[:-1], self.total_size, device=value.device)
         hot.scatter_(-1, self._start.to(value.device) + value, present.to(hot.dtype))
         return torch.cat([hot, present.to(hot.dtype)], -1)

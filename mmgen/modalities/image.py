@@ -1,12 +1,115 @@
 """Image: a picture [C, H, W] under a likelihood of dense data."""
 
-import torch
-from torch import Tensor
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from mmgen.likelihoods._base import Likelihood
-from mmgen.modalities._base import Modality
+import numpy as np
+from pydantic import Field
 
-__all__ = ["Image"]
+from mmgen.errors import ArtifactError
+from mmgen.modalities._base import ROWS, Description, Element, Modality, Sight, StoredArray, whole
+from mmgen.modalities._stored import element_json
+from mmgen.parsing import printable
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from mmgen.likelihoods._base import Likelihood
+    from mmgen.networks._base import ImageNetwork
+
+__all__ = ["ImageDescription"]
+
+LAYOUTS = ("bits", "bytes", "probabilities")
+Count = Annotated[int, Field(ge=1)]
+
+
+class ImageDescription(Description):
+    """Pictures of one size, and how their pixels are stored."""
+
+    kind: Literal["image"] = "image"
+    name: str = "image"
+    shape: tuple[Count, Count, Count]
+    """(C, H, W)."""
+    layout: Literal["bits", "bytes", "probabilities"]
+    """How pixels are stored: "bits" (0 or 1, eight to a byte), "bytes" (0 to 255), or "probabilities", bytes of which
+    each is 255 times the probability that its pixel is white; those are drawn black or white anew at every sight."""
+
+    @property
+    def scale(self) -> int:
+        """The stored value that stands for full intensity, or for certain white: 1 for bits, else 255."""
+        return 1 if self.layout == "bits" else 255
+
+    @property
+    def pixels(self) -> int:
+        """C * H * W."""
+        return math.prod(self.shape)
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """Shape of one row on disk: (ceil(C * H * W / 8),) for bits, else (C, H, W)."""
+        return ((self.pixels + 7) // 8,) if self.layout == "bits" else self.shape
+
+    def arrays(self) -> dict[str, StoredArray]:
+        return {ROWS: StoredArray("uint8", self.stored_shape)}
+
+    def texts(self) -> dict[str, str]:
+        return {"layout": self.layout, "shape": json.dumps(self.shape), "range": json.dumps([0, self.scale])}
+
+    @classmethod
+    def read(cls, name: str, element: Element) -> "ImageDescription":
+        shape, layout = element_json(element, "shape"), element.text("layout")
+        if not (isinstance(shape, list) and len(shape) == 3 and all(type(n) is int and 0 < n < 2**20 for n in shape)):
+            raise ArtifactError(f"{element.where} has no shape [C, H, W]; make the file again")
+        if layout not in LAYOUTS:
+            raise ArtifactError(
+                f"{element.where} has layout {printable(layout, 40)!r}, expected {', '.join(LAYOUTS)}; "
+                "make the file again"
+            )
+        return cls.model_validate({"name": name, "shape": tuple(shape), "layout": layout})
+
+    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+        unused = (1 << -self.pixels % 8) - 1 if self.layout == "bits" else 0
+        return "the unused last bits are not 0" if unused and (stored[:, -1] & unused).any() else ""
+
+    def unpack(self, stored: np.ndarray) -> np.ndarray:
+        """Rows as stored to uint8 [n, C, H, W] with values 0 to ``scale``."""
+        if self.layout == "bits":
+            stored = np.unpackbits(stored, axis=1, count=self.pixels)
+        return stored.reshape(len(stored), *self.shape)
+
+    def pack(self, images: np.ndarray) -> np.ndarray:
+        """uint8 [n, C, H, W] with values 0 to ``scale`` to rows as stored; the inverse of :meth:`unpack`."""
+        return np.packbits(images.reshape(len(images), -1), axis=1) if self.layout == "bits" else images
+
+    def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
+        """Rows as held to float32 [B, C, H, W] from 0 to 1; probabilities become one draw of every pixel."""
+        if self.layout == "bits":
+            return self.observed(unpack_bits(held, self.shape))
+        if self.layout == "bytes":
+            return self.observed(held.float() / 255.0)
+        from mmgen.sights import drawn_pixels, sight_key
+
+        seed, *which = sight.key
+        return self.observed(drawn_pixels(held, sight.numbers(), sight_key(seed, self.name, *which)))
+
+    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """Pixels float [B, C, H, W] in [0, 1], all of them there."""
+        return values, whole(values)
+
+    def modality(self, likelihood: str | None = None) -> "Image":
+        from mmgen.modalities._dense import dense_likelihood
+
+        chosen = dense_likelihood(likelihood or "bernoulli", "model.image_likelihood", "images")
+        return Image(self.name, self.shape, chosen)
+
+    def fits(self, other: Description) -> bool:
+        """Whether pictures have the same size, however they are stored."""
+        return isinstance(other, ImageDescription) and self.shape == other.shape
+
+    def in_words(self) -> str:
+        return f"{self.name} {'x'.join(map(str, self.shape))}"
 
 
 class Image(Modality):
@@ -16,7 +119,10 @@ class Image(Modality):
     likelihood: p(pixels | decoder output).
     """
 
-    def __init__(self, name: str, shape: tuple[int, int, int], likelihood: Likelihood) -> None:
+    kind: ClassVar[str] = "image"
+    head_layers: ClassVar[int] = 2  # VE A.4
+
+    def __init__(self, name: str, shape: tuple[int, int, int], likelihood: "Likelihood") -> None:
         self.name = name
         self.shape = shape
         self.likelihood = likelihood
@@ -26,11 +132,26 @@ class Image(Modality):
         """Channels that an image decoder must output."""
         return self.shape[0] * self.likelihood.parameters_per_value
 
-    def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
+    def decoder(self, inputs: int, network: "ImageNetwork") -> tuple["Image", "nn.Module"]:
+        return self, network.decoder(inputs, (self.decoder_channels, *self.shape[1:]))
+
+    def encoder(self, network: "ImageNetwork") -> tuple["nn.Module", int]:
+        return network.encoder(self.shape)
+
+    def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
         return self.likelihood.log_prob(parameters, value, event_dims=3).masked_fill(~present, 0.0)
 
-    def mean(self, parameters: Tensor) -> Tensor:
+    def mean(self, parameters: "Tensor") -> "Tensor":
         return self.likelihood.mean(parameters)
 
-    def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
         return self.likelihood.sample(parameters, generator)
+
+
+def unpack_bits(packed: "Tensor", shape: tuple[int, int, int]) -> "Tensor":
+    """uint8 [B, ceil(C H W / 8)], first pixel in the highest bit -> float32 [B, C, H, W] of 0 and 1."""
+    import torch
+
+    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=packed.device)
+    bits = packed.unsqueeze(-1).bitwise_right_shift(shifts).bitwise_and_(1)
+    return bits.flatten(1)[:, : math.prod(shape)].reshape(-1, *shape).float()

@@ -1,12 +1,107 @@
 """Text: a sentence of at most T words of a vocabulary."""
 
-import torch
-from torch import Tensor
+import json
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
-from mmgen.likelihoods.autoregressive import Autoregressive, Speaker
-from mmgen.modalities._base import Modality
+import numpy as np
+from pydantic import Field, model_validator
 
-__all__ = ["Text"]
+from mmgen.errors import ArtifactError
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, whole
+from mmgen.modalities._stored import MAX_NAMES, distinct_texts, element_json
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from mmgen.likelihoods.autoregressive import Speaker
+    from mmgen.networks._text import TextNetwork
+
+__all__ = ["TextDescription"]
+
+MAX_WORDS = 65535  # codes are uint16, and one of them is the padding
+
+
+class TextDescription(Description):
+    """Sentences; rows are uint16 codes [n, T], the size of the vocabulary being padding."""
+
+    streamed: ClassVar[bool] = False
+
+    kind: Literal["text"] = "text"
+    name: str = "text"
+    vocabulary: tuple[str, ...]
+    """The V words; a word's code is its position."""
+    length: Annotated[int, Field(ge=1)]
+    """T, words in the longest sentence; a shorter one is padded at its end."""
+    slots: tuple[str, ...] = ()
+    """Attribute that each position spells, length T; empty for free text."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if not 1 <= len(self.vocabulary) == len(set(self.vocabulary)) <= MAX_WORDS:
+            raise ValueError(f"text '{self.name}' needs 1 to {MAX_WORDS} distinct words")
+        if self.slots and not len(set(self.slots)) == len(self.slots) == self.length:
+            raise ValueError(f"text '{self.name}' needs {self.length} distinct slots or none")
+        return self
+
+    @property
+    def padding(self) -> int:
+        """Code of "no word": V."""
+        return len(self.vocabulary)
+
+    def words(self, codes: np.ndarray) -> str:
+        """One row of codes [T] as a sentence.
+
+        Example:
+            >>> import numpy as np
+            >>> TextDescription(vocabulary=("red", "cube"), length=3).words(np.array([0, 1, 2], np.uint16))
+            'red cube'
+        """
+        return " ".join(self.vocabulary[int(code)] for code in codes if code < self.padding)
+
+    def arrays(self) -> dict[str, StoredArray]:
+        return {ROWS: StoredArray("uint16", (self.length,))}
+
+    def texts(self) -> dict[str, str]:
+        return {"vocabulary": json.dumps(self.vocabulary), "slots": json.dumps(self.slots)}
+
+    @classmethod
+    def read(cls, name: str, element: Element) -> "TextDescription":
+        shape, words, slots = element.shape(), element_json(element, "vocabulary"), element_json(element, "slots")
+        length = shape[1] if len(shape) == 2 else 0
+        if not distinct_texts(words, 1, MAX_WORDS):
+            raise ArtifactError(
+                f"{element.where} has no vocabulary of 1 to {MAX_WORDS} distinct words; make the file again"
+            )
+        if not length or not (slots == [] or (distinct_texts(slots, 1, MAX_NAMES) and len(slots) == length)):
+            raise ArtifactError(
+                f"{element.where} does not name one attribute for each of its {length} words; make it again"
+            )
+        return cls(name=name, vocabulary=tuple(words), length=length, slots=tuple(slots))
+
+    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+        padded = stored == self.padding
+        good = (stored <= self.padding).all() and (padded[:, :-1] <= padded[:, 1:]).all()
+        return "" if good else "a code is no word, or padding stands before a word"
+
+    def held(self, stored: np.ndarray) -> np.ndarray:
+        """int32: torch computes little with uint16."""
+        return stored.astype(np.int32)
+
+    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """Words [B, T] -> int64, all sentences there."""
+        return values.long(), whole(values)
+
+    def modality(self, likelihood: str | None = None) -> "Text":
+        return Text(self.name, self.vocabulary, self.length, self.slots)
+
+    def fits(self, other: Description) -> bool:
+        """Whether sentences have the same words and the same length; what their positions spell may differ."""
+        mine = (self.vocabulary, self.length)
+        return isinstance(other, TextDescription) and mine == (other.vocabulary, other.length)
+
+    def in_words(self) -> str:
+        return f"{self.name} of at most {self.length} words"
 
 
 class Text(Modality):
@@ -22,14 +117,18 @@ class Text(Modality):
         speaker: The network over words, part of the decoder; None where sentences are only conditioned on.
     """
 
+    kind: ClassVar[str] = "text"
+
     def __init__(
         self,
         name: str,
         vocabulary: tuple[str, ...],
         length: int,
         slots: tuple[str, ...] = (),
-        speaker: Speaker | None = None,
+        speaker: "Speaker | None" = None,
     ) -> None:
+        from mmgen.likelihoods.autoregressive import Autoregressive
+
         self.name = name
         self.vocabulary = vocabulary
         self.length = length
@@ -37,9 +136,21 @@ class Text(Modality):
         self.likelihood = Autoregressive(len(vocabulary))
         self._speaker = speaker
 
-    def spoken_by(self, speaker: Speaker) -> "Text":
+    def spoken_by(self, speaker: "Speaker") -> "Text":
         """The same with a network over words, so that sentences can be generated."""
         return Text(self.name, self.vocabulary, self.length, self.slots, speaker)
+
+    def decoder(self, inputs: int, network: "TextNetwork") -> tuple["Text", "nn.Module"]:
+        from mmgen.networks._text import TextDecoder
+
+        speaker = TextDecoder(inputs, len(self.vocabulary), network)
+        return self.spoken_by(speaker), speaker
+
+    def encoder(self, network: "TextNetwork") -> tuple["nn.Module", int]:
+        from mmgen.networks._text import TextEncoder
+
+        made = TextEncoder(len(self.vocabulary), network)
+        return made, made.features
 
     @property
     def padding(self) -> int:
@@ -47,23 +158,25 @@ class Text(Modality):
         return len(self.vocabulary)
 
     @property
-    def speaker(self) -> Speaker:
+    def speaker(self) -> "Speaker":
         """The network over words."""
         assert self._speaker is not None, "this text was described for conditioning, not for generating"
         return self._speaker
 
-    def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
+    def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
         """log p(sentence | context) [..., B]: contexts [..., B, F], codes [B, T]; 0 where there is no sentence."""
         return self.likelihood.log_prob(self.speaker, parameters, value).masked_fill(~present, 0.0)
 
-    def mean(self, parameters: Tensor) -> Tensor:
+    def mean(self, parameters: "Tensor") -> "Tensor":
         """Sentences have no mean: the probabilities [..., T, V+1] of each word along the likeliest words so far."""
         return self.probabilities(parameters, self.sample(parameters, greedy=True))
 
-    def sample(self, parameters: Tensor, generator: torch.Generator | None = None, greedy: bool = False) -> Tensor:
+    def sample(
+        self, parameters: "Tensor", generator: "torch.Generator | None" = None, greedy: bool = False
+    ) -> "Tensor":
         """A sentence for each context, codes int64 [..., T]; the likeliest word at every step if ``greedy``."""
         return self.likelihood.sample(self.speaker, parameters, self.length, generator, greedy)
 
-    def probabilities(self, parameters: Tensor, tokens: Tensor) -> Tensor:
+    def probabilities(self, parameters: "Tensor", tokens: "Tensor") -> "Tensor":
         """p(word_t | words before t, context) [..., T, V+1]; after the end padding has probability 1."""
         return self.likelihood.log_probabilities(self.speaker.logits(parameters, tokens), tokens).exp()

@@ -1,64 +1,32 @@
 """What models of any kind are made from: the modalities of the data, and a decoder for each."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from torch import nn
 
-import mmgen.likelihoods
+from mmgen.config import validate
 from mmgen.errors import SettingsError
-from mmgen.likelihoods._base import Likelihood
 from mmgen.modalities._base import Modality
-from mmgen.modalities.attributes import Attributes
-from mmgen.modalities.image import Image
-from mmgen.modalities.text import Text
-from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, TextDescription
-from mmgen.networks._attributes import AttributeNetwork, attribute_decoder
-from mmgen.networks._base import ImageNetwork
-from mmgen.networks._text import TextDecoder, TextNetwork
+from mmgen.models._settings import DataSettings
 
-__all__ = ["available_modalities", "decoders_for", "describe_attributes", "describe_text"]
+__all__ = ["available_modalities", "decoders_for", "networks_by_kind"]
 
 
-def describe_attributes(description: AttributesDescription) -> Attributes:
-    """The attribute modality that a description stands for."""
-    return Attributes(description.name, description.names, description.values)
-
-
-def describe_text(description: TextDescription, speaker: TextDecoder | None = None) -> Text:
-    """The text modality that a description stands for; ``speaker`` is the decoder that makes its words."""
-    return Text(description.name, description.vocabulary, description.length, description.slots, speaker)
-
-
-def _image_likelihood(name: str) -> Likelihood:
-    likelihood = mmgen.likelihoods.get(name)
-    if not issubclass(likelihood, Likelihood):
-        dense = [n for n, member in mmgen.likelihoods.importable().items() if issubclass(member, Likelihood)]
-        raise SettingsError(
-            f"model.image_likelihood got '{name}', which is no likelihood of images; expected one of {', '.join(dense)}"
-        )
-    made: Likelihood = likelihood()
-    return made
-
-
-def available_modalities(data: DataSettings, image_likelihood: str, needed: Iterable[str]) -> dict[str, Modality]:
-    """Every modality of the data, by name: the main image first.
+def available_modalities(
+    data: DataSettings, likelihoods: Mapping[str, str], needed: Iterable[str]
+) -> dict[str, Modality]:
+    """Every modality of the data, by name, in their order.
 
     Args:
         data: The modalities that there are.
-        image_likelihood: p(image | z), by name.
+        likelihoods: p(x | z) by kind; left out, what the kind has by default.
         needed: Those that the objective looks at.
 
     Raises:
-        SettingsError: One that is needed is missing, or the likelihood is none of images.
+        SettingsError: One that is needed is missing, or a likelihood is none of its kind.
     """
-    likelihood = _image_likelihood(image_likelihood)
-    images: list[ImageDescription] = [image for image in (data.image, *data.further_images) if image is not None]
-    every: list[Modality] = [Image(image.name, image.shape, likelihood) for image in images]
-    if data.attributes:
-        every.append(describe_attributes(data.attributes))
-    if data.text:
-        every.append(describe_text(data.text))
-    available = {modality.name: modality for modality in every}
+    available = {name: each.modality(likelihoods.get(each.kind)) for name, each in data.modalities.items()}
     lacking = sorted(set(needed) - available.keys())
     if lacking:
         raise SettingsError(
@@ -69,31 +37,43 @@ def available_modalities(data: DataSettings, image_likelihood: str, needed: Iter
     return available
 
 
+def networks_by_kind(
+    data: DataSettings, given: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]
+) -> dict[str, Any]:
+    """What networks are made of, by kind of modality.
+
+    Args:
+        data: The modalities that there are.
+        given: Of the kinds that the model has keys of its own for.
+        settings: ``model.networks``: of other kinds, where they are not the defaults.
+
+    Raises:
+        SettingsError: There are settings of a kind that has none or is not in the data, or wrong ones.
+    """
+    others = {each.kind: each.network() for each in data.modalities.values() if each.kind not in given}
+    for kind in settings:
+        if others.get(kind) is None:
+            known = [name for name, schema in others.items() if schema is not None]
+            raise SettingsError(
+                f"setting 'model.networks' got '{kind}', expected {' or '.join(known) or 'nothing'}: the kinds of this "
+                "dataset whose networks are set there"
+            )
+    made = {
+        kind: None if schema is None else validate(schema, settings.get(kind, {}), f"model.networks.{kind}")
+        for kind, schema in others.items()
+    }
+    return {**given, **made}
+
+
 def decoders_for(
-    inputs: int,
-    modalities: dict[str, Modality],
-    image_network: ImageNetwork,
-    attribute_network: AttributeNetwork,
-    text_network: TextNetwork,
+    inputs: int, modalities: Mapping[str, Modality], networks: Mapping[str, Any]
 ) -> tuple[dict[str, Modality], dict[str, nn.Module]]:
-    """A network [B, inputs] -> parameters of p(x_m | z) for each modality; texts get the one that makes their words.
+    """A network [B, inputs] -> parameters of p(x_m | z) for each modality, and the modalities as they are generated.
 
     Args:
         inputs: Size of what decoders see.
         modalities: What is decoded, by name.
-        image_network: Family of image networks.
-        attribute_network: Widths of the networks over attributes.
-        text_network: Widths of the networks over sentences.
+        networks: What networks are made of, by kind.
     """
-    decoders: dict[str, nn.Module] = {}
-    decoded = dict(modalities)
-    for name, modality in modalities.items():
-        if isinstance(modality, Image):
-            decoders[name] = image_network.decoder(inputs, (modality.decoder_channels, *modality.shape[1:]))
-        elif isinstance(modality, Text):
-            speaker = TextDecoder(inputs, len(modality.vocabulary), text_network)
-            decoders[name], decoded[name] = speaker, modality.spoken_by(speaker)
-        else:
-            assert isinstance(modality, Attributes)
-            decoders[name] = attribute_decoder(inputs, modality.sizes, attribute_network)
-    return decoded, decoders
+    made = {name: modality.decoder(inputs, networks.get(modality.kind)) for name, modality in modalities.items()}
+    return {name: pair[0] for name, pair in made.items()}, {name: pair[1] for name, pair in made.items()}

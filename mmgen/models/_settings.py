@@ -1,24 +1,27 @@
 """Settings of a model, and of the data that it was made for."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from mmgen.config import Settings
+from mmgen.modalities._base import Description
+from mmgen.modalities._described import Described
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.text import TextDescription
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._shared import SharedNetwork
 from mmgen.networks._text import TextNetwork
 
-__all__ = [
-    "AttributesDescription",
-    "DataSettings",
-    "ImageDescription",
-    "ModelSettings",
-    "MultimodalSettings",
-    "TextDescription",
-]
+__all__ = ["DataSettings", "ModelSettings", "MultimodalSettings"]
 
 Count = Annotated[int, Field(ge=1)]
+D = TypeVar("D", bound=Description)
+
+_ONCE = {"image": "image", "further_images": "image", "attributes": "attributes", "text": "text"}
+"""Kinds by the keys that once held descriptions, each kind its own."""
 
 
 class ModelSettings(Settings):
@@ -54,6 +57,8 @@ class MultimodalSettings(ModelSettings):
     """Widths of the networks over attributes."""
     text_network: TextNetwork | None = None
     """Widths of the networks over sentences, where there is text; left out, those of the paper."""
+    networks: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    """Settings of the networks over other kinds of data, by kind (``networks.vector.hidden``); left out, theirs."""
     shared: SharedNetwork | None = None
     """Networks next to z that modalities share (CK Section 5.1); left out, each modality has its own."""
     hidden: Count = 512
@@ -73,36 +78,6 @@ class MultimodalSettings(ModelSettings):
         return None if value is None else {"name": "strided", **value}
 
 
-class ImageDescription(Settings):
-    """The image modality that a model was built for."""
-
-    name: str = "image"
-    shape: tuple[Count, Count, Count]
-    """(C, H, W)."""
-    layout: Literal["bits", "bytes", "probabilities"]
-    """How pixels are stored; probabilities are drawn black or white anew at every sight."""
-
-
-class AttributesDescription(Settings):
-    """The attribute modality that a model was built for."""
-
-    name: str = "attributes"
-    names: tuple[str, ...]
-    values: tuple[tuple[str, ...], ...]
-
-
-class TextDescription(Settings):
-    """The text modality that a model was built for."""
-
-    name: str = "text"
-    vocabulary: tuple[str, ...]
-    """The V words."""
-    length: Count
-    """T, words in the longest sentence."""
-    slots: tuple[str, ...] = ()
-    """Attribute that each position spells, length T; empty for free text."""
-
-
 class DataSettings(Settings):
     """Which data: filled in from the dataset file, so that a checkpoint explains itself."""
 
@@ -114,9 +89,77 @@ class DataSettings(Settings):
     paired_drawn: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Least share of whole examples among those drawn in training, where few are paired; left out, every row is drawn
     equally often, as WG do."""
-    image: ImageDescription | None = None
-    """The main picture: the modality called "image", else the first one."""
-    further_images: tuple[ImageDescription, ...] = ()
-    """All other image modalities, such as views of the main one."""
-    attributes: AttributesDescription | None = None
-    text: TextDescription | None = None
+    modalities: dict[str, Described] = Field(default_factory=dict)
+    """All that an example is made of, by name: each a table with its kind and what the kind says of it. The main
+    picture comes first, then other pictures, then everything else by kind."""
+    main: str = ""
+    """Name of the main picture: left out, the one called "image", else the first one."""
+
+    @classmethod
+    def of(cls, *descriptions: Description, **others: Any) -> Self:
+        """Settings of data with these modalities."""
+        return cls(modalities={each.name: each for each in descriptions}, **others)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_of_today(cls, values: Any) -> Any:
+        """Files once had a key for each kind; names are filled in, and modalities put in order."""
+        if not isinstance(values, Mapping):
+            return values
+        found = {key: value for key, value in values.items() if key not in _ONCE}
+        once = {key: values[key] for key in _ONCE if values.get(key)}
+        tables = [(key, table) for key, one in once.items() for table in (one if key == "further_images" else [one])]
+        modalities = found.get("modalities", {})
+        if not isinstance(modalities, Mapping):
+            return found
+        named: dict[Any, Any] = {}
+        for key, table in tables:
+            described = {"kind": _ONCE[key], "name": _ONCE[key], **table} if isinstance(table, Mapping) else table
+            named[_read(described, "name")] = described
+        for name, table in modalities.items():
+            named[name] = {"name": name, **table} if isinstance(table, Mapping) else table
+        pictures = [name for name, table in named.items() if _read(table, "kind") == "image"]
+        first = _read(named.get("image") if "image" in pictures else named.get(next(iter(pictures), "")), "name")
+        main = found.get("main") or (_read(once["image"], "name") if "image" in once else None) or first or ""
+        kinds = {name: str(_read(table, "kind")) for name, table in named.items()}
+        order = sorted(named, key=lambda name: (name != main, kinds[name] != kinds.get(main), kinds[name]))
+        return found | {"modalities": {name: named[name] for name in order}, "main": main}
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        for name, described in self.modalities.items():
+            if described.name != name:
+                raise ValueError(f"modality '{name}' is described under the name '{described.name}'; use one name")
+        if self.main and self.modalities and self.main not in self.images:
+            pictures = ", ".join(self.images) or "nothing, for there are no pictures"
+            raise ValueError(f"main got '{self.main}', expected {pictures}")
+        return self
+
+    def of_kind(self, kind: type[D]) -> dict[str, D]:
+        """The modalities whose description is of one class, by name."""
+        return {name: each for name, each in self.modalities.items() if isinstance(each, kind)}
+
+    @property
+    def images(self) -> dict[str, ImageDescription]:
+        """All pictures, the main one first."""
+        return self.of_kind(ImageDescription)
+
+    @property
+    def image(self) -> ImageDescription | None:
+        """The main picture; None where there is none."""
+        return self.images.get(self.main)
+
+    @property
+    def attributes(self) -> AttributesDescription | None:
+        """The (first) attributes; None where there are none."""
+        return next(iter(self.of_kind(AttributesDescription).values()), None)
+
+    @property
+    def text(self) -> TextDescription | None:
+        """The (first) text; None where there is none."""
+        return next(iter(self.of_kind(TextDescription).values()), None)
+
+
+def _read(described: Any, key: str) -> Any:
+    """A field of a description, or of the table that is to be one."""
+    return described.get(key) if isinstance(described, Mapping) else getattr(described, key, None)

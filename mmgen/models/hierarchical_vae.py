@@ -26,7 +26,7 @@ from mmgen.latent.trace import Trace
 from mmgen.modalities._base import Modality
 from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, Model
-from mmgen.models._parts import available_modalities, decoders_for
+from mmgen.models._parts import available_modalities, decoders_for, networks_by_kind
 from mmgen.models._settings import DataSettings, ModelSettings
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._base import ACTIVATIONS, ImageNetwork
@@ -116,7 +116,7 @@ class HierarchicalVAE(Model):
 
     @classmethod
     def build(cls, settings: HierarchicalSettings, demands: Demands, data: DataSettings) -> "HierarchicalVAE":
-        available = available_modalities(data, settings.image_likelihood, demands.modalities)
+        available = available_modalities(data, {"image": settings.image_likelihood}, demands.modalities)
         given = sorted(demands.posteriors)
         image = available[given[0][0]] if len(given) == 1 and len(given[0]) == 1 else None
         if not isinstance(image, Image) or demands.conditions_on or demands.any_subset:
@@ -133,13 +133,13 @@ class HierarchicalVAE(Model):
         def between(before: int, after: int) -> nn.Module:
             return GaussianHead(before, settings.hidden, after, activation=activation)
 
-        modalities, decoders = decoders_for(
-            sizes[0],
-            {name: available[name] for name in demands.generates},
-            network,
-            settings.attribute_network,
-            settings.text_network or TextNetwork(),
-        )
+        own = {
+            "image": network,
+            "attributes": settings.attribute_network,
+            "text": settings.text_network or TextNetwork(),
+        }
+        generated = {name: available[name] for name in demands.generates}
+        modalities, decoders = decoders_for(sizes[0], generated, networks_by_kind(data, own, {}))
         encoder, features = network.encoder(image.shape)
         named = {"z": sizes[0]} if len(sizes) == 1 else {f"z{number}": size for number, size in enumerate(sizes, 1)}
         return cls(

@@ -21,7 +21,7 @@ from mmgen.latent.space import LatentSpace
 from mmgen.modalities._base import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Demands, GaussianModel
-from mmgen.models._parts import available_modalities, decoders_for
+from mmgen.models._parts import available_modalities, decoders_for, networks_by_kind
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._attributes import AttributeDecoder
 from mmgen.networks._base import ImageNetwork
@@ -71,8 +71,7 @@ class MultimodalVAE(GaussianModel):
         if "text" in demands.modalities:
             filled["text_network"] = settings.text_network or TextNetwork()
         if settings.image_network.keys() == {"name"}:  # nothing was said of its sizes: they follow the images
-            images = [image for image in (data.image, *data.further_images) if image is not None]
-            sides = [side for image in images for side in image.shape[1:]]
+            sides = [side for image in data.images.values() for side in image.shape[1:]]
             network = mmgen.networks.get(settings.image_network["name"]).for_sides(sides)
             filled["image_network"] = settings.image_network | network
         return settings.model_copy(update=filled)
@@ -84,9 +83,14 @@ class MultimodalVAE(GaussianModel):
         joint_image_network: ImageNetwork = build_member(
             mmgen.networks, settings.joint_image_network or settings.image_network, "model.joint_image_network"
         )
-        text_network = settings.text_network or TextNetwork()
+        own = {
+            "image": image_network,
+            "attributes": settings.attribute_network,
+            "text": settings.text_network or TextNetwork(),
+        }
+        networks = networks_by_kind(data, own, settings.networks)
         needed = demands.modalities
-        available = available_modalities(data, settings.image_likelihood, needed)
+        available = available_modalities(data, {"image": settings.image_likelihood}, needed)
         _check_split(settings, demands, available)
 
         # Decoders, from z or from what they share.
@@ -97,18 +101,14 @@ class MultimodalVAE(GaussianModel):
         modalities, decoders = decoders_for(
             inputs + (condition.description_size if condition else 0),
             {name: available[name] for name in demands.generates},
-            image_network,
-            settings.attribute_network,
-            text_network,
+            networks,
         )
 
         # Inference, with a network for each posterior that is asked for.
         parts = Parts(
             latent_size=settings.latent_size,
             modalities={name: modality for name, modality in available.items() if name in needed},
-            image_network=image_network,
-            attribute_network=settings.attribute_network,
-            text_network=text_network,
+            networks=networks,
             hidden=settings.hidden,
             activation=settings.activation,
             head_layers=settings.head_layers,

@@ -96,6 +96,6 @@ def _write(path: Path, number: int = 120) -> None:
     with DatasetWriter(path, size=number, settings=settings, seed=0, command="mmgen.testing") as writer:
         writer.add_image("image", shape=(1, 16, 16), layout="bytes")
         writer.add_attributes("attributes", {"tone": ["dark", "grey", "light"], "side": ["left", "right"]})
-        writer.write(0, images={"image": images}, attributes={"attributes": codes})
+        writer.write(0, {"image": images, "attributes": codes})
         rows = np.arange(number)
         writer.add_splits("iid", train=rows[:60], val=rows[60:90], test=rows[90:])

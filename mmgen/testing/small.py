@@ -9,18 +9,17 @@ import mmgen.networks
 from mmgen.batch import Batch
 from mmgen.config import build_member
 from mmgen.inference._base import Parts
-from mmgen.likelihoods.bernoulli import Bernoulli
-from mmgen.modalities.image import Image
-from mmgen.models._parts import describe_attributes
-from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription, MultimodalSettings
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._text import TextNetwork
 
 __all__ = ["SMALL_DATA", "SMALL_MODEL", "parts", "refuses", "small_batch"]
 
-SMALL_DATA = DataSettings(
-    image=ImageDescription(shape=(1, 16, 16), layout="bits"),
-    attributes=AttributesDescription(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small"))),
+SMALL_DATA = DataSettings.of(
+    ImageDescription(shape=(1, 16, 16), layout="bits"),
+    AttributesDescription(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small"))),
 )
 """Black and white images of 16 by 16 pixels, and two attributes."""
 
@@ -46,13 +45,12 @@ def small_batch(size: int = 5) -> Batch:
 
 def parts() -> Parts:
     """What an inference over :data:`SMALL_DATA` is built from."""
-    assert SMALL_DATA.image is not None and SMALL_DATA.attributes is not None
-    modalities = {
-        "image": Image("image", SMALL_DATA.image.shape, Bernoulli()),
-        "attributes": describe_attributes(SMALL_DATA.attributes),
+    networks = {
+        "image": build_member(mmgen.networks, SMALL_MODEL.image_network, "image_network"),
+        "attributes": SMALL_MODEL.attribute_network,
+        "text": TextNetwork(),
     }
-    image_network = build_member(mmgen.networks, SMALL_MODEL.image_network, "image_network")
-    return Parts(3, modalities, image_network, SMALL_MODEL.attribute_network, TextNetwork(), hidden=16)
+    return Parts(3, {name: each.modality() for name, each in SMALL_DATA.modalities.items()}, networks, hidden=16)
 
 
 @contextmanager

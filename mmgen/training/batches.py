@@ -3,7 +3,7 @@
 import math
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 import numpy as np
@@ -13,10 +13,10 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.batch import Batch
 from mmgen.errors import DataError
-from mmgen.notation import UNKNOWN
-from mmgen.sights import drawn_pixels, sight_key
+from mmgen.modalities._base import ROWS, Description, Sight
+from mmgen.modalities.image import ImageDescription
 
-__all__ = ["DatasetRows", "Order", "Rows", "to_batch", "unpack_bits"]
+__all__ = ["DatasetRows", "Order", "Rows", "batch_of"]
 
 _MEAN_ROWS = 4096
 _READ_ROWS = 65536  # rows per read: large enough that decompression dominates, small enough to stay far below the data
@@ -83,42 +83,32 @@ class Order:
         return torch.cat(parts)
 
 
-def unpack_bits(packed: Tensor, shape: tuple[int, int, int]) -> Tensor:
-    """uint8 [B, ceil(C H W / 8)], first pixel in the highest bit -> float32 [B, C, H, W] of 0 and 1."""
-    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=packed.device)
-    bits = packed.unsqueeze(-1).bitwise_right_shift(shifts).bitwise_and_(1)
-    return bits.flatten(1)[:, : math.prod(shape)].reshape(-1, *shape).float()
+def batch_of(described: Mapping[str, Description], values: Mapping[str, Tensor]) -> Batch:
+    """Observations as people give them, by modality, as a batch: pixels float [B, C, H, W], codes [B, A] (255 unknown),
+    words [B, T].
 
-
-def to_batch(images: dict[str, Tensor], attributes: dict[str, Tensor], texts: dict[str, Tensor] | None = None) -> Batch:
-    """Float images [B, C, H, W], stored attribute codes uint8 [B, A] (255 unknown) and words [B, T] as a batch."""
-    values, present = {}, {}
-    for name, words in (texts or {}).items():
-        values[name] = words.long()
-        present[name] = torch.ones(len(words), dtype=torch.bool, device=words.device)
-    for name, pixels in images.items():
-        values[name] = pixels
-        present[name] = torch.ones(len(pixels), dtype=torch.bool, device=pixels.device)
-    for name, codes in attributes.items():
-        known = codes != UNKNOWN
-        values[name] = codes.long().masked_fill(~known, 0)
-        present[name] = known
-    return Batch(values, present)
+    Args:
+        described: What each modality is.
+        values: Of the same examples.
+    """
+    observed = {name: described[name].observed(value) for name, value in values.items()}
+    return Batch(*({name: pair[part] for name, pair in observed.items()} for part in (0, 1)))
 
 
 class DatasetRows(Rows):
     """Rows of a dataset file.
 
     They are held on ``device`` as they are stored (bits or bytes) if they fit in half of its memory, and are read from
-    the file batch by batch if they do not; it is then kept open.
+    the file batch by batch if they do not; it is then kept open. Small ones, as a kind says of itself, are always held.
 
     Args:
         dataset: An open dataset file.
         rows: Which rows, int64.
         device: Where batches are wanted.
         resident: Whether to hold all rows in memory; None decides by size.
-        images: Image modalities that are wanted, all by default; others are neither held nor unpacked.
-        seed: Of pixels that are drawn anew at every sight, as :meth:`batch` shows them.
+        wanted: Modalities that are wanted, all by default; others are neither held nor unpacked, but for small ones.
+        seed: Of what is drawn anew at every sight, as :meth:`batch` shows it.
+        part: Part of a split that the rows are; None where they are of none.
     """
 
     def __init__(
@@ -127,45 +117,51 @@ class DatasetRows(Rows):
         rows: np.ndarray,
         device: torch.device,
         resident: bool | None = None,
-        images: Collection[str] | None = None,
+        wanted: Collection[str] | None = None,
         seed: int = 0,
+        part: str | None = None,
     ) -> None:
         self.dataset, self.seed = dataset, seed
         self.rows = np.sort(rows)
         self.device = device
-        self.images = {name: info for name, info in dataset.images.items() if images is None or name in images}
-        stored = sum(
-            math.ceil(math.prod(image.shape) / 8) if image.layout == "bits" else math.prod(image.shape)
-            for image in self.images.values()
-        )
+        # Streamed ones first, then small ones: the order of a batch.
+        every = sorted(dataset.modalities.items(), key=lambda item: not item[1].streamed)
+        self.modalities = {
+            name: description
+            for name, description in every
+            if not description.streamed or wanted is None or name in wanted
+        }
+        streamed = [each for each in self.modalities.values() if each.streamed and each.by_rows]
+        stored = sum(_bytes(description) for description in streamed)
         self.resident = _fits(len(rows) * stored, device) if resident is None else resident
         if not self.resident:
             self.dataset = Dataset.open(dataset.path)  # read from as long as these rows live, whoever closes theirs
-        self.attributes = {
-            name: torch.from_numpy(self._gather(partial(dataset.read_attributes, name))).to(device)
-            for name in dataset.attributes
+        self._held = {
+            name: torch.from_numpy(self._stored(name, description)).to(device)
+            for name, description in self.modalities.items()
+            if self.resident or not description.streamed or not description.by_rows
         }
-        self.texts = {
-            name: torch.from_numpy(
-                # int32: torch computes little with uint16.
-                self._gather(partial(dataset.read_text, name)).astype(np.int32)
-            ).to(device)
-            for name in dataset.texts
+        self._shared = {
+            f"{name}.{key}": torch.from_numpy(values).to(device)
+            for name, description in self.modalities.items()
+            for key, values in description.shared(lambda of, array: dataset.read_packed(of, array=array), part).items()
         }
-        self._images: dict[str, Tensor] = {}
-        if self.resident:
-            for name in self.images:
-                stored_rows = self._gather(partial(dataset.read_packed, name))
-                self._images[name] = torch.from_numpy(stored_rows).to(device)
+        self.together = len(self.rows) if self._shared else self.together
 
     @classmethod
     def of_split(
-        cls, dataset: Dataset, scheme: str, part: str, device: torch.device, images: Collection[str] | None = None
+        cls, dataset: Dataset, scheme: str, part: str, device: torch.device, wanted: Collection[str] | None = None
     ) -> "DatasetRows":
         """The rows of one part (train, val, test) of a split scheme."""
-        rows = cls(dataset, dataset.split(scheme, part), device, images=images)
+        rows = cls(dataset, dataset.split(scheme, part), device, wanted=wanted, part=part)
         rows.origin = f"part '{part}' of split '{scheme}' in {dataset.path}"
         return rows
+
+    def _stored(self, name: str, description: Description) -> np.ndarray:
+        """A modality of all rows as it is held in memory; of one without rows, their numbers."""
+        if not description.by_rows:
+            return self.rows
+        return description.held(self._gather(partial(self.dataset.read_packed, name)))
 
     def _gather(self, read: Callable[[slice], np.ndarray]) -> np.ndarray:
         """Rows in order, read in slices: one pass over the compressed chunks."""
@@ -184,34 +180,38 @@ class DatasetRows(Rows):
         return self.sight(indices, self.seed)
 
     def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
-        images = {}
-        for name, info in self.images.items():
-            if self.resident:
-                stored = self._images[name].index_select(0, indices.to(self.device))
-            else:
-                stored = self._read(name, indices.cpu().numpy()).to(self.device)
-            if info.layout == "probabilities":
-                numbers = torch.from_numpy(self.rows[indices.cpu().numpy()])
-                images[name] = drawn_pixels(stored, numbers, sight_key(seed, name, *sight))
-            else:
-                images[name] = unpack_bits(stored, info.shape) if info.layout == "bits" else stored.float() / 255.0
-        attributes = {name: codes.index_select(0, indices.to(self.device)) for name, codes in self.attributes.items()}
-        texts = {name: words.index_select(0, indices.to(self.device)) for name, words in self.texts.items()}
-        return to_batch(images, attributes, texts)
+        values, present = {}, {}
+        look = Sight(lambda: torch.from_numpy(self.rows[indices.cpu().numpy()]), (seed, *sight))
+        for name, description in self.modalities.items():
+            values[name], present[name] = description.tensors(self.held(name, indices), look)
+        return Batch(values, present, self._shared)
+
+    def held(self, name: str, indices: Tensor) -> Tensor:
+        """Rows of a modality as they are held in memory, on the device."""
+        if name in self._held:
+            return self._held[name].index_select(0, indices.to(self.device))
+        return self._read(name, indices.cpu().numpy()).to(self.device)
 
     def mean_image(self, name: str) -> Tensor:
         """Mean of all images of a modality [C, H, W], float64; of pixels that are drawn, of their probabilities."""
-        info = self.images[name]
+        info = self.modalities[name]
+        assert isinstance(info, ImageDescription)
         total = torch.zeros(info.shape, dtype=torch.float64)
         for rows in torch.arange(len(self)).split(_MEAN_ROWS):
-            stored = self._images[name][rows[0] : rows[-1] + 1] if self.resident else self._read(name, rows.numpy())
+            stored = self._held[name][rows[0] : rows[-1] + 1] if name in self._held else self._read(name, rows.numpy())
             total += torch.from_numpy(info.unpack(stored.cpu().numpy())).sum(0, dtype=torch.float64)
         return total / (info.scale * len(self))
 
     def _read(self, name: str, indices: np.ndarray) -> Tensor:
         # HDF5 wants increasing, distinct rows; put them back in the order asked for.
         unique, back = np.unique(self.rows[indices], return_inverse=True)
-        return torch.from_numpy(self.dataset.read_packed(name, unique)[back])
+        return torch.from_numpy(self.modalities[name].held(self.dataset.read_packed(name, unique))[back])
+
+
+def _bytes(description: Description) -> int:
+    """Bytes of one example as stored."""
+    stored = description.arrays()[ROWS]
+    return math.prod(stored.shape) * np.dtype(stored.dtype).itemsize
 
 
 def _fits(size: int, device: torch.device) -> bool:

@@ -16,16 +16,10 @@ import mmgen.objectives
 from mmgen.artifacts import Dataset, Header
 from mmgen.config import build_member, merge, plain, validate
 from mmgen.errors import SettingsError, UsageError
+from mmgen.modalities._base import Description
 from mmgen.models._base import Model
 from mmgen.models._build import build_model
-from mmgen.models._settings import (
-    AttributesDescription,
-    DataSettings,
-    ImageDescription,
-    ModelSettings,
-    MultimodalSettings,
-    TextDescription,
-)
+from mmgen.models._settings import DataSettings, ModelSettings, MultimodalSettings
 from mmgen.objectives._base import Objective
 from mmgen.progress import Work
 from mmgen.training.batches import DatasetRows
@@ -41,14 +35,11 @@ __all__ = [
     "ExperimentSettings",
     "check_data",
     "complete_settings",
-    "describe_data",
     "describe_left_out",
     "load_model",
     "read_experiment",
     "train_model",
 ]
-
-Description = ImageDescription | AttributesDescription | TextDescription
 
 _USUAL_MODEL = "multimodal-vae"
 """What settings without a name are of: presets say no more, and files from before there were several kinds."""
@@ -96,31 +87,6 @@ def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
     return validate(_schema(name), values)
 
 
-def describe_data(dataset: Dataset) -> dict[str, Any]:
-    """What a model must know of its data, as plain settings: shapes, names and values of attributes, vocabulary."""
-    described: dict[str, Any] = {}
-    images = [
-        {"name": image.name, "shape": list(image.shape), "layout": image.layout} for image in dataset.images.values()
-    ]
-    images.sort(key=lambda image: image["name"] != "image")  # the main picture first, else in the file's order
-    if images:
-        described["image"], described["further_images"] = images[0], images[1:]
-    for attributes in dataset.attributes.values():
-        described["attributes"] = {
-            "name": attributes.name,
-            "names": list(attributes.names),
-            "values": [list(values) for values in attributes.values],
-        }
-    for text in dataset.texts.values():
-        described["text"] = {
-            "name": text.name,
-            "vocabulary": list(text.vocabulary),
-            "length": text.length,
-            "slots": list(text.slots),
-        }
-    return described
-
-
 def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSettings:
     """Validate user-given values and fill in what the dataset and the objective determine.
 
@@ -131,8 +97,8 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     settings = read_experiment(merge({"objective": {"name": "elbo"}}, values))
     objective = settings.build_objective()
     name = settings.objective["name"]
-    described = validate(DataSettings, describe_data(dataset), "data")
-    data = settings.data.model_copy(update={key: getattr(described, key) for key in described.model_fields_set})
+    given = settings.data.model_dump(exclude={"modalities"})
+    data = validate(DataSettings, {**given, "modalities": dataset.modalities}, "data")
     model = mmgen.models.get(settings.model.name).complete(settings.model, objective.demands, data)
     return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
 
@@ -144,9 +110,8 @@ def describe_left_out(settings: ExperimentSettings) -> str:
         settings: Completed settings (see :func:`complete_settings`).
     """
     data, objective, name = settings.data, settings.build_objective(), settings.objective["name"]
-    there = [part.name for part in (data.image, *data.further_images, data.attributes, data.text) if part is not None]
     used = objective.demands.modalities
-    left = [part for part in there if part not in used]
+    left = [name for name in data.modalities if name not in used]
     if not left:
         return ""
     if "modalities" in settings.objective:
@@ -225,13 +190,11 @@ def check_data(dataset: Dataset, path: Path, *described: Description | None) -> 
     Raises:
         UsageError: It lacks one, or has one of other words or another shape.
     """
-    offered = {**dataset.images, **dataset.attributes, **dataset.texts}
     for wanted in described:
         if wanted is None:
             continue
-        found = offered.get(wanted.name)
-        keys = ("shape", "names", "values", "vocabulary", "length")
-        if found is None or any(getattr(found, key, None) != getattr(wanted, key, None) for key in keys):
+        found = dataset.modalities.get(wanted.name)
+        if found is None or not wanted.fits(found):
             raise UsageError(
                 f"dataset {dataset.path} does not have the {wanted.name} that {path} was trained with; "
                 "give the model's own dataset, or one of the same recipe"

@@ -79,12 +79,13 @@ def load_start(path: Path, model: nn.Module, now: DataSettings, used: Collection
             f"--from got {path}, which was trained on split '{before.split}' of this dataset, but this run is on "
             f"'{now.split}', whose test part it may have seen; leave --split out"
         )
-    keys = ("name", "shape", "names", "values", "vocabulary", "length")
-    for was, is_now in ((before.image, now.image), (before.attributes, now.attributes), (before.text, now.text)):
-        differs = [key for key in keys if getattr(was, key, None) != getattr(is_now, key, None)]
-        if is_now is not None and is_now.name in used and differs:
+    for name in used:
+        was, is_now = before.modalities.get(name), now.modalities[name]
+        if was is None or not was.fits(is_now):
+            fields = ["kind", *type(is_now).model_fields]
+            differs = next(key for key in fields if getattr(was, key, None) != getattr(is_now, key))
             raise UsageError(
-                f"--from got {path}, which was trained with another {is_now.name} (its {differs[0]} differs); give a "
+                f"--from got {path}, which was trained with another {name} (its {differs} differs); give a "
                 "dataset of the same kind"
             )
     here = {name: list(tensor.shape) for name, tensor in model.state_dict().items()}

@@ -16,7 +16,9 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
+from mmgen.config import plain, validate
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.models._settings import DataSettings
 from mmgen.parsing import printable
 from mmgen.training.optimizers import kept_by
 from mmgen.training.settings import as_of_today
@@ -242,7 +244,7 @@ def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[s
 
 
 def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str) -> None:
-    said = (as_of_today(values, "model" in settings) for values in (header.settings, settings))
+    said = (_as_described_today(as_of_today(values, "model" in settings)) for values in (header.settings, settings))
     saved, wanted = (_flatten(json.loads(json.dumps(values))) for values in said)
     saved = {key: value for key, value in _ALWAYS.items() if key in wanted} | saved
     if "precision" in header.facts and not header.facts.get("finished"):
@@ -259,6 +261,13 @@ def _check_same(path: Path, header: Header, settings: dict[str, Any], precision:
             f"{path} holds a run with other settings: {listed}; use the same settings to continue it, "
             "another --output, or --overwrite to begin anew"
         )
+
+
+def _as_described_today(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings of a state as they would be written now: descriptions of the data once stood under other keys."""
+    if not isinstance(settings.get("data"), dict):
+        return settings
+    return settings | {"data": plain(validate(DataSettings, settings["data"], "data"))}
 
 
 def _clipped(value: Any) -> str:

@@ -10,7 +10,6 @@ import torch
 
 from mmgen.artifacts import (
     PARTS,
-    AttributesInfo,
     Dataset,
     DatasetWriter,
     read_checkpoint,
@@ -22,8 +21,9 @@ from mmgen.artifacts import (
     write_latents,
     write_samples,
 )
+from mmgen.modalities.attributes import AttributesDescription
 
-INFO = AttributesInfo("attributes", ("digit", "scale"), (("0", "1", "2"), ("big", "small")))
+INFO = AttributesDescription(name="attributes", names=("digit", "scale"), values=(("0", "1", "2"), ("big", "small")))
 WORDS = ("red", "grün", "cube")
 N = 30
 
@@ -55,10 +55,8 @@ def make_dataset(
             rows = slice(start, start + step)
             writer.write(
                 start,
-                images={"image": packed[rows], "grey": grey[rows]},
-                attributes={"attributes": codes[rows]},
-                factors={"angle": angle[rows], "source": source[rows], "mask": mask[rows]},
-                texts={"text": words[rows]},
+                {"image": packed[rows], "grey": grey[rows], "attributes": codes[rows], "text": words[rows]},
+                {"angle": angle[rows], "source": source[rows], "mask": mask[rows]},
             )
         writer.add_splits("other", train=range(5), val=[7], test=[], meaning="a few")
         writer.add_splits("iid", train=range(20), val=range(20, 25), test=range(29, 24, -1))
@@ -97,7 +95,7 @@ def make_latents(path: Path) -> None:
     random = np.random.default_rng(2)
     write_latents(
         path, mean=random.normal(size=(6, 3)), log_sd=random.normal(size=(6, 3)), rows=np.arange(6) * 2,
-        attributes=np.full((6, 2), 255, np.uint8), split="iid/train", settings={"batch": 2}, seed=3,
+        columns={"attributes": np.full((6, 2), 255, np.uint8)}, split="iid/train", settings={"batch": 2}, seed=3,
         command="mmgen fit-aggregate model.safetensors",
     )  # fmt: skip
 
@@ -170,7 +168,7 @@ def read_all() -> Callable[[str, Path], None]:
 
 
 @pytest.fixture(scope="session")
-def info() -> AttributesInfo:
+def info() -> AttributesDescription:
     return INFO
 
 

@@ -149,7 +149,8 @@ def test_latents_come_back(tmp_path):
     mean, log_sd = random.normal(size=(2, 9, 4)).astype(np.float32)
     codes = random.integers(0, 3, (9, 2), dtype=np.uint8)
     header = write_latents(
-        tmp_path / "l.h5", mean=mean, log_sd=log_sd, rows=np.arange(9)[::-1], attributes=codes, split="iid/train",
+        tmp_path / "l.h5", mean=mean, log_sd=log_sd, rows=np.arange(9)[::-1],
+        columns={"attributes": codes}, split="iid/train",
         settings={"a": 1}, seed=2, facts={"seconds": 1.5}, command="mmgen fit-aggregate m",
     )  # fmt: skip
     latents = read_latents(tmp_path / "l.h5")
@@ -157,16 +158,20 @@ def test_latents_come_back(tmp_path):
     np.testing.assert_array_equal(latents.mean, mean)
     np.testing.assert_array_equal(latents.log_sd, log_sd)
     np.testing.assert_array_equal(latents.rows, np.arange(9)[::-1])
-    np.testing.assert_array_equal(latents.attributes, codes)
+    np.testing.assert_array_equal(latents.columns["attributes"], codes)
     assert latents.split == "iid/train"
 
 
 def test_latents_that_do_not_fit_together(tmp_path):
     good = {
         "mean": np.zeros((2, 3)), "log_sd": np.zeros((2, 3)), "rows": np.arange(2),
-        "attributes": np.zeros((2, 1), np.uint8), "split": "train", "settings": {}, "seed": 0,
+        "columns": {"attributes": np.zeros((2, 1), np.uint8)}, "split": "train", "settings": {}, "seed": 0,
     }  # fmt: skip
-    for change in ({"log_sd": np.zeros((2, 2))}, {"rows": np.arange(3)}, {"attributes": np.zeros((2, 1), int)}):
+    for change in (
+        {"log_sd": np.zeros((2, 2))},
+        {"rows": np.arange(3)},
+        {"columns": {"attributes": np.zeros((2, 1), int)}},
+    ):
         with pytest.raises(ValueError):
             write_latents(tmp_path / "l.h5", **(good | change))
     assert list(tmp_path.iterdir()) == []

@@ -18,7 +18,7 @@ from mmgen.errors import ArtifactError
 WRITERS = {
     "latents": (
         "write_latents(path, mean=noise[:, :10], log_sd=noise[:, 10:], rows=np.arange(len(noise)),"
-        " attributes=np.zeros((len(noise), 1), np.uint8), split='train', settings={}, seed=0)"
+        " columns={'attributes': np.zeros((len(noise), 1), np.uint8)}, split='train', settings={}, seed=0)"
     ),
     "dataset": "dataset(path)",
 }
@@ -37,7 +37,7 @@ def dataset(path, size=20_000, wait=None):
     with DatasetWriter(path, size, {}, 0) as writer:
         writer.add_image("image", (1, 16, 16))
         for start in range(0, size, 1000):
-            writer.write(start, images={"image": rows})
+            writer.write(start, {"image": rows})
             if wait is not None and start == wait:
                 print("writing", flush=True)
 """
@@ -209,7 +209,7 @@ def _write_zeros(path: Path) -> None:
     with DatasetWriter(path, 5000, {}, 0) as writer:
         writer.add_image("image", (1, 16, 16))
         for start in range(0, 5000, 1000):
-            writer.write(start, images={"image": np.zeros((1000, 1, 16, 16), np.uint8)})
+            writer.write(start, {"image": np.zeros((1000, 1, 16, 16), np.uint8)})
 
 
 def test_an_interrupt_while_hdf5_writes_comes_out(tmp_path, monkeypatch):

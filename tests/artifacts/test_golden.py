@@ -148,9 +148,11 @@ def test_dataset_written_again_has_the_same_content_id(tmp_path):
                 new.add_factor(factor.name, factor.dtype, factor.unit, factor.meaning)
             new.write(
                 0,
-                images={name: old.read_packed(name) for name in old.images},
-                attributes={name: old.read_attributes(name) for name in old.attributes},
-                factors={name: old.factor(name) for name in old.factors},
+                {
+                    **{name: old.read_packed(name) for name in old.images},
+                    **{name: old.read_attributes(name) for name in old.attributes},
+                },
+                {name: old.factor(name) for name in old.factors},
             )
             for scheme in old.schemes:
                 new.add_splits(scheme, **{part: old.split(scheme, part) for part in PARTS})
@@ -164,7 +166,7 @@ def test_the_others_written_again_have_the_same_content_id(tmp_path):
     assert new.content_id == header.content_id
 
     latents = read_latents(GOLDEN / "latents-v1.h5")
-    arrays = {name: getattr(latents, name) for name in ("mean", "log_sd", "rows", "attributes", "split")}
+    arrays = {name: getattr(latents, name) for name in ("mean", "log_sd", "rows", "columns", "split")}
     assert write_latents(tmp_path / "l", **arrays, **_again(latents.header)).content_id == latents.header.content_id
     np.testing.assert_array_equal(latents.rows, [0, 2, 4, 6, 8, 10])
 

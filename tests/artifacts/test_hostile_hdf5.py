@@ -152,7 +152,7 @@ def test_codes_of_no_value_are_refused_where_they_are_read(tmp_path, originals):
         _codes(file, tmp_path)
     with (
         Dataset.open(path, verify=False) as dataset,
-        pytest.raises(ArtifactError, match="holds codes of no value") as caught,
+        pytest.raises(ArtifactError, match="a code is no value") as caught,
     ):
         dataset.read_attributes("attributes")
     assert str(path) in str(caught.value)

@@ -55,7 +55,7 @@ def write_bars(path: Path, shuffled: bool = False, two: bool = False) -> None:
     with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
         writer.add_image("image", shape=(1, 6, 6), layout="bytes")
         writer.add_attributes("attributes", words)
-        writer.write(0, images={"image": images.astype(np.uint8)}, attributes={"attributes": codes})
+        writer.write(0, {"image": images.astype(np.uint8), "attributes": codes})
         rows = np.arange(SIZE)
         writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
 
@@ -105,7 +105,7 @@ def test_labels_of_what_is_not_paired_change_nothing(method: str, bars: Path, tm
         with DatasetWriter(other, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
             writer.add_image("image", shape=(1, 6, 6), layout="bytes")
             writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
-            writer.write(0, images={"image": source.read_image("image")}, attributes={"attributes": turned})
+            writer.write(0, {"image": source.read_image("image"), "attributes": turned})
             writer.add_splits("iid", **{part: source.split("iid", part) for part in ("train", "val", "test")})
     one, two = (measure(path, method, [0.05], settings).run()[0] for path in (bars, other))
     assert one.extra["values"] == two.extra["values"]
@@ -155,7 +155,7 @@ def test_the_main_picture_is_that_of_the_joint_model(tmp_path: Path) -> None:
         for name in images:
             writer.add_image(name, shape=(1, 6, 6), layout="bytes")
         writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
-        writer.write(0, images={n: x.astype(np.uint8) for n, x in images.items()}, attributes={"attributes": codes})
+        writer.write(0, {**{n: x.astype(np.uint8) for n, x in images.items()}, "attributes": codes})
         rows = np.arange(SIZE)
         writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
     settings = settings_of(path)
@@ -176,7 +176,7 @@ def write_unknown(path: Path, unknown: slice) -> None:
     with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
         writer.add_image("image", shape=(1, 6, 6), layout="bytes")
         writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
-        writer.write(0, images={"image": images}, attributes={"attributes": codes})
+        writer.write(0, {"image": images, "attributes": codes})
         rows = np.arange(SIZE)
         writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
 
@@ -216,7 +216,7 @@ def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> No
             writer.add_image("image", shape=(1, 6, 6), layout="bytes")
             writer.add_attributes("attributes", {"colour": kinds, "place": ["left", "middle", "right"]})
             codes = np.stack([colour, place], 1).astype(np.uint8)
-            writer.write(0, images={"image": images.astype(np.uint8)}, attributes={"attributes": codes})
+            writer.write(0, {"image": images.astype(np.uint8), "attributes": codes})
             rows = np.arange(SIZE)
             writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
     settings = settings_of(paths[0], steps=60, validate_every=10)

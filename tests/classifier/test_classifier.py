@@ -38,7 +38,7 @@ def write_dataset(path: Path, number: int = 600, attributes: bool = True) -> Pat
         if attributes:
             writer.add_attributes("attributes", {n: list(v) for n, v in zip(NAMES, VALUES, strict=True)})
         packed = np.packbits(images.reshape(number, -1), axis=1)
-        writer.write(0, images={"image": packed}, attributes={"attributes": known} if attributes else {})
+        writer.write(0, {"image": packed, **({"attributes": known} if attributes else {})})
         rows = np.arange(number)
         writer.add_splits("iid", train=rows[:400], val=rows[400:500], test=rows[500:])
     return path

@@ -59,7 +59,7 @@ def write_scenes(path: Path, number: int = 700, texts: bool = True) -> Path:
             vocabulary = (*VALUES[0], *VALUES[1])
             writer.add_text("text", vocabulary, 3, NAMES)
             words["text"] = (attributes + np.array([0, 3, 0])).astype(np.uint16)
-        writer.write(0, images={"image": np.stack(images)}, attributes={"attributes": attributes}, texts=words)
+        writer.write(0, {"image": np.stack(images), "attributes": attributes, **words})
         rows = np.arange(number)
         writer.add_splits("iid", train=rows[:-200], val=rows[-200:-100], test=rows[-100:])
     return path

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli import _options
+from mmgen.cli._main import main
 from mmgen.errors import MmgenError
 
 
@@ -45,3 +46,20 @@ def test_the_recorded_command_can_be_typed_again(tmp_path: Path, monkeypatch: py
     feed(monkeypatch, "my model\n")
     _options.read_path("-")
     assert _options.command_line() == "mmgen sample 'my model' --given 'digit=3 scale=big'"
+
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [("train", "dataset-v2.h5"), ("fit-aggregate", "model-v2.safetensors"), ("train-classifier", "dataset-v2.h5")],
+)
+def test_continuing_and_beginning_anew_exclude_each_other(
+    command: str, file: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([command, str(GOLDEN / file), "--resume", "--overwrite"])
+    assert left.value.code == 2
+    words = "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
+    assert words in " ".join(capsys.readouterr().err.split())

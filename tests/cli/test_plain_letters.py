@@ -123,9 +123,8 @@ def hostile_files(folder: Path) -> dict[str, Path]:
         writer.add_factor("angle", np.float32, everything, everything)
         writer.write(
             0,
-            images={"image": np.zeros((4, 1, 4, 4), np.uint8)},
-            attributes={"attributes": np.array([[0], [1], [0], [1]], np.uint8)},
-            factors={"angle": np.zeros(4, np.float32)},
+            {"image": np.zeros((4, 1, 4, 4), np.uint8), "attributes": np.array([[0], [1], [0], [1]], np.uint8)},
+            {"angle": np.zeros(4, np.float32)},
         )
         writer.add_splits("iid", train=[0, 1], val=[2], test=[3], meaning=everything)
     model = folder / "m.safetensors"

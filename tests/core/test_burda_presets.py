@@ -35,7 +35,7 @@ def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     images = (bright * generator.random((SIZE, 1, 28, 28))).astype(np.uint8)
     with DatasetWriter(path, size=SIZE, settings={"recipe": "mnist"}, seed=0) as writer:
         writer.add_image("image", (1, 28, 28), "probabilities")
-        writer.write(0, images={"image": images})
+        writer.write(0, {"image": images})
         writer.add_splits("official-400", train=range(40), val=range(40, 50), test=range(50, SIZE))
     return path
 

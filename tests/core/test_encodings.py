@@ -33,7 +33,7 @@ def write_dataset(path: Path, seed: int = 0, sizes: tuple[str, ...] = ("big", "s
         writer.add_attributes("attributes", {"size": list(sizes)})
         codes = generator.integers(0, 2, (60, 1)).astype(np.uint8)
         pixels = {name: generator.integers(0, 256, (60, 32)).astype(np.uint8) for name in ("image", "edges")}
-        writer.write(0, images=pixels, attributes={"attributes": codes})
+        writer.write(0, {**pixels, "attributes": codes})
         writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
     return path
 

@@ -12,8 +12,9 @@ from mmgen.batch import Batch
 from mmgen.config import build_member
 from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.modalities.text import TextDescription
 from mmgen.models._build import build_model
-from mmgen.models._settings import MultimodalSettings, TextDescription
+from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.testing.linear_gaussian import (
     NOISE,
     exact_log_marginal,
@@ -146,7 +147,8 @@ def test_annealing_is_refused_as_no_setting_of_it() -> None:
 
 def test_images_alone_and_images_with_sentences() -> None:
     """The paper's model, and one whose decoder speaks: one value an example, finite, gradients everywhere."""
-    data = SMALL_DATA.model_copy(update={"text": TextDescription(vocabulary=("big", "red", "cube"), length=3)})
+    words = TextDescription(vocabulary=("big", "red", "cube"), length=3)
+    data = DataSettings.of(*SMALL_DATA.modalities.values(), words)
     small = MultimodalSettings(
         **SMALL_MODEL.model_dump(exclude={"text_network"}), text_network={"hidden": 8, "head": 8}
     )

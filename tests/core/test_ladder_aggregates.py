@@ -124,9 +124,8 @@ def test_a_prior_is_its_top_and_what_lies_below(model: HierarchicalVAE) -> None:
 
 def write(path: Path, **more: Any) -> Latents:
     noise = np.random.default_rng(0).normal(size=(6, 5)).astype(np.float32)
-    codes = np.zeros((6, 0), np.uint8)
-    arrays = {"mean": noise, "log_sd": noise, "rows": np.arange(6), "attributes": codes}
-    write_latents(path, **arrays, split="iid", settings={}, seed=0, **more)
+    arrays = {"mean": noise, "log_sd": noise, "rows": np.arange(6)}
+    write_latents(path, **arrays, columns={}, split="iid", settings={}, seed=0, **more)
     return read_latents(path)
 
 

@@ -30,9 +30,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         writer.add_text("text", ("red", "cube"), 2)
         pictures = np.zeros((8, 1, 8, 8), np.uint8)
         codes, words = (rows % 2)[:, None].astype(np.uint8), np.zeros((8, 2), np.uint16)
-        writer.write(
-            0, images={"image": pictures, "edges": pictures}, attributes={"attributes": codes}, texts={"text": words}
-        )
+        writer.write(0, {"image": pictures, "edges": pictures, "attributes": codes, "text": words})
         writer.add_splits("iid", train=rows[:4], val=rows[4:6], test=rows[6:])
     return path
 

@@ -13,9 +13,10 @@ import mmgen.models
 from mmgen.batch import Batch
 from mmgen.config import merge
 from mmgen.errors import SettingsError, UsageError
+from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import Demands, Model
 from mmgen.models._build import build_model
-from mmgen.models._settings import DataSettings, ImageDescription
+from mmgen.models._settings import DataSettings
 from mmgen.models.hierarchical_vae import HierarchicalVAE
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives.elbo import Elbo

@@ -21,8 +21,6 @@ from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.networks._attributes import AttributeNetwork, AttributeVectorEncoder
-from mmgen.networks._text import TextNetwork
-from mmgen.networks.mlp import Mlp
 from mmgen.objectives import mvae
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.mvae import Mvae, random_subset
@@ -78,7 +76,7 @@ def all_subsets(count: int) -> list[tuple[bool, ...]]:
 
 
 def composed(member: str, experts: dict[str, nn.Module]) -> ExpertInference:
-    nothing = Parts(2, {}, Mlp(), AttributeNetwork(), TextNetwork(), hidden=4)
+    nothing = Parts(2, {}, {}, hidden=4)
     inference = mmgen.inference.get(member)(nothing, frozenset())
     inference.experts = nn.ModuleDict(experts)
     assert isinstance(inference, ExpertInference)

@@ -8,8 +8,9 @@ import torch
 import mmgen.objectives
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.modalities.attributes import AttributesDescription
 from mmgen.models._build import build_model
-from mmgen.models._settings import AttributesDescription
+from mmgen.models._settings import DataSettings
 from mmgen.testing import objectives
 from mmgen.testing.linear_gaussian import (
     NOISE,
@@ -47,7 +48,7 @@ def test_the_weight_of_attributes_is_theirs_by_any_name(name: str) -> None:
     values = []
     for called, weight in (("attributes", 50.0), ("labels", 50.0), ("labels", 1.0)):
         labels = {**SMALL_DATA.attributes.model_dump(), "name": called}
-        data = SMALL_DATA.model_copy(update={"attributes": AttributesDescription(**labels)})
+        data = DataSettings.of(SMALL_DATA.image, AttributesDescription(**labels))
         # mvae's 50 is its default; elbo's has to be said.
         given = {"attributes_weight": weight} if name == "elbo" else {} if weight == 50 else {"weights": {called: 1.0}}
         objective = member(modalities=("image", called), **given)

@@ -155,7 +155,7 @@ def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
             writer.add_image(name, shape=(1, 4, 4), layout="bytes")
         writer.add_attributes("attributes", {"digit": ["0", "1", "2"], "size": ["big", "small"]})
         images = {name: generator.integers(0, 256, (SIZE, 1, 4, 4)).astype(np.uint8) for name in ("image", "edges")}
-        writer.write(0, images=images, attributes={"attributes": codes})
+        writer.write(0, {**images, "attributes": codes})
         rows = np.arange(SIZE)
         writer.add_splits("iid", train=rows[:64], val=rows[64:80], test=rows[80:])
     return path

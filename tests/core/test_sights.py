@@ -31,7 +31,7 @@ def grey(tmp_path_factory: pytest.TempPathFactory) -> Path:
         writer.add_image("image", (1, 4, 4), "probabilities")
         writer.add_attributes("attributes", {"parity": ["even", "odd"]})
         codes = (np.arange(SIZE) % 2).astype(np.uint8)[:, None]
-        writer.write(0, images={"image": images}, attributes={"attributes": codes})
+        writer.write(0, {"image": images, "attributes": codes})
         writer.add_splits("iid", train=range(40), val=range(40, 50), test=range(50, SIZE))
     return path
 
@@ -104,7 +104,7 @@ def test_a_resumed_run_sees_the_same_pixels(grey: Path, tmp_path: Path) -> None:
     (one, tensors), (other, again) = read_checkpoint(whole, "model"), read_checkpoint(broken, "model")
     assert one.facts["validation_bound"] == other.facts["validation_bound"]
     assert all(tensor.equal(again[name]) for name, tensor in tensors.items())
-    assert one.settings["data"]["image"]["layout"] == "probabilities"
+    assert one.settings["data"]["modalities"]["image"]["layout"] == "probabilities"
 
 
 def test_scores_say_that_pixels_were_drawn_and_follow_from_the_seed(grey: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def write(path: Path, side: int = 4, words: tuple[str, ...] = ("no", "yes")) -> 
         writer.add_image("image", (1, side, side), "probabilities")
         writer.add_attributes("attributes", {"a": list(words)})
         images = generator.integers(0, 256, (SIZE, 1, side, side), np.uint8)
-        writer.write(0, {"image": images}, {"attributes": generator.integers(0, 2, (SIZE, 1), np.uint8)})
+        writer.write(0, {"image": images, "attributes": generator.integers(0, 2, (SIZE, 1), np.uint8)})
         for scheme, first in (("iid", 0), ("other", 10)):
             rows = np.roll(np.arange(SIZE), -first)
             writer.add_splits(scheme, train=rows[:20], val=rows[20:30], test=rows[30:])

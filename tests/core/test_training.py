@@ -16,9 +16,10 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_check
 from mmgen.batch import Batch
 from mmgen.config import merge, preset, preset_names
 from mmgen.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
+from mmgen.modalities.image import unpack_bits
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
-from mmgen.training.batches import DatasetRows, Order, unpack_bits
+from mmgen.training.batches import DatasetRows, Order
 from mmgen.training.guard import Guard
 from mmgen.training.log import log_path
 from mmgen.training.model_run import complete_settings, load_model, read_experiment, train_model
@@ -56,7 +57,7 @@ def dataset_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
         codes = np.stack([generator.integers(0, 3, SIZE), generator.integers(0, 2, SIZE)], 1).astype(np.uint8)
         codes[5, 0] = 255
         images = (generator.random((SIZE, 256)) < 0.3).astype(np.uint8)
-        writer.write(0, images={"image": np.packbits(images, axis=1)}, attributes={"attributes": codes}, factors={})
+        writer.write(0, {"image": np.packbits(images, axis=1), "attributes": codes})
         rows = np.arange(SIZE)
         writer.add_splits("iid", train=rows[:64], val=rows[64:80], test=rows[80:])
     return path
@@ -285,13 +286,67 @@ def test_the_regulariser_finds_a_decoder_of_attributes_by_any_name() -> None:
 
 
 def test_a_regulariser_of_nothing_is_refused(dataset_path: Path, tmp_path: Path) -> None:
-    values = {"objective": {"name": "elbo", "modalities": ["image"]}}
-    values["training"] = {**TINY["training"], "l2_attributes_decoder": 0.5}
+    values: dict[str, Any] = {"objective": {"name": "elbo", "modalities": ["image"]}}
+    for room in ("model", "training"):  # training's is the name in earlier files
+        regularised = merge(TINY, {**values, room: {"l2_attributes_decoder": 0.5}})
+        with Dataset.open(dataset_path) as dataset:
+            settings = complete_settings(regularised, dataset)
+        words = r"model\.l2_attributes_decoder got 0\.5, but nothing .* leave the setting out"
+        with pytest.raises(SettingsError, match=words):
+            train_model(dataset_path, settings, tmp_path / "m.safetensors")
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_the_regulariser_may_have_its_earlier_name(dataset_path: Path) -> None:
     with Dataset.open(dataset_path) as dataset:
-        settings = complete_settings(merge(TINY, values), dataset)
-    with pytest.raises(SettingsError, match=r"l2_attributes_decoder got 0\.5, but nothing .* leave the setting out"):
-        train_model(dataset_path, settings, tmp_path / "m.safetensors")
-    assert list(tmp_path.iterdir()) == []
+        old, new = (
+            complete_settings(merge(TINY, {room: {"l2_attributes_decoder": 5e-6}}), dataset)
+            for room in ("training", "model")
+        )
+    assert old == new and old.model.l2_attributes_decoder == 5e-6
+    assert read_experiment({"training": {"l2_attributes_decoder": 0.0}}) == read_experiment({})
+    both = {"model": {"l2_attributes_decoder": 1e-3}, "training": {"l2_attributes_decoder": 0.0}}
+    with pytest.raises(SettingsError, match=r"got 0\.0 and model\.l2_attributes_decoder 0\.001, .* give model's alone"):
+        read_experiment(both)
+    with pytest.raises(SettingsError, match="l2_attributes_decoder' got 'much', expected a valid number"):
+        read_experiment({"training": {"l2_attributes_decoder": "much"}})
+
+
+def test_an_aggregate_and_a_judge_have_no_regulariser_of_the_decoder() -> None:
+    from mmgen.aggregates._fit import FitSettings
+    from mmgen.classifier._training import ClassifierSettings
+    from mmgen.config import validate
+
+    for schema, values in ((FitSettings, {}), (ClassifierSettings, {"network": "small"})):
+        none, some = ({**values, "training": {"l2_attributes_decoder": number}} for number in (0.0, 0.5))
+        assert "l2_attributes_decoder" not in str(validate(schema, none).model_dump())
+        with pytest.raises(SettingsError, match=r"^training\.l2_attributes_decoder got 0\.5, but nothing that is tr"):
+            validate(schema, some)
+
+
+def test_a_state_with_the_regulariser_by_its_earlier_name_is_continued(dataset_path: Path, tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
+    run(dataset_path, whole, l2_attributes_decoder=0.5)
+    with pytest.raises(Interrupted):
+        run(dataset_path, broken, stop_at=6, l2_attributes_decoder=0.5)
+    header, tensors = read_checkpoint(state_path(broken), "training-state")
+    new = ("optimizer", "rmsprop_decay", "rmsprop_epsilon", "momentum", "nesterov")
+    old = json.loads(json.dumps(header.settings))
+    old["training"] = {key: value for key, value in old["training"].items() if key not in new}
+    old["training"]["l2_attributes_decoder"] = old["model"].pop("l2_attributes_decoder")
+
+    def write(settings: dict[str, Any]) -> None:
+        write_checkpoint(
+            state_path(broken), kind="training-state", tensors=tensors, settings=settings, seed=0, facts=header.facts
+        )
+
+    write(merge(old, {"training": {"l2_attributes_decoder": 0.25}}))
+    with pytest.raises(UsageError, match=r"model\.l2_attributes_decoder \(0\.25 there, 0\.5 now\)"):
+        run(dataset_path, broken, resume="require", l2_attributes_decoder=0.5)
+    write(old)
+    run(dataset_path, broken, resume="require", l2_attributes_decoder=0.5)
+    one, two = (tensors_of(path, "model") for path in (whole, broken))
+    assert all(torch.equal(one[name], two[name]) for name in one)
 
 
 def test_rate_and_weights_decay_as_asked(dataset_path: Path, tmp_path: Path) -> None:

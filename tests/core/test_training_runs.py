@@ -174,7 +174,7 @@ def test_an_empty_part_is_refused_before_training(
         writer.add_image("image", shape=(1, 16, 16), layout="bits")
         writer.add_attributes("attributes", {"digit": ["0", "1"]})
         images, codes = np.zeros((8, 32), np.uint8), np.zeros((8, 1), np.uint8)
-        writer.write(0, images={"image": images}, attributes={"attributes": codes}, factors={})
+        writer.write(0, {"image": images, "attributes": codes})
         parts = {"train": rows[:4], "val": rows[4:6], "test": rows[6:], part: rows[:0]}
         writer.add_splits("iid", **parts)
     with pytest.raises(SystemExit) as left:

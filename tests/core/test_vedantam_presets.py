@@ -8,7 +8,7 @@ import torch
 
 from mmgen.config import merge, preset, preset_names
 from mmgen.models._build import build_model
-from mmgen.training.batches import to_batch
+from mmgen.training.batches import batch_of
 from mmgen.training.model_run import ExperimentSettings, read_experiment
 
 VEDANTAM = [name for name in preset_names() if name.startswith("vedantam/")]
@@ -34,7 +34,11 @@ def test_a_step_of_every_preset(name: str) -> None:
     generator = np.random.default_rng(0)
     images = torch.rand(2, *settings.data.image.shape).round()
     codes = np.stack([generator.integers(0, len(v), 2) for v in settings.data.attributes.values], 1)
-    bound = objective(model, to_batch({"image": images}, {"attributes": torch.from_numpy(codes).byte()}), step=1)
+    bound = objective(
+        model,
+        batch_of(settings.data.modalities, {"image": images, "attributes": torch.from_numpy(codes).byte()}),
+        step=1,
+    )
     assert bound.value.isfinite().all()
     (-bound.value.mean()).backward()
     assert all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())

@@ -78,7 +78,7 @@ def test_contract(objective: dict[str, Any], inference: str | None, shared: dict
 
 
 def test_objectives_that_know_no_text_ask_for_attributes() -> None:
-    only_text = DATA.model_copy(update={"attributes": None})
+    only_text = DataSettings.of(DATA.image, DATA.text)
     for name in sorted(set(mmgen.objectives.names()) - {"elbo"}):
         with pytest.raises(SettingsError, match="needs the modality attributes, but the dataset holds image, text"):
             build_model(MultimodalSettings(**SMALL), mmgen.objectives.get(name)().demands, only_text)
@@ -164,10 +164,11 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         codes = np.stack([size, colour], 1)
         writer.write(
             0,
-            images={"image": images},
-            attributes={"attributes": codes.astype(np.uint8)},
-            texts={"text": (codes + np.array([0, 2])).astype(np.uint16)},
-            factors={},
+            {
+                "image": images,
+                "attributes": codes.astype(np.uint8),
+                "text": (codes + np.array([0, 2])).astype(np.uint16),
+            },
         )
         rows = np.arange(400)
         writer.add_splits("iid", train=rows[:320], val=rows[320:360], test=rows[360:])
@@ -209,7 +210,7 @@ def test_an_aggregate_of_captions(folder: Path) -> None:
     """Fitted given text by default; draws follow the caption better than the prior, by the model's own likelihood."""
     loaded = mmgen.load(fit(folder, "agg", steps=250))
     assert loaded.given == "text" and loaded.posteriors == ["prior", "aggregate"]
-    assert read_latents(folder / "latents.h5").text.shape == (360, 2), "training and validation"
+    assert read_latents(folder / "latents.h5").columns["text"].shape == (360, 2), "training and validation"
     caption = loaded.describe("Small blue")
     assert caption.values["text"].tolist() == [[1, 3]] and caption.values["attributes"].tolist() == [[1, 1]]
     likelihood = {}
@@ -276,7 +277,7 @@ def test_descriptions_of_codes_are_captions_where_all_is_known(folder: Path) -> 
 
 def test_what_cannot_be_fitted_is_said(folder: Path) -> None:
     trained = load_model(folder / "m.safetensors")[1]
-    no_text = trained.model_copy(update={"data": trained.data.model_copy(update={"text": None})})
+    no_text = trained.model_copy(update={"data": DataSettings.of(trained.data.image, trained.data.attributes)})
     with pytest.raises(UsageError, match="--given got text, but the model's dataset has none"):
         complete_fit_settings({"aggregate": {"given": "text"}}, no_text)
     image_only = trained.model_copy(update={"objective": {"name": "elbo", "modalities": ("image",)}})

@@ -46,13 +46,13 @@ def write(path: Path, data: str) -> None:
             writer.add_text("text", tuple("0123456789"), 4)
             counts = generator.integers(0, 5, (SIZE, 1))
             words = generator.integers(0, 10, (SIZE, 4))
-            labels["texts"] = {"text": np.where(np.arange(4) < counts, words, 10).astype(np.uint16)}
+            labels["text"] = np.where(np.arange(4) < counts, words, 10).astype(np.uint16)
         else:
             values = [["no", "yes"]] * 18 if data in ("celeba", "transforms") else [list("0123456789")]
             writer.add_attributes("attributes", {f"attribute {a}": list(v) for a, v in enumerate(values)})
             codes = [generator.integers(0, len(v), SIZE) for v in values]
-            labels["attributes"] = {"attributes": np.stack(codes, 1).astype(np.uint8)}
-        writer.write(0, images=images, **labels, factors={})
+            labels["attributes"] = np.stack(codes, 1).astype(np.uint8)
+        writer.write(0, images | labels)
         rows = np.arange(SIZE)
         writer.add_splits("iid", train=rows[:4], val=rows[4:6], test=rows[6:])
 

@@ -12,12 +12,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, read_header, reference, write_checkpoint
+from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
 from mmgen.batch import Batch
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
 from mmgen.naming import posterior_title
 
-INFO = AttributesInfo("attributes", ("digit", "scale"), (("0", "1", "2", "3"), ("big", "small")))
-IMAGE = ImageInfo("image", (1, 6, 6), "bytes")
+INFO = AttributesDescription(
+    name="attributes", names=("digit", "scale"), values=(("0", "1", "2", "3"), ("big", "small"))
+)
+IMAGE = ImageDescription(name="image", shape=(1, 6, 6), layout="bytes")
 
 
 class Noisy:
@@ -54,15 +58,15 @@ class FlatLoaded:
     """A loaded model: "aggregate" draws what is asked for, "own" always draws a small 3."""
 
     model: Any = field(default_factory=FlatModel)
-    attributes: AttributesInfo | None = INFO
-    image: ImageInfo = IMAGE
+    attributes: AttributesDescription | None = INFO
+    image: ImageDescription = IMAGE
     text: Any = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     posteriors: tuple[str, ...] = ("prior", "own", "aggregate")
     guidance: float = 0.0
 
     @property
-    def images(self) -> dict[str, ImageInfo]:
+    def images(self) -> dict[str, ImageDescription]:
         return {self.image.name: self.image}
 
     def reads(self, posterior: str) -> tuple[str, ...]:
@@ -124,7 +128,7 @@ def _dataset(path: Path) -> None:
         writer.add_image("image", shape=(1, 16, 16), layout="bits")
         writer.add_attributes("attributes", {"parity": ["even", "odd"], "magnitude": [HOSTILE, "high"]})
         packed = np.packbits(images.reshape(160, -1), axis=1)
-        writer.write(0, images={"image": packed}, attributes={"attributes": codes})
+        writer.write(0, {"image": packed, "attributes": codes})
         writer.add_splits("iid", train=np.arange(100), val=np.arange(100, 120), test=np.arange(120, 160))
 
 
@@ -162,7 +166,7 @@ def fit_tiny(model: Path, dataset: Path, out: Path, target: str, given: str) -> 
 
 
 def save_judge(
-    dataset: Path, out: Path, channels: int, info: AttributesInfo, accuracy: dict[str, float], **options: Any
+    dataset: Path, out: Path, channels: int, info: AttributesDescription, accuracy: dict[str, float], **options: Any
 ) -> None:
     """An untrained judge of 16 x 16 images with an accuracy that somebody claims."""
     from mmgen.classifier._files import build_classifier, describe_classifier
@@ -191,7 +195,9 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
     torch.set_num_threads(1)
     data = folder / "data.h5"
     _dataset(data)
-    info = AttributesInfo("attributes", ("parity", "magnitude"), (("even", "odd"), (HOSTILE, "high")))
+    info = AttributesDescription(
+        name="attributes", names=("parity", "magnitude"), values=(("even", "odd"), (HOSTILE, "high"))
+    )
     accuracy = {"magnitude": 97.5, "mean": 96.25, "parity": 95.0}
     counted = {"parity": 40, "magnitude": 40}
     save_judge(data, folder / "judge.safetensors", 1, info, accuracy, held_out_images=counted)
@@ -231,7 +237,7 @@ def _write_views(path: Path) -> None:
         for name, shape in VIEWS.items():
             writer.add_image(name, shape=shape, layout="bytes")
         writer.add_attributes("attributes", {"Large": ["no", "yes"], "Red": ["no", "yes"]})
-        writer.write(0, images=pictures, attributes={"attributes": codes})
+        writer.write(0, {**pictures, "attributes": codes})
         writer.add_splits("iid", train=np.arange(60), val=np.arange(60, 70), test=np.arange(70, 100))
 
 

@@ -40,7 +40,7 @@ def _dataset(path: Path, label: bool, text: bool) -> None:
         if text:
             writer.add_text("text", DIGITS, 3)
             texts = {"text": tokens}
-        writer.write(0, images={"image": images}, attributes=attributes, texts=texts)
+        writer.write(0, {"image": images, **attributes, **texts})
         writer.add_splits("iid", train=np.arange(80), val=np.arange(80, 100), test=np.arange(100, 120))
 
 

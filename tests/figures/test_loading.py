@@ -27,7 +27,7 @@ def folder(stubs: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> 
         writer.add_image("image", shape=(1, 64, 64), layout="bits")
         writer.add_attributes("attributes", {"digit": [str(digit) for digit in range(10)], "scale": ["small", "big"]})
         packed = np.packbits(generator.integers(0, 2, (60, 64 * 64), np.uint8), axis=1)
-        writer.write(0, images={"image": packed}, attributes={"attributes": codes})
+        writer.write(0, {"image": packed, "attributes": codes})
         writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
     tables = {"embedding": 4, "hidden": 8, "decoder_hidden": 8}
     stubs.train_tiny(data, folder / MODEL, {"name": "telbo"}, 10, attribute_network=tables)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import AttributesInfo, DatasetWriter, ImageInfo, TextInfo, read_header
+from mmgen.artifacts import DatasetWriter, read_header
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures import plots
@@ -27,12 +27,15 @@ from mmgen.generation.read import texts_of_images
 from mmgen.generation.samples import save_samples
 from mmgen.generation.texts import Spoken, verdicts
 from mmgen.loading import load
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.text import TextDescription
 
 WORDS = (("small", "large"), ("red", "blue"), ("left", "right"))
 NAMES = ("size", "colour", "relation")
 VOCABULARY = tuple(word for words in WORDS for word in words)
-INFO = AttributesInfo("attributes", NAMES, WORDS)
-TEXT = TextInfo("text", VOCABULARY, 3, NAMES)
+INFO = AttributesDescription(name="attributes", names=NAMES, values=WORDS)
+TEXT = TextDescription(name="text", vocabulary=VOCABULARY, length=3, slots=NAMES)
 
 
 def _dataset(path: Path) -> None:
@@ -47,7 +50,7 @@ def _dataset(path: Path) -> None:
         writer.add_image("image", shape=(3, 16, 16), layout="bytes")
         writer.add_attributes("attributes", dict(zip(NAMES, map(list, WORDS), strict=True)))
         writer.add_text("text", list(VOCABULARY), 3, list(NAMES))
-        writer.write(0, images={"image": images}, attributes={"attributes": codes}, texts={"text": tokens})
+        writer.write(0, {"image": images, "attributes": codes, "text": tokens})
         writer.add_splits("iid", train=np.arange(80), val=np.arange(80, 100), test=np.arange(100, 120))
 
 
@@ -262,7 +265,7 @@ class TellingJudge:
 
 
 def test_verdicts_compare_pictures_with_the_words_drawn_with_them() -> None:
-    image = ImageInfo("image", (3, 2, 2), "bytes")
+    image = ImageDescription(name="image", shape=(3, 2, 2), layout="bytes")
     model = SimpleNamespace(generates=("text",))
     loaded = SimpleNamespace(text=TEXT, attributes=INFO, image=image, model=model, device=torch.device("cpu"))
     images = np.zeros((4, 3, 2, 2), np.float32)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import AttributesInfo, Dataset, DatasetWriter, read_header, read_samples
+from mmgen.artifacts import Dataset, DatasetWriter, read_header, read_samples
 from mmgen.cli._main import main
 from mmgen.errors import MmgenError, UsageError
 from mmgen.figures.plots._material import gather
@@ -25,6 +25,7 @@ from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Queries
 from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
+from mmgen.modalities.attributes import AttributesDescription
 from mmgen.score import read_scores
 
 WORDS = ("red", "blue", "big", "small")
@@ -45,7 +46,7 @@ def folder(stubs: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> 
         writer.add_attributes("attributes", {"colour": ["red", "blue"], "size": ["big", "small"]})
         writer.add_text("text", WORDS, 3)
         packed = np.packbits(generator.integers(0, 2, (60, 256), np.uint8), axis=1)
-        writer.write(0, images={"image": packed}, attributes={"attributes": codes}, texts={"text": tokens})
+        writer.write(0, {"image": packed, "attributes": codes, "text": tokens})
         writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
     labels = {"attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8}}
     words = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}
@@ -302,7 +303,9 @@ def test_questions_that_no_words_can_guide_are_refused_before_any_work(folder: P
 def test_scores_say_what_was_guided_and_how_far_candidates_went(
     folder: Path, tmp_path: Path, stubs: SimpleNamespace
 ) -> None:
-    info = AttributesInfo("attributes", ("colour", "size"), (("red", "blue"), ("big", "small")))
+    info = AttributesDescription(
+        name="attributes", names=("colour", "size"), values=(("red", "blue"), ("big", "small"))
+    )
     judge, lines = tmp_path / "judge.safetensors", tmp_path / "scores.jsonl"
     accuracy = {"colour": 90.0, "size": 90.0, "mean": 90.0}
     stubs.save_judge(folder / "data.h5", judge, 1, info, accuracy, held_out_images={"colour": 9, "size": 9})

@@ -47,7 +47,8 @@ def test_show_opens_no_other_file(tmp_path: Path, link: str, capsys: pytest.Capt
     path, other = tmp_path / "l.h5", tmp_path / "other.h5"
     zeros = np.zeros((2, 3), np.float32)
     write_latents(
-        path, mean=zeros, log_sd=zeros, rows=np.arange(2), attributes=np.zeros((2, 1), np.uint8), split="iid/train",
+        path, mean=zeros, log_sd=zeros, rows=np.arange(2),
+        columns={"attributes": np.zeros((2, 1), np.uint8)}, split="iid/train",
         settings={}, seed=0,
     )  # fmt: skip
     with h5py.File(other, "w") as file:

@@ -11,7 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
-from mmgen.artifacts import Dataset, DatasetWriter, TextInfo, write_samples
+from mmgen.artifacts import Dataset, DatasetWriter, write_samples
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures.drawing.page import FRAME, Grid, to_bytes
@@ -24,6 +24,7 @@ from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
 from mmgen.generation.translations import drawn_from, paired, parse_start, started
 from mmgen.loading import TrainedModel, load
+from mmgen.modalities.text import TextDescription
 
 NAMES = ("image", "edges", "mask")
 
@@ -146,7 +147,7 @@ def test_damaged_samples_of_several_kinds_are_refused(tmp_path: Path) -> None:
     write_samples(tmp_path / "u.h5", images=images, further=odd, **common)
     with pytest.raises(ArtifactError, match="do not fit together"):
         read_samples(tmp_path / "u.h5")
-    info = TextInfo("text", ("a", "b"), 2)
+    info = TextDescription(name="text", vocabulary=("a", "b"), length=2)
     wrong = np.array([[2, 0], [0, 1]], np.uint16)  # a word after the end
     write_samples(tmp_path / "v.h5", images=images, text=wrong, text_info=info, **common)
     with pytest.raises(ArtifactError, match="do not fit together"):
@@ -168,7 +169,7 @@ def spoken(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> 
     with DatasetWriter(folder / "data.h5", size=60, settings={"recipe": "words"}, seed=0) as writer:
         writer.add_image("image", shape=(1, 16, 16), layout="bytes")
         writer.add_text("text", list(WORDS), 3)
-        writer.write(0, images={"image": images}, texts={"text": tokens})
+        writer.write(0, {"image": images, "text": tokens})
         writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
     objective = {"name": "mvae", "modalities": ["image", "text"], "weights": {}}
     networks = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}
@@ -181,7 +182,7 @@ def test_samples_keep_the_texts_that_were_drawn_and_asked_for(spoken: Path, tmp_
     drawn = draw(model, parse(model, ["one one", "two"]), 4, posterior="own")
     save_samples(tmp_path / "s.h5", drawn, model)
     back = read_samples(tmp_path / "s.h5")
-    assert back.text_info == TextInfo("text", WORDS, 3) and back.info is None
+    assert back.text_info == TextDescription(name="text", vocabulary=WORDS, length=3) and back.info is None
     assert drawn.words is not None and np.array_equal(back.text, drawn.words.reshape(8, 3))
     assert back.text_asked.tolist() == [[1, 1, 3]] * 4 + [[2, 3, 3]] * 4
     assert len(contact_sheet(tmp_path / "s.h5", count=5).boxes) == 5

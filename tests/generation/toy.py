@@ -14,9 +14,10 @@ from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.files import ModelFiles
 from mmgen.loading import TrainedModel
-from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.attributes import Attributes, AttributesDescription
+from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import Demands
-from mmgen.models._settings import AttributesDescription, DataSettings, ImageDescription
+from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.testing.linear_gaussian import Normal
 

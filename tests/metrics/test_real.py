@@ -36,7 +36,7 @@ def write_dataset(path: Path, number: int = NUMBER) -> Path:
         images = np.concatenate([60 * codes, free], 1).astype(np.uint8)[:, None, None]
         # Of one description, so that both pictures of a source could meet in one.
         source = np.arange(number) % 6 + 6 * (np.arange(number) // 6 // PER_SOURCE)
-        writer.write(0, {"image": images}, {"attributes": codes}, {"source": source.astype(np.uint32)})
+        writer.write(0, {"image": images, "attributes": codes}, {"source": source.astype(np.uint32)})
         third = number // 36 * 12  # a whole number of sources
         writer.add_splits(
             "iid", train=np.arange(third), val=np.arange(third, third + 24), test=np.arange(third + 24, number)

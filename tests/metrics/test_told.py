@@ -13,17 +13,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import AttributesInfo, Dataset, DatasetWriter
+from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import queries
+from mmgen.modalities.attributes import AttributesDescription
 from mmgen.queries import batch_of_captions, caption_of_codes
 from tests.metrics.toy import Plain
 
 SHAPES = ("cube", "ball", "cone")
-INFO = AttributesInfo("attributes", ("shape_1", "relation", "shape_2"), (SHAPES, ("left", "right"), SHAPES))
+INFO = AttributesDescription(
+    name="attributes", names=("shape_1", "relation", "shape_2"), values=(SHAPES, ("left", "right"), SHAPES)
+)
 WORDS = (*SHAPES, "left", "right")
 TEXT = SimpleNamespace(name="text", vocabulary=WORDS, length=3, slots=INFO.names)
 
@@ -111,7 +114,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
         writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
         writer.add_text("text", WORDS, 3, INFO.names)
         pictures, texts = np.zeros((60, 1, 1, 2), np.uint8), caption_of_codes(codes, TEXT, INFO)
-        writer.write(0, images={"image": pictures}, attributes={"attributes": codes}, texts={"text": texts})
+        writer.write(0, {"image": pictures, "attributes": codes, "text": texts})
         rows = np.arange(60)
         writer.add_splits("iid", train=rows[:20], val=rows[20:30], test=rows[30:])
     with Dataset.open(path) as opened:

@@ -14,14 +14,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import AttributesInfo, DatasetWriter
+from mmgen.artifacts import DatasetWriter
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
+from mmgen.modalities.attributes import AttributesDescription
 from mmgen.objectives.elbo import Elbo
 from mmgen.queries import batch_of_queries
 
-INFO = AttributesInfo("attributes", ("digit", "size"), (("0", "1", "2"), ("big", "small")))
+INFO = AttributesDescription(name="attributes", names=("digit", "size"), values=(("0", "1", "2"), ("big", "small")))
 CPU = torch.device("cpu")
 
 
@@ -33,7 +34,7 @@ def write_dataset(path: Path, number: int = 120) -> Path:
     with DatasetWriter(path, size=number, settings={"recipe": "toy"}, seed=0, command="mmgen make-data toy") as writer:
         writer.add_image("image", shape=(1, 1, 2), layout="bytes")
         writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
-        writer.write(0, images={"image": (60 * codes)[:, None, None]}, attributes={"attributes": codes})
+        writer.write(0, {"image": (60 * codes)[:, None, None], "attributes": codes})
         third = number // 3
         writer.add_splits(
             "iid",

@@ -14,7 +14,7 @@ from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.score import Score
 
 if TYPE_CHECKING:
-    from mmgen.models._settings import TextDescription
+    from mmgen.modalities.text import TextDescription
 
 __all__ = ["Plot", "PlotOptions", "PlotOption", "asked", "dataset_of", "accepts", "judged_note"]
 

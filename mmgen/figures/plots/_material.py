@@ -8,8 +8,10 @@ from typing import Any
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.ancestors import Node, lineage, walk
 from mmgen.artifacts.files import regular_file
-from mmgen.errors import ArtifactError, MissingParentError, UsageError
+from mmgen.config import validate
+from mmgen.errors import ArtifactError, MissingParentError, MmgenError, UsageError
 from mmgen.generation.judge import find_judge
+from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of
 from mmgen.parsing import MAX_TEXT_BYTES, Malformed, parse_json
 from mmgen.score import Score, read_scores
@@ -196,7 +198,10 @@ def _add_groups(material: Material, judges: Sequence[Path]) -> None:
 def _judged(group: Group) -> bool:
     """Whether a judge could say anything of a model's images: it reads attributes."""
     data = group.header.settings.get("data")
-    return not isinstance(data, dict) or data.get("attributes") is not None
+    try:
+        return not isinstance(data, dict) or validate(DataSettings, data).attributes is not None
+    except MmgenError:  # of a kind that is not installed here
+        return True
 
 
 def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path | None:

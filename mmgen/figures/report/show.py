@@ -13,6 +13,7 @@ from mmgen.artifacts.bundle import bundle_shapes
 from mmgen.artifacts.header import KINDS
 from mmgen.artifacts.members import is_there
 from mmgen.artifacts.tensors import tensor_shapes
+from mmgen.config import plain
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.grids import Grid, image_grid
@@ -77,6 +78,11 @@ def contents(path: Path) -> dict[str, Any]:
                 "texts": {
                     t.name: {"words": list(t.vocabulary), "length": t.length, "spells": list(t.slots)}
                     for t in data.texts.values()
+                },
+                "others": {
+                    name: plain(each)
+                    for name, each in data.modalities.items()
+                    if name not in {**data.images, **data.attributes, **data.texts}
                 },
                 "factors": {f.name: f"{f.meaning} [{f.unit}]" if f.unit else f.meaning for f in data.factors.values()},
                 "splits": {

@@ -49,7 +49,7 @@ class LinearVae(GaussianModel):
     @classmethod
     def build(cls, settings: LinearSettings, demands: Demands, data: DataSettings) -> "LinearVae":
         """The model for one kind of image."""
-        available = available_modalities(data, "bernoulli", demands.modalities)
+        available = available_modalities(data, {"image": "bernoulli"}, demands.modalities)
         image = available[demands.modalities[0]]
         if demands.modalities != (image.name,) or not isinstance(image, Image):
             raise SettingsError(f"model linear-vae is of one image alone, got {', '.join(demands.modalities)}")

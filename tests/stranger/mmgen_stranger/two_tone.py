@@ -32,7 +32,7 @@ class TwoTone(Recipe):
         for image, tone, side in zip(images, light, right, strict=True):
             bar = slice(self.size // 2, None) if side else slice(None, self.size // 2)
             image[:, :, bar] = 1 - tone
-        return Rows({"image": images * 200 + 20}, {"attributes": np.stack([light, right], 1)})
+        return Rows({"image": images * 200 + 20, "attributes": np.stack([light, right], 1)})
 
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
@@ -50,7 +50,7 @@ class TwoTone(Recipe):
                 calls = ((np.arange(start, min(start + chunk, self.number)), seed) for start in starts)
                 done = 0
                 for rows in in_order(self.rows, calls, workers):
-                    writer.write(done, rows.images, rows.attributes)
+                    writer.write(done, rows.columns, rows.factors)
                     done += len(rows)
                     yield Progress(done)
                 writer.add_splits("iid", **by_group(np.arange(self.number), self.number, seed, "iid"))

@@ -1,0 +1,65 @@
+"""Elements of a dataset file: what a name may be, what is said of a factor, where a modality stands."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgen.artifacts.hdf5 import explained, hard_link, read_text
+from mmgen.modalities._base import ROWS
+
+__all__ = ["NAME", "FactorInfo", "FileElement", "place"]
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,99}\Z")
+
+
+@dataclass(frozen=True)
+class FactorInfo:
+    """A generative factor: one number an example, or an array of one shape (a mask).
+
+    Attributes:
+        name: Factor name.
+        dtype: Number type.
+        unit: Its unit ("degree", "pixel"; "" for none).
+        meaning: What it is, in words.
+        shape: Axes of one example's value; () for a number.
+    """
+
+    name: str
+    dtype: np.dtype
+    unit: str
+    meaning: str
+    shape: tuple[int, ...] = ()
+
+
+def place(modality: str, array: str = ROWS) -> str:
+    """Where one of a modality's arrays stands in the file: "modalities/image"; the content id calls it so too."""
+    return f"modalities/{modality}" if array == ROWS else f"modalities/{modality}/{array}"
+
+
+class FileElement:
+    """A modality in an open file, as its kind reads it (:class:`mmgen.modalities._base.Element`).
+
+    Args:
+        item: Array or group.
+        path: The file, for messages.
+    """
+
+    def __init__(self, item: Any, path: Path) -> None:
+        self._item, self._path = item, path
+
+    @property
+    def where(self) -> str:
+        return f"{self._path}: {self._item.name}"
+
+    def text(self, name: str) -> str:
+        return read_text(self._item, name, self._path)
+
+    def shape(self, array: str = ROWS) -> tuple[int, ...]:
+        with explained(self._path, f"{self._item.name}/{array}"):
+            if array != ROWS:
+                hard_link(self._item, array, self._path)
+            found = self._item if array == ROWS else self._item[array]
+            return tuple(getattr(found, "shape", None) or ())

@@ -1,0 +1,24 @@
+"""Likelihoods of dense data by name."""
+
+import mmgen.likelihoods
+from mmgen.errors import SettingsError
+from mmgen.likelihoods._base import Likelihood
+
+__all__ = ["dense_likelihood"]
+
+
+def dense_likelihood(name: str, setting: str, what: str) -> Likelihood:
+    """The likelihood of independent numbers that a setting names; ``what`` it is to be of, for messages.
+
+    Raises:
+        SettingsError: It is none of dense data.
+        UsageError: There is none of that name.
+    """
+    likelihood = mmgen.likelihoods.get(name)
+    if not issubclass(likelihood, Likelihood):
+        dense = [n for n, member in mmgen.likelihoods.importable().items() if issubclass(member, Likelihood)]
+        raise SettingsError(
+            f"{setting} got '{name}', which is no likelihood of {what}; expected one of {', '.join(dense)}"
+        )
+    made: Likelihood = likelihood()
+    return made

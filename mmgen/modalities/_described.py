@@ -1,0 +1,31 @@
+"""Descriptions of any kind as settings: what the kind's own fields are, its member says."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, SerializeAsAny
+
+import mmgen.modalities
+from mmgen.config import validate
+from mmgen.errors import MmgenError, clip
+from mmgen.modalities._base import Description
+
+__all__ = ["Described"]
+
+
+def _described(value: Any) -> Any:
+    """A table as the description that its ``kind`` says."""
+    if isinstance(value, Description):
+        return value
+    kind = value.get("kind") if isinstance(value, Mapping) else None
+    if not isinstance(kind, str):
+        shown = clip(repr(value), 120)
+        raise ValueError(f"got {shown}, expected a table whose kind is one of {', '.join(mmgen.modalities.names())}")
+    try:
+        return validate(mmgen.modalities.get(kind), value)
+    except MmgenError as error:
+        raise ValueError(str(error)) from None
+
+
+Described = Annotated[SerializeAsAny[Description], BeforeValidator(_described)]
+"""A description of any kind; plain values are told apart by their ``kind``."""

@@ -1,0 +1,174 @@
+"""p(A | Z) of a graph: every pair of nodes is joined or not, by the inner product of their latents."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid, softplus
+
+from mmgen.batch import Batch
+from mmgen.likelihoods._base import full_precision
+from mmgen.modalities._base import Modality
+
+__all__ = ["Graph", "Pairs"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What is known of the pairs of B nodes; each pair is listed once, by its nodes' places in the batch.
+
+    Attributes:
+        joined: Pairs that an edge joins, int64 [2, E].
+        unknown: Pairs of which it is not known, int64 [2, U]; all others are not joined.
+        absent: Where only some pairs are asked about: those that no edge joins, int64 [2, M]; else None.
+        once: Which places are looked at, bool [B], where a node comes twice; None where all are.
+    """
+
+    joined: Tensor
+    unknown: Tensor
+    absent: Tensor | None = None
+    once: Tensor | None = None
+
+
+class Graph(Modality):
+    r"""Every pair of nodes is joined or not, independently given their latents.
+
+    .. math:: p(A|Z) = \prod_{i<j} Bernoulli\big(A_{ij}; \sigma(z_i^\top z_j)\big)  \qquad \text{(Kipf and Welling,
+              2016, Section 1)}
+
+    Decoder outputs are vectors of the nodes [..., B, F], whose inner products are the log odds of edges.
+
+    Args:
+        name: Name in the dataset file.
+        nodes: N, nodes of the whole graph.
+    """
+
+    kind: ClassVar[str] = "graph"
+
+    def __init__(self, name: str, nodes: int) -> None:
+        self.name = name
+        self.nodes = nodes
+
+    def pairs(self, batch: Batch) -> Pairs:
+        """What a batch knows of its nodes: the edges of training, or the pairs of a part that are held back from it."""
+        nodes, shared = batch.values[self.name], batch.shared
+        position = torch.full((self.nodes,), -1, device=nodes.device)
+        places = torch.arange(len(nodes), device=nodes.device)
+        position[nodes] = places
+        # A batch that begins in one epoch and ends in the next may hold a node twice.
+        once = position[nodes] == places
+        looked_at = None if once.all() else once
+
+        def inside(name: str) -> Tensor:
+            places = position[shared[f"{self.name}.{name}"]]
+            return places[:, (places >= 0).all(0)]
+
+        if f"{self.name}.held_edges" in shared:
+            joined = inside("held_edges")
+            return Pairs(joined, joined[:, :0], inside("held_absent"), looked_at)
+        return Pairs(inside("edges"), inside("unknown"), once=looked_at)
+
+    def scale(self, pairs: Pairs, size: int) -> float:
+        """What a node's share in a batch of ``size`` is to be multiplied by, so that it estimates that in the graph.
+
+        A share is of pairs with the other nodes of the batch, of all N - 1; a node that comes twice has one share.
+        """
+        nodes = size if pairs.once is None else int(pairs.once.sum())
+        return (self.nodes - 1) / max(1, nodes - 1) * size / nodes
+
+    def density(self, batch: Batch) -> float:
+        """Share of all ordered pairs of nodes, each with itself among them, that training's edges join."""
+        return 2 * batch.shared[f"{self.name}.edges"].shape[1] / self.nodes**2
+
+    def log_odds(self, parameters: Tensor, pairs: Tensor) -> Tensor:
+        """Log odds that pairs of nodes are joined: vectors [..., N, F] and pairs int64 [2, M] -> [..., M]."""
+        vectors = full_precision(parameters)
+        return (vectors[..., pairs[0], :] * vectors[..., pairs[1], :]).sum(-1)
+
+    def log_prob(self, parameters: Tensor, value: Tensor, present: Tensor) -> Tensor:
+        """Each node's half of log p of its pairs, nats [..., B]; over all nodes it sums to log p(A | Z).
+
+        Args:
+            parameters: Vectors of the nodes [..., B, F].
+            value: Whether pairs are joined, bool [B, B], symmetric.
+            present: Whether that is known, bool [B, B], symmetric; a node with itself is no pair.
+        """
+        odds = self._all_log_odds(parameters)
+        known = present & ~torch.eye(len(present), dtype=torch.bool, device=present.device)
+        return 0.5 * (value * odds - softplus(odds)).masked_fill(~known, 0.0).sum(-1)
+
+    def log_prob_of(self, parameters: Tensor, pairs: Pairs) -> Tensor:
+        """The same of listed pairs: one pass over all of them as if none were joined, and a correction for each listed.
+
+        Args:
+            parameters: Vectors of the nodes [..., B, F].
+            pairs: What is known of them.
+        """
+        if pairs.absent is not None:
+            found = self._halves(parameters, pairs.joined, logsigmoid(self.log_odds(parameters, pairs.joined)))
+            return found + self._halves(parameters, pairs.absent, logsigmoid(-self.log_odds(parameters, pairs.absent)))
+        return (
+            0.5 * self._none_joined(parameters, pairs.once, -softplus(self._own_log_odds(parameters)))
+            + self._halves(parameters, pairs.joined, self.log_odds(parameters, pairs.joined))
+            + self._halves(parameters, pairs.unknown, softplus(self.log_odds(parameters, pairs.unknown)))
+        )
+
+    def balanced_log_prob(self, parameters: Tensor, pairs: Pairs, density: float) -> Tensor:
+        r"""What Kipf and Welling train with instead of log p(A | Z): edges weigh as much as all other pairs together.
+
+        .. math:: \frac{1}{2 (1 - \rho)} \sum_j \Big[\frac{1 - \rho}{\rho} A_{ij} \log \sigma(z_i^\top z_j)
+                  + (1 - A_{ij}) \log \sigma(-z_i^\top z_j)\Big], \quad A_{ii} = 1
+
+        Every node is joined to itself, and a pair that is unknown counts as not joined.
+
+        Args:
+            parameters: Vectors of the nodes [..., B, F].
+            pairs: Which are joined.
+            density: rho, the share of ordered pairs that edges join (see :meth:`density`).
+
+        Returns:
+            Each node's share [..., B].
+        """
+        weight = (1 - density) / density
+
+        def instead(odds: Tensor) -> Tensor:
+            """What a joined pair says, less what it has said as one that is not joined."""
+            return weight * logsigmoid(odds) + softplus(odds)
+
+        edges = 2 * self._halves(parameters, pairs.joined, instead(self.log_odds(parameters, pairs.joined)))
+        own = -instead(self._own_log_odds(parameters))
+        return (self._none_joined(parameters, pairs.once, own) + edges) / (2 * (1 - density))
+
+    def mean(self, parameters: Tensor) -> Tensor:
+        """Probabilities that pairs are joined [..., B, B]; 0 of a node with itself."""
+        probability = self._all_log_odds(parameters).sigmoid()
+        return probability * (1 - torch.eye(probability.shape[-1], device=probability.device))
+
+    def sample(self, parameters: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """A graph: whether pairs are joined, bool [..., B, B], symmetric."""
+        probability = self.mean(parameters)
+        noise = torch.rand(probability.shape, generator=generator, device=probability.device)
+        upper = (noise < probability).triu(1)
+        return upper | upper.mT
+
+    def _all_log_odds(self, parameters: Tensor) -> Tensor:
+        with torch.autocast(parameters.device.type, enabled=False):
+            vectors = full_precision(parameters)
+            return vectors @ vectors.mT
+
+    def _own_log_odds(self, parameters: Tensor) -> Tensor:
+        """Of every node with itself [..., B]."""
+        return full_precision(parameters).square().sum(-1)
+
+    def _none_joined(self, parameters: Tensor, once: Tensor | None, own: Tensor) -> Tensor:
+        """Sum over all nodes j, itself among them, of log p(i and j are not joined), less ``own`` [..., B], nats."""
+        terms = softplus(self._all_log_odds(parameters))
+        if once is None:
+            return -terms.sum(-1) - own
+        return (-(terms * once).sum(-1) - own) * once
+
+    def _halves(self, parameters: Tensor, pairs: Tensor, terms: Tensor) -> Tensor:
+        """Half of a pair's term [..., M] for either node [..., B]."""
+        empty = terms.new_zeros(*terms.shape[:-1], parameters.shape[-2])
+        return empty.index_add(-1, pairs[0], 0.5 * terms).index_add(-1, pairs[1], 0.5 * terms)

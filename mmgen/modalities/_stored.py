@@ -1,0 +1,32 @@
+"""Text out of dataset files, read with distrust: what several kinds of data share."""
+
+from typing import Any
+
+from mmgen.errors import ArtifactError
+from mmgen.modalities._base import Element
+from mmgen.parsing import Malformed, parse_json
+
+__all__ = ["MAX_NAMES", "distinct_texts", "element_json"]
+
+MAX_NAMES = 4096
+"""Attributes, slots or columns of one modality at most."""
+
+
+def element_json(element: Element, name: str) -> Any:
+    """The JSON in a text attribute of an element.
+
+    Raises:
+        ArtifactError: It is no JSON.
+    """
+    try:
+        return parse_json(element.text(name))
+    except Malformed as error:
+        raise ArtifactError(
+            f"{element.where}@{name} is not valid JSON ({error}), the file is damaged; make or copy it again"
+        ) from None
+
+
+def distinct_texts(value: Any, least: int, most: int) -> bool:
+    """Whether ``value`` is a list of ``least`` to ``most`` distinct strings."""
+    texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return texts and len(set(value)) == len(value) and least <= len(value) <= most

@@ -1,0 +1,115 @@
+"""Vector: a fixed number of real numbers, such as measurements."""
+
+import json
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from mmgen.errors import ArtifactError
+from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, whole
+from mmgen.modalities._stored import distinct_texts, element_json
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
+
+    from mmgen.likelihoods._base import Likelihood
+    from mmgen.networks._vector import VectorNetwork
+
+__all__ = ["VectorDescription"]
+
+_SHOWN = 6
+
+
+class VectorDescription(Description):
+    """Real numbers; rows are float32 [n, F], all of them finite."""
+
+    kind: Literal["vector"] = "vector"
+    name: str = "vector"
+    size: Annotated[int, Field(ge=1)]
+    """F, how many numbers an example has."""
+    columns: tuple[str, ...] = ()
+    """Names of the F columns; empty where they have none."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Self:
+        if self.columns and not len(set(self.columns)) == len(self.columns) == self.size:
+            raise ValueError(f"vector '{self.name}' needs {self.size} distinct names of columns or none")
+        return self
+
+    def arrays(self) -> dict[str, StoredArray]:
+        return {ROWS: StoredArray("float32", (self.size,))}
+
+    def texts(self) -> dict[str, str]:
+        return {"columns": json.dumps(self.columns)}
+
+    @classmethod
+    def read(cls, name: str, element: Element) -> "VectorDescription":
+        shape, columns = element.shape(), element_json(element, "columns")
+        size = shape[1] if len(shape) == 2 else 0
+        if not size or not (columns == [] or (distinct_texts(columns, 1, size) and len(columns) == size)):
+            raise ArtifactError(f"{element.where} does not name each of its {size} columns once; make the file again")
+        return cls(name=name, size=size, columns=tuple(columns))
+
+    def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
+        return "" if np.isfinite(stored).all() else "a number is not finite"
+
+    def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
+        """Numbers [B, F] -> at least float32, all of them there."""
+        return values if values.is_floating_point() else values.float(), whole(values)
+
+    def modality(self, likelihood: str | None = None) -> "Vector":
+        from mmgen.modalities._dense import dense_likelihood
+
+        chosen = dense_likelihood(likelihood or "normal", f"the likelihood of {self.name}", "real numbers")
+        return Vector(self.name, self.size, chosen)
+
+    @classmethod
+    def network(cls) -> type[Any]:
+        from mmgen.networks._vector import VectorNetwork
+
+        return VectorNetwork
+
+    def in_words(self) -> str:
+        listed = ", ".join(self.columns[:_SHOWN]) + (", ..." if len(self.columns) > _SHOWN else "")
+        return f"{self.name} of {self.size} numbers{f' ({listed})' if listed else ''}"
+
+
+class Vector(Modality):
+    """Independent real numbers given z.
+
+    Decoder outputs are the parameters of all columns, [..., P * F] for a likelihood of P parameters a value.
+
+    Args:
+        name: Name in the dataset file.
+        size: F.
+        likelihood: p(numbers | decoder output).
+    """
+
+    kind: ClassVar[str] = "vector"
+
+    def __init__(self, name: str, size: int, likelihood: "Likelihood") -> None:
+        self.name = name
+        self.size = size
+        self.likelihood = likelihood
+
+    def decoder(self, inputs: int, network: "VectorNetwork") -> tuple["Vector", "nn.Module"]:
+        return self, network.decoder(inputs, self.size * self.likelihood.parameters_per_value)
+
+    def encoder(self, network: "VectorNetwork") -> tuple["nn.Module", int]:
+        return network.encoder(self.size)
+
+    def log_prob(self, parameters: "Tensor", value: "Tensor", present: "Tensor") -> "Tensor":
+        return self.likelihood.log_prob(_as_pixel(parameters), _as_pixel(value)).masked_fill(~present, 0.0)
+
+    def mean(self, parameters: "Tensor") -> "Tensor":
+        return self.likelihood.mean(_as_pixel(parameters)).flatten(-3)
+
+    def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
+        return self.likelihood.sample(_as_pixel(parameters), generator).flatten(-3)
+
+
+def _as_pixel(numbers: "Tensor") -> "Tensor":
+    """[..., F] as a picture of one pixel with F channels [..., F, 1, 1], which all likelihoods of dense data know."""
+    return numbers[..., None, None]

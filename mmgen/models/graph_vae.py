@@ -1,0 +1,143 @@
+r"""Graph auto-encoders: a latent vector for every node, from which it follows which nodes are joined.
+
+References:
+    Variational Graph Auto-Encoders (Kipf, Welling, 2016), arXiv:1611.07308, Section 1, and the authors' published code
+"""
+
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+from mmgen.batch import Batch
+from mmgen.errors import SettingsError, UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import Given
+from mmgen.latent.space import LatentSpace
+from mmgen.modalities._graph import Graph
+from mmgen.modalities.vector import Vector
+from mmgen.models._base import Demands, GaussianModel
+from mmgen.models._parts import available_modalities
+from mmgen.models._settings import DataSettings, ModelSettings
+from mmgen.networks._graph import GraphConvolution, normalised_adjacency
+
+__all__ = ["GraphVAE"]
+
+Count = Annotated[int, Field(ge=1)]
+_POINT = -87.0
+"""log sd of a deterministic encoder: the least that a normal number of float32 can be."""
+
+
+class GraphSettings(ModelSettings):
+    """Sizes of a graph auto-encoder."""
+
+    name: Literal["graph-vae"] = "graph-vae"
+    """The kind of model."""
+    latent_size: Count = 16
+    """Dimensions of a node's z."""
+    hidden: Count = 32
+    """Features between the two convolutions."""
+    variational: bool = True
+    """Whether a node's z is a Gaussian (VGAE), or the one point that its mean is (GAE), which has no bound."""
+
+
+class GraphVAE(GaussianModel):
+    r"""Two graph convolutions to each node's Gaussian, and an inner product back to the graph.
+
+    .. math:: q(Z|X, A) = \prod_i N(\mu_i, \sigma_i^2), \quad \mu = \hat A \, ReLU(\hat A X W_0) W_1, \quad
+              p(A|Z) = \prod_{i<j} Bernoulli(A_{ij}; \sigma(z_i^\top z_j))
+
+    The rows of a dataset are nodes, and a batch holds some of them or all; whatever it holds, every node is encoded
+    with the whole graph that is known. log p of the graph is of each unordered pair once; half of it counts for either
+    node, so that the sum over all nodes is log p(A|Z). Of a batch of B of N nodes, only pairs among these are looked
+    at, (N - 1) / (B - 1) times, which is right in expectation.
+
+    Args:
+        latent_size: D, dimensions of a node's z.
+        graph: The graph, by whose number of nodes tables of weights are made where there are no features.
+        features: Name and size of the nodes' features; None where q is given the graph alone (X = I).
+        hidden: Features between the two convolutions.
+        variational: Whether z is drawn.
+    """
+
+    settings = GraphSettings
+
+    def __init__(
+        self, latent_size: int, graph: Graph, features: tuple[str, int] | None, hidden: int, variational: bool
+    ) -> None:
+        super().__init__()
+        self.latent = LatentSpace.flat(latent_size)
+        self.modalities = {graph.name: graph}
+        self.decoders = nn.ModuleDict()
+        self.graph = graph
+        self.features = features[0] if features else None
+        self.first = GraphConvolution(features[1] if features else graph.nodes, hidden)
+        self.mean_head = GraphConvolution(hidden, latent_size)
+        self.log_sd_head = GraphConvolution(hidden, latent_size) if variational else None
+
+    @classmethod
+    def build(cls, settings: GraphSettings, demands: Demands, data: DataSettings) -> "GraphVAE":
+        available = available_modalities(data, {}, demands.modalities)
+        graphs = [graph for name in demands.generates if isinstance(graph := available[name], Graph)]
+        given = sorted(demands.posteriors)
+        seen = [available[name] for name in given[0]] if len(given) == 1 else []
+        vectors = [vector for vector in seen if isinstance(vector, Vector)]
+        rest = [each for each in seen if not isinstance(each, Vector)]
+        alone = len(demands.generates) == 1 and rest == graphs and len(vectors) <= 1
+        if not graphs or not alone or demands.conditions_on or demands.any_subset:
+            wanted = " and ".join(f"q(z | {', '.join(one)})" for one in given)
+            raise SettingsError(
+                "model graph-vae generates one graph, inferred from it and at most one vector of features of its "
+                f"nodes, but the objective asks for {wanted} and generates {', '.join(demands.generates)}; use an "
+                "objective given the graph and its features, or another model"
+            )
+        if demands.weighs_draws:
+            raise SettingsError(
+                "model graph-vae got an objective that weighs draws of each node's z by itself, but a node's edges "
+                "depend on its neighbours' z; use elbo or balanced-edges, or one draw"
+            )
+        if demands.densities and not settings.variational:
+            raise SettingsError(
+                "model.variational got false, which leaves no density of z, but the objective asks for one; use "
+                "objective balanced-edges with beta = 0, or a variational model"
+            )
+        features = (vectors[0].name, vectors[0].size) if vectors else None
+        return cls(settings.latent_size, graphs[0], features, settings.hidden, settings.variational)
+
+    @property
+    def _given(self) -> Given:
+        return (self.graph.name,) if self.features is None else (self.graph.name, self.features)
+
+    def answers(self, given: Given) -> bool:
+        return not given or set(given) == set(self._given)
+
+    def posterior(self, batch: Batch, given: Given) -> DiagonalGaussian:
+        if not given:
+            return DiagonalGaussian.standard(batch.size, self.latent_size, like=next(self.parameters()))
+        if not self.answers(given):
+            raise UsageError(
+                f"this model has no inference network for q(z | {', '.join(given)}); "
+                "fit one afterwards with mmgen fit-aggregate"
+            )
+        adjacency = normalised_adjacency(batch.shared[f"{self.graph.name}.edges"], self.graph.nodes)
+        features = None if self.features is None else batch.shared[f"{self.graph.name}.features"]
+        hidden = self.first(adjacency, features).relu()
+        nodes = batch.values[self.graph.name]
+        mean = self.mean_head(adjacency, hidden)[nodes]
+        if self.log_sd_head is None:
+            return DiagonalGaussian(mean, torch.full_like(mean, _POINT))
+        return DiagonalGaussian(mean, self.log_sd_head(adjacency, hidden)[nodes])
+
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        """Of a graph, z itself: pairs of it are what says who is joined."""
+        if name != self.graph.name:
+            raise UsageError(f"this model does not generate {name}; it generates {self.graph.name}")
+        return z
+
+    def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
+        pairs = self.graph.pairs(batch)
+        return self.graph.scale(pairs, batch.size) * self.graph.log_prob_of(self.decode(name, z), pairs)
+
+    def inference_parameters(self) -> list[nn.Parameter]:
+        return list(self.parameters())

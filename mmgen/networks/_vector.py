@@ -1,0 +1,29 @@
+"""Networks over vectors of real numbers: fully connected layers."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+from torch import nn
+
+from mmgen.networks._base import ACTIVATIONS, mlp
+
+__all__ = ["VectorNetwork"]
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
+class VectorNetwork:
+    """Sizes of the networks over vectors."""
+
+    hidden: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (128, 128)
+    """Sizes of the hidden layers of the encoder; the decoder has them in reverse."""
+    activation: Literal["elu", "relu", "silu", "tanh"] = "silu"
+    """Non-linearity."""
+
+    def encoder(self, size: int) -> tuple[nn.Module, int]:
+        """A network [B, size] -> [B, F], and F."""
+        return mlp([size, *self.hidden], ACTIVATIONS[self.activation], last=True), self.hidden[-1]
+
+    def decoder(self, inputs: int, outputs: int) -> nn.Module:
+        """A network [B, inputs] -> [B, outputs]."""
+        return mlp([inputs, *self.hidden[::-1], outputs], ACTIVATIONS[self.activation])

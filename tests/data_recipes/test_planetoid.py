@@ -1,0 +1,189 @@
+"""Citation networks: two containers of one network, what is held back, and files that only pretend to hold arrays."""
+
+import os
+import pickle
+import threading
+from collections import defaultdict
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_matrix
+
+from mmgen.data_recipes import _planetoid
+from mmgen.data_recipes._opcodes import array_of, matrix_of, read_opcodes
+from mmgen.data_recipes._planetoid import Citations, Network, fetch_citations, read_citations
+from mmgen.data_recipes.planetoid import held_back
+from mmgen.errors import DataError
+
+REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "planetoid"
+needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the citation networks are not here")
+
+
+def small() -> Citations:
+    """Thirty nodes in a ring with chords."""
+    edges = np.array(sorted({tuple(sorted((i, (i + step) % 30))) for i in range(30) for step in (1, 4)}))
+    return Citations(edges, None, None, 30, "")
+
+
+def test_no_pair_is_in_two_parts() -> None:
+    found = small()
+    part, absent, absent_part = held_back(found, 0.1, 0.2, seed=0)
+    assert np.bincount(part).tolist() == [42, 6, 12]
+    assert np.bincount(absent_part).tolist() == [0, 6, 12]
+    pairs = {tuple(pair) for pair in absent.tolist()}
+    assert len(pairs) == 18
+    assert not pairs & {tuple(edge) for edge in found.edges.tolist()}
+    assert (absent[:, 0] < absent[:, 1]).all()
+
+
+def test_seeds_are_splits() -> None:
+    first, again, other = (held_back(small(), 0.1, 0.2, seed)[0] for seed in (0, 0, 1))
+    assert (first == again).all()
+    assert (first != other).any()
+
+
+def test_too_few_edges_are_refused() -> None:
+    with pytest.raises(DataError, match="too few to hold back"):
+        held_back(small(), 0.001, 0.1, 0)
+
+
+@needs_real
+@pytest.mark.parametrize(("name", "test", "validation"), [("cora", 527, 263), ("citeseer", 455, 227)])
+def test_real_networks_hold_back_as_published(name: str, test: int, validation: int) -> None:
+    found = read_citations(name, REAL)
+    part = held_back(found, 0.05, 0.1, 0)[0]
+    assert (int((part == 2).sum()), int((part == 1).sum())) == (test, validation)
+    assert found.features is not None
+    assert int(found.features.sum()) == {"cora": 49_216, "citeseer": 105_165}[name]
+
+
+def _publish(folder: Path, protocol: int) -> np.ndarray:
+    """Six papers as the publisher stores them: the last two are the test's, in reverse, and one of seven is missing."""
+    features = np.arange(21, dtype=np.float32).reshape(7, 3) % 4
+    features[5] = 0  # a paper of which nothing is known but that it is cited
+    one_hot = np.eye(2, dtype=np.int32)[[0, 1, 0, 1, 0, 0, 1]]
+    graph = defaultdict(list, {0: [1, 1], 1: [0, 2], 2: [1, 2], 3: [6], 4: [], 5: [], 6: [3]})
+    parts = {
+        "x": csr_matrix(features[:2]), "allx": csr_matrix(features[:4]), "tx": csr_matrix(features[[6, 4]]),
+        "y": one_hot[:2], "ally": one_hot[:4], "ty": one_hot[[6, 4]], "graph": graph,
+    }  # fmt: skip
+    for part, value in parts.items():
+        (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(value, protocol))
+    (folder / "ind.cora.test.index").write_text("6\n4\n")
+    return features
+
+
+def _shrink(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make Cora the small network."""
+    edges = np.array([[0, 1], [1, 2], [3, 6]])
+    monkeypatch.setitem(_planetoid.NETWORKS, "cora", Network(7, 3, 3, 2, _planetoid._edges_hash(7, edges)))
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4])
+def test_publishers_files_and_an_archive_are_one_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, protocol: int
+) -> None:
+    features = _publish(tmp_path, protocol)
+    _shrink(monkeypatch)
+    found = read_citations("cora", tmp_path)
+    assert found.edges.tolist() == [[0, 1], [1, 2], [3, 6]]  # each once, none with itself
+    assert found.features is not None
+    assert (found.features == features).all()
+    assert found.classes is not None
+    assert found.classes.tolist() == [0, 1, 0, 1, 0, -1, 1]
+    binary, archive = (features > 0).astype(np.float32), tmp_path / "other" / "cora.npz"
+    rows, columns = np.nonzero(binary)
+    archive.parent.mkdir()
+    np.savez(archive, edges=found.edges, num_nodes=7, feature_rows=rows, feature_cols=columns, num_features=3)
+    again = read_citations("cora", archive)
+    assert again.features is not None
+    assert (again.features == binary).all()
+    assert read_citations("cora", archive.parent).sha256 == again.sha256
+
+
+@pytest.mark.parametrize("protocol", [0, 2, 4, 5])
+@pytest.mark.parametrize("dtype", ["<f8", ">i4", "u1"])
+def test_arrays_are_read_without_running_anything(tmp_path: Path, protocol: int, dtype: str) -> None:
+    array = np.arange(12).reshape(3, 4).astype(dtype)
+    for value in (array, np.asfortranarray(array)):
+        (tmp_path / "a").write_bytes(pickle.dumps(value, min(protocol, 4)))
+        assert (array_of(read_opcodes(tmp_path / "a")) == array).all()
+    sparse = csr_matrix(array.astype(np.float64))
+    (tmp_path / "s").write_bytes(pickle.dumps(sparse, min(protocol, 4)))
+    assert (matrix_of(read_opcodes(tmp_path / "s")).toarray() == sparse.toarray()).all()
+
+
+class _Bomb:
+    def __init__(self, marker: Path) -> None:
+        self.marker = marker
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, (f"touch {self.marker}",)
+
+
+def test_calls_in_a_file_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _publish(tmp_path, 2)
+    _shrink(monkeypatch)
+    marker = tmp_path / "was-here"
+    for part in ("allx", "ty", "graph"):
+        before = (tmp_path / f"ind.cora.{part}").read_bytes()
+        (tmp_path / f"ind.cora.{part}").write_bytes(pickle.dumps(_Bomb(marker), 2))
+        with pytest.raises(DataError):
+            read_citations("cora", tmp_path)
+        (tmp_path / f"ind.cora.{part}").write_bytes(before)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize(
+    "blob", [b"", b"garbage", b"\x80\x02.", b"\x80\x02(lp0\n", b"\x80\x02K\x01K\x02R.", b"(((((((."]
+)
+def test_files_that_hold_no_arrays_are_refused(tmp_path: Path, blob: bytes) -> None:
+    (tmp_path / "a").write_bytes(blob)
+    with pytest.raises((DataError, TypeError)):
+        array_of(read_opcodes(tmp_path / "a"))
+
+
+def test_missing_and_other_networks_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="neither"):
+        read_citations("cora", tmp_path)
+    np.savez(tmp_path / "cora.npz", edges=np.array([[0, 1]]), num_nodes=2)
+    with pytest.raises(DataError, match="expected 2,708, 5,278 and 1,433 of cora"):
+        read_citations("cora", tmp_path)
+    np.savez(tmp_path / "cora.npz", edges=np.array([[0, 9]]), num_nodes=2)
+    with pytest.raises(DataError, match="outside 0 to 1"):
+        read_citations("cora", tmp_path)
+    wrong = Network(3, 1, 1_433, 7, "0" * 64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(_planetoid.NETWORKS, "cora", wrong)
+        np.savez(tmp_path / "cora.npz", edges=np.array([[0, 1]]), num_nodes=3)
+        with pytest.raises(DataError, match=r"other edges than cora as published \(SHA-256 .*, expected 000000000000"):
+            read_citations("cora", tmp_path)
+    (tmp_path / "cora.npz").write_bytes(b"PK no archive")
+    with pytest.raises(DataError, match="cannot read"):
+        read_citations("cora", tmp_path)
+
+
+def test_download_is_checked_by_what_it_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    published, cache = tmp_path / "published", tmp_path / "cache"
+    published.mkdir()
+    _publish(published, 2)
+    _shrink(monkeypatch)
+    monkeypatch.setattr(_planetoid, "cache_folder", lambda name: cache)
+    handler = partial(SimpleHTTPRequestHandler, directory=published)
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        monkeypatch.setattr(_planetoid, "_MIRRORS", [f"http://127.0.0.1:{server.server_port}/"])
+        work = fetch_citations("cora", None)
+        assert work is not None
+        for _ in work:
+            pass
+        server.shutdown()
+        thread.join()
+    assert fetch_citations("cora", None) is None
+    assert read_citations("cora", None).edges.tolist() == [[0, 1], [1, 2], [3, 6]]
+    assert fetch_citations("cora", published) is None
+    assert fetch_citations("citeseer", None) is not None
