@@ -124,8 +124,8 @@ class Evaluation:
 
     @cached_property
     def trained_share(self) -> float | None:
-        """Share of the part that is asked about that the model was trained on; None of another dataset than its own, and
-        where parts hold back edges between rows instead of rows.
+        """Share of the part that is asked about that the model was trained on; None of another dataset than its own,
+        and where parts hold back edges between rows instead of rows.
         """
         if self.dataset.header.content_id not in [parent.content_id for parent in self.loaded.model_header.parents]:
             return None

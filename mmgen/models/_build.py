@@ -27,8 +27,8 @@ def _check(name: str, model: Model, demands: Demands) -> None:
     together = [each for each in demands.generates if not model.modalities[each].alone]
     if demands.weighs_draws and together:
         raise SettingsError(
-            f"the objective weighs draws of z example by example, but the likelihood of {together[0]} depends on the z of "
-            "several; use elbo, or one draw"
+            f"the objective weighs draws of z example by example, but the likelihood of {together[0]} depends on the z "
+            "of several; use elbo, or one draw"
         )
 
 

@@ -173,7 +173,7 @@ def test_settings_of_files_from_before_are_read() -> None:
     ("values", "says"),
     [
         ({"x": {"kind": "smell"}}, "unknown modality 'smell'"),
-        ({"x": {"shape": [1, 2, 2]}}, "expected a table whose kind is one of attributes, image"),
+        ({"x": {"shape": [1, 2, 2]}}, "expected a table whose kind is one of attributes, graph, image"),
         ({"x": {"kind": "vector", "sise": 2}}, "sise"),
         ({"x": {"kind": "vector", "name": "y", "size": 2}}, "described under the name 'y'"),
     ],
