@@ -83,7 +83,7 @@ class ModelFiles:
 
     @property
     def observed(self) -> dict[str, Description]:
-        """All modalities that are no words by name, the main picture first."""
+        """What each example has besides words by name, the main picture first."""
         return self.settings.data.observed
 
     @property

@@ -118,7 +118,7 @@ class OpenModel:
 
     @property
     def observed(self) -> dict[str, Description]:
-        """All modalities that are no words by name, the main picture first."""
+        """What each example has besides words by name, the main picture first."""
         return self.files.observed
 
     @property

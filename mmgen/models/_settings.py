@@ -151,8 +151,8 @@ class DataSettings(Settings):
 
     @property
     def observed(self) -> dict[str, Description]:
-        """Everything but words, the main picture first: what posteriors that are fitted afterwards are encoded from."""
-        return {name: each for name, each in self.modalities.items() if not each.describes}
+        """What each example has besides words, the main picture first: x of likelihoods and of fitted posteriors."""
+        return {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
 
     @property
     def attributes(self) -> AttributesDescription | None:

@@ -46,5 +46,6 @@ class GraphConvolution(nn.Module):
             features: [N, inputs]; None for X = I, of which nothing N by N is made.
         """
         mixed = self.linear.weight.T if features is None else self.linear(features)
-        mixed = full_precision(mixed)
-        return torch.sparse.mm(adjacency.to(mixed.dtype), mixed)
+        with torch.autocast(mixed.device.type, enabled=False):  # sparse products know no half precision
+            mixed = full_precision(mixed)
+            return torch.sparse.mm(adjacency.to(mixed.dtype), mixed)

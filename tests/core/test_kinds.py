@@ -11,8 +11,10 @@ import pytest
 import torch
 from scipy import integrate
 
+import mmgen
 import mmgen.modalities
 from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.cli._main import main
 from mmgen.config import plain, validate
 from mmgen.errors import ArtifactError, SettingsError
 from mmgen.likelihoods.normal import Normal
@@ -67,8 +69,7 @@ def some_vectors() -> Example:
 
 
 EXAMPLES = {"image": some_images, "attributes": some_attributes, "text": some_text, "vector": some_vectors}
-# A graph has no row for every example: test_graph.py.
-every_kind = pytest.mark.parametrize("kind", [kind for kind in mmgen.modalities.names() if kind != "graph"])
+every_kind = pytest.mark.parametrize("kind", EXAMPLES)
 
 
 def write(path: Path, example: Example, stored: np.ndarray) -> Path:
@@ -79,9 +80,12 @@ def write(path: Path, example: Example, stored: np.ndarray) -> Path:
     return path
 
 
+def test_kinds_without_rows_are_tested_elsewhere() -> None:
+    assert set(mmgen.modalities.names()) - set(EXAMPLES) == {"graph"}, "see test_graph.py; others need an example here"
+
+
 @every_kind
 def test_rows_and_descriptions_come_back_from_a_file(kind: str, tmp_path: Path) -> None:
-    assert kind in EXAMPLES, "a new kind needs an example here"
     example = EXAMPLES[kind]()
     with Dataset.open(write(tmp_path / "x.h5", example, example.stored)) as dataset:
         assert dataset.modalities == {"x": example.description}
@@ -173,7 +177,7 @@ def test_settings_of_files_from_before_are_read() -> None:
     ("values", "says"),
     [
         ({"x": {"kind": "smell"}}, "unknown modality 'smell'"),
-        ({"x": {"shape": [1, 2, 2]}}, "expected a table whose kind is one of attributes, graph, image"),
+        ({"x": {"shape": [1, 2, 2]}}, "expected a table whose kind is one of attributes, "),
         ({"x": {"kind": "vector", "sise": 2}}, "sise"),
         ({"x": {"kind": "vector", "name": "y", "size": 2}}, "described under the name 'y'"),
     ],
@@ -256,3 +260,78 @@ def test_normal_against_torch_and_integration() -> None:
     # log s stays in [-7, 7], so that no density has no bound.
     sharp = Normal().log_prob(torch.tensor([0.0, -100.0]).double()[:, None, None], torch.zeros(1, 1, 1).double())
     assert float(sharp) == pytest.approx(7 - 0.5 * math.log(2 * math.pi))
+
+
+@pytest.fixture(scope="module")
+def blobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three clouds of points in the plane, and which of them a point is of; a model of both."""
+    folder = tmp_path_factory.mktemp("blobs")
+    generator = np.random.default_rng(0)
+    codes = generator.integers(0, 3, (300, 1))
+    points = np.array([[-2, 0], [0, 2], [2, 0]])[codes[:, 0]] + 0.3 * generator.normal(size=(300, 2))
+    with DatasetWriter(folder / "blobs.h5", 300, {"recipe": "blobs"}, seed=0, command="make blobs") as writer:
+        writer.add(VectorDescription(size=2, columns=("east", "north")))
+        writer.add_attributes("attributes", {"cloud": ["a", "b", "c"]})
+        writer.write(0, {"vector": points.astype(np.float32), "attributes": codes.astype(np.uint8)})
+        writer.add_splits("iid", train=range(200), val=range(200, 250), test=range(250, 300))
+    settings = {
+        "objective.modalities": ["vector", "attributes"], "objective.given": ["vector"], "training.steps": 4,
+        "training.batch": 32, "model.latent_size": 2, "model.networks.vector.hidden": [16],
+    }  # fmt: skip
+    assignments = [part for key, value in settings.items() for part in ("--set", f"{key}={json.dumps(value)}")]
+    assert run("train", folder / "blobs.h5", "-o", folder / "m.safetensors", *assignments) == 0
+    return folder
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return int(left.value.code or 0)
+
+
+def test_vectors_from_a_file_to_a_score(blobs: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Shown, fitted afterwards and measured, by the commands that do so with pictures."""
+    assert run("show", blobs / "blobs.h5", "--json") == 0
+    described = json.loads(capsys.readouterr().out)["contents"]["others"]["vector"]
+    assert described == {"kind": "vector", "name": "vector", "size": 2, "columns": ["east", "north"]}
+    model = blobs / "m.safetensors"
+    assert repr(mmgen.load(model)).count("vector of 2 numbers (east, north)") == 1
+    family = ["--set", "aggregate.family.name=gaussian", "--set", "training.steps=2"]
+    assert run("fit-aggregate", model, "--given", "attributes", "-o", blobs / "a.safetensors", *family) == 0
+    capsys.readouterr()
+    few = ["--number", "10", "--samples", "20", "--json"]
+    known = {"a": {"log p(x|y)"}, "m": {"log p(x)", "log p(y)", "log p(x,y)", "log p(x|y)", "log p(y|x)"}}
+    for name, quantities in known.items():
+        assert run("eval", blobs / f"{name}.safetensors", "--metric", "log-likelihood", *few) == 0
+        scores = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+        assert {score["quantity"] for score in scores} == quantities
+        assert all(math.isfinite(score["value"]) for score in scores)
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("sample", "m.safetensors", "-o", "s.h5"), "a model without images; there is nothing to draw"),
+        (("show", "m.safetensors", "-o", "s.png"), "a model without images; there is nothing to draw"),
+        (("show", "blobs.h5", "-o", "s.png"), "holds no images; a contact sheet needs some"),
+        (("report", "m.safetensors", "-o", "r.html"), "a model without images; there is nothing to draw"),
+    ],
+)
+def test_what_needs_pictures_says_so(
+    blobs: Path,
+    command: tuple[str, ...],
+    says: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(blobs)
+    assert run(*command) in (1, 2)
+    assert says in " ".join(capsys.readouterr().err.split())
+
+
+def test_networks_of_a_kind_that_is_not_there_are_refused() -> None:
+    data = DataSettings.of(some_vectors().description)
+    with pytest.raises(SettingsError, match="got 'graphs', expected vector"):
+        networks_by_kind(data, {}, {"graphs": {}})
+    with pytest.raises(SettingsError, match=r"model\.networks\.vector\.hiden"):
+        networks_by_kind(data, {}, {"vector": {"hiden": [3]}})

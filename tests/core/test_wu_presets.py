@@ -41,7 +41,7 @@ def write(path: Path, data: str) -> None:
             images[image] = generator.integers(0, 256, (SIZE, depth, side, side)).astype(np.uint8)
             if layout == "bits":
                 images[image] = np.packbits(images[image].reshape(SIZE, -1) > 127, axis=1)
-        labels: dict[str, Any] = {"attributes": {}, "texts": {}}
+        labels: dict[str, Any] = {}
         if data == "multimnist":
             writer.add_text("text", tuple("0123456789"), 4)
             counts = generator.integers(0, 5, (SIZE, 1))

@@ -68,6 +68,8 @@ class Judge:
 class Plain:
     """A modality whose decoder gives its values themselves."""
 
+    alone = True
+
     def mean(self, parameters: Tensor) -> Tensor:
         return parameters
 
