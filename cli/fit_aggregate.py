@@ -64,6 +64,15 @@ def fit_aggregate_command(
             "--family", metavar="NAME", help="What is fitted: {mmgen.aggregates}.", show_default="realnvp, or as --from"
         ),
     ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            "--layers",
+            metavar="WHICH",
+            help="Of a model with several layers of z: all, or top, below which z is drawn from the model's p(z).",
+            show_default="all",
+        ),
+    ] = None,
     examples: Annotated[
         int | None,
         typer.Option("--examples", min=1, help="Training examples to encode at most.", show_default="100000"),
@@ -107,7 +116,8 @@ def fit_aggregate_command(
         "aggregate": {"target": target},
         "training": {"device": device, "seed": seed},
     }
-    for key, value in (("given", given), ("examples", examples), ("text_weight", text_weight), ("guidance", guidance)):
+    asked = {"given": given, "examples": examples, "text_weight": text_weight, "guidance": guidance, "layers": layers}
+    for key, value in asked.items():
         if value is not None:
             values["aggregate"][key] = value
     for key, value in (("steps", steps), ("batch", batch), ("precision", precision)):
@@ -127,7 +137,7 @@ def fit_aggregate_command(
         values["aggregate"]["family"] = {"name": family or "realnvp"}
     if started is not None:
         fitted = load_aggregate(started)[1].aggregate
-        shape = {key: fitted.model_dump(mode="json")[key] for key in ("given", "family", "text_network")}
+        shape = {key: fitted.model_dump(mode="json")[key] for key in ("given", "family", "text_network", "layers")}
         values["aggregate"] = merge(shape, values["aggregate"])
     settings = complete_fit_settings(merge(values, parse_assignments(assignments or [])), trained)
     if started is not None and not settings.aggregate.guidance:
@@ -147,8 +157,8 @@ def fit_aggregate_command(
         if not is_fit(started, settings.base, path):
             # --resume asks for a state of the guided fit; that of the one it starts from may have ended.
             fits.insert(0, (settings.base, started, None, "auto" if mode == "require" else mode))
-    for asked, made, begun, how in fits:
-        encoding, fitting = fit_aggregate(path, data, asked, made, latents, command_line(), how, begun)
+    for fit, made, begun, how in fits:
+        encoding, fitting = fit_aggregate(path, data, fit, made, latents, command_line(), how, begun)
         follow(encoding)
         follow(fitting)
     if is_first_process():

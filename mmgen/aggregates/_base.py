@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -11,11 +11,13 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
+from mmgen.models._base import Model
 from mmgen.networks._text import TextEncoder, TextNetwork
 
-__all__ = ["Aggregate", "Condition", "Density", "Family", "Given"]
+__all__ = ["Aggregate", "Condition", "Density", "Family", "Given", "Layers"]
 
 Given = Literal["attributes", "text", "nothing"]
+Layers = Literal["top", "all"]
 Condition = Attributes | Text | None
 
 
@@ -58,21 +60,33 @@ class Aggregate(nn.Module):
     Attributes are fed to the density as one-hot codes with a mask, so any part of them may be unknown. A sentence is
     read by a recurrent network that is trained with the density; its last state is fed to every step of a flow.
 
+    Of a model with several layers of z it may be fitted to the top one alone, q(z_L | y): those below are then the
+    model's own, z ~ q(z_L | y) p(z_{L-1} | z_L) ..., and it needs the model (:meth:`over`) to say anything of z.
+
     Args:
-        latent_size: D.
+        latent_size: D, of the layers that it is fitted to.
         condition: What it is conditioned on; None for the marginal q(z).
         family: Its kind of density.
         text_network: Widths of the network that reads sentences.
+        layers: "all", or "top" alone.
     """
 
     shift: Tensor
     scale: Tensor
 
     def __init__(
-        self, latent_size: int, condition: Condition, family: Family, text_network: TextNetwork | None = None
+        self,
+        latent_size: int,
+        condition: Condition,
+        family: Family,
+        text_network: TextNetwork | None = None,
+        layers: Layers = "all",
     ) -> None:
         super().__init__()
         self.latent_size = latent_size
+        self.layers = layers
+        # In a list, so that the frozen model's weights are neither trained nor saved with the aggregate.
+        self._model: list[Model] = []
         self.condition = condition
         width = 0
         if isinstance(condition, Attributes):
@@ -94,8 +108,37 @@ class Aggregate(nn.Module):
             return "nothing"
         return "text" if isinstance(self.condition, Text) else "attributes"
 
+    def over(self, model: Model) -> Self:
+        """The same, with the model that draws what lies below the top layer."""
+        self._model = [model]
+        return self
+
+    def of_layers(self, z: Tensor) -> Tensor:
+        """What it is fitted to of z or of encodings [..., D of all layers]: all, or the top layer."""
+        if self.layers == "all":
+            return z
+        latent = self._below.latent
+        return latent.split(z)[latent.top]
+
+    @property
+    def _below(self) -> Model:
+        assert self._model, "an aggregate of the top layer says nothing of z without its model: see over"
+        return self._model[0]
+
+    def _whole(self, fitted: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """z of all layers from draws of those that it is fitted to."""
+        return fitted if self.layers == "all" else self._below.below(fitted, generator)
+
+    def _log_below(self, z: Tensor) -> Tensor | float:
+        return 0.0 if self.layers == "all" else self._below.log_below(z)
+
     def standardise(self, mean: Tensor, log_sd: Tensor) -> None:
-        """Set shift and scale to the moments of the aggregate of encodings [N, D]: of means plus mean variance."""
+        """Set shift and scale to the moments of the aggregate of encodings [N, D]: of means plus mean variance.
+
+        Args:
+            mean: Of the layers that it is fitted to, as :meth:`of_layers` gives them.
+            log_sd: Their log standard deviations.
+        """
         self.shift.copy_(mean.mean(0))
         self.scale.copy_((mean.var(0) + (2 * log_sd).exp().mean(0)).sqrt().clamp_min(1e-6))
 
@@ -116,23 +159,30 @@ class Aggregate(nn.Module):
     def log_prob(self, z: Tensor, condition: Batch | None) -> Tensor:
         """log q(z | condition): z [..., B, D] -> [..., B], nats."""
         with torch.autocast(z.device.type, enabled=False):
-            u = (z - self.shift) / self.scale
+            return self.log_fitted(self.of_layers(z), condition) + self._log_below(z)
+
+    def log_fitted(self, fitted: Tensor, condition: Batch | None) -> Tensor:
+        """The same of the layers alone that it is fitted to [..., B, D_fitted]."""
+        with torch.autocast(fitted.device.type, enabled=False):
+            u = (fitted - self.shift) / self.scale
             return self.density.log_prob(u, self._context(condition)) - self.scale.log().sum()
 
     def sample(self, condition: Batch | None, n: int, generator: torch.Generator | None = None) -> Tensor:
         """n draws per description: [n, B, D]; without a condition B is 1."""
         with torch.autocast(self.shift.device.type, enabled=False):
             batch = condition.size if condition is not None else 1
-            return self.shift + self.scale * self.density.sample(self._context(condition), n, batch, generator)
+            u = self.density.sample(self._context(condition), n, batch, generator)
+            return self._whole(self.shift + self.scale * u, generator)
 
     def reparameterised(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor]:
         """Differentiable draws z [M, B, D] and their weights [M, B]; see :meth:`Density.reparameterised`."""
         with torch.autocast(self.shift.device.type, enabled=False):
             u, weights = self.density.reparameterised(self._context(condition), batch)
-            return self.shift + self.scale * u, weights
+            return self._whole(self.shift + self.scale * u), weights
 
     def with_density(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """Differentiable draws z [M, B, D], their weights [M, B] and log q(z | condition) [M, B], nats."""
         with torch.autocast(self.shift.device.type, enabled=False):
             u, weights, log_q = self.density.with_density(self._context(condition), batch)
-            return self.shift + self.scale * u, weights, log_q - self.scale.log().sum()
+            z = self._whole(self.shift + self.scale * u)
+            return z, weights, log_q - self.scale.log().sum() + self._log_below(z)

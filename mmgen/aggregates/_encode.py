@@ -1,7 +1,7 @@
 """Encoding a dataset once: posteriors of its examples, cached as a latents artifact."""
 
 import hashlib
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -65,11 +65,19 @@ class LatentRows(Rows):
         chosen: Positions in them to use.
         data: The modalities.
         device: Where batches are wanted.
+        layers: What of each encoding is wanted, from [N, D] to [N, D'].
     """
 
-    def __init__(self, latents: Latents, chosen: np.ndarray, data: DataSettings, device: torch.device) -> None:
-        self.mean = torch.from_numpy(latents.mean[chosen]).to(device)
-        self.log_sd = torch.from_numpy(latents.log_sd[chosen]).to(device)
+    def __init__(
+        self,
+        latents: Latents,
+        chosen: np.ndarray,
+        data: DataSettings,
+        device: torch.device,
+        layers: Callable[[Tensor], Tensor] = torch.Tensor.contiguous,
+    ) -> None:
+        self.mean = layers(torch.from_numpy(latents.mean[chosen])).to(device)
+        self.log_sd = layers(torch.from_numpy(latents.log_sd[chosen])).to(device)
         self.described = {each.name: each for each in _describing(data.modalities) if each.kind in latents.columns}
         self.columns = {
             name: torch.from_numpy(each.held(latents.columns[each.kind][chosen])).to(device)
@@ -188,6 +196,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
                 log_sd=torch.cat(log_sds).numpy(),
                 rows=source.rows,
                 columns={each.kind: dataset.read_packed(each.name, source.rows) for each in described},
+                layers=model.latent.layers,
                 split=encoding.split,
                 settings=encoding.settings,
                 seed=encoding.seed,

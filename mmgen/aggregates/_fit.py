@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field
 from torch import Tensor
 
 import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate, Condition, Family, Given
+from mmgen.aggregates._base import Aggregate, Condition, Family, Given, Layers
 from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate
 from mmgen.aggregates._guided import GuidedTask
 from mmgen.aggregates._targets import FitTask, Target
@@ -60,6 +60,8 @@ class AggregateSettings(Settings):
     """Of target aggregate: the power w of p(y|z) that tilts it, q_agg(z|y) p(y|z)^w; 0 is q_agg itself."""
     candidates: Annotated[int, Field(ge=2)] | None = None
     """M, draws of q_agg from which each draw of the guided one is chosen; left out, 64 where there is guidance."""
+    layers: Layers = "all"
+    """Of a model with several layers of z: all, or the top one, below which z is drawn from the model's own p(z)."""
     keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random."""
     text_network: TextNetwork | None = None
@@ -118,6 +120,7 @@ class FitSettings(StageSettings):
         parts += [f"w{number_of(asked.weight)}"] if asked.weight is not None and asked.given != "nothing" else []
         parts += [f"guided-w{number_of(asked.guidance)}"] if asked.guidance else []
         parts += [str(asked.family["name"])] + (["nothing"] if asked.given == "nothing" else [])
+        parts += ["top"] if asked.layers == "top" else []
         return "-".join(parts)
 
     @property
@@ -130,7 +133,7 @@ class FitSettings(StageSettings):
     def shape(self) -> tuple[Any, ...]:
         """What two fits must share for one to start from the other."""
         asked = self.aggregate
-        return asked.given, asked.family, asked.text_network, self.data
+        return asked.given, asked.family, asked.text_network, asked.layers, self.data
 
     def build_family(self) -> Family:
         """The family that the settings name."""
@@ -207,7 +210,8 @@ def _build(settings: FitSettings, latent_size: int) -> Aggregate:
         condition = data.attributes.modality() if data.attributes else None
     elif given == "text":
         condition = data.text.modality() if data.text else None
-    return Aggregate(latent_size, condition, settings.build_family(), settings.aggregate.text_network)
+    asked = settings.aggregate
+    return Aggregate(latent_size, condition, settings.build_family(), asked.text_network, asked.layers)
 
 
 def fit_aggregate(
@@ -245,6 +249,11 @@ def fit_aggregate(
     with Dataset.open(dataset_path) as dataset:
         seen = [data.modalities[name] for name in through]
         check_data(dataset, model_path, data.attributes, data.text, *seen)
+    if settings.aggregate.layers == "top" and len(model.latent.layers) == 1:
+        raise UsageError(
+            f"--layers got top, but z of {model_path} has one layer, expected all; leave it out, or fit to a model of "
+            "several layers, such as hierarchical-vae"
+        )
     precision = resolve_precision(settings.training.precision, fabric.device)
     examples, seed = settings.aggregate.examples, settings.training.seed
     what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision)
@@ -261,17 +270,19 @@ def fit_aggregate(
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, dataset.split(trained.data.split, "val"))
-        rows = LatentRows(latents, np.flatnonzero(~is_validation), trained.data, device)
-        validation = LatentRows(latents, np.flatnonzero(is_validation), trained.data, device)
+        fitted = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
+        aggregate = _build(settings, fitted).to(device).over(model)
+        places = np.flatnonzero(~is_validation), np.flatnonzero(is_validation)
+        rows, validation = (LatentRows(latents, of, trained.data, device, aggregate.of_layers) for of in places)
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
 
         # The task: a guided fit starts from q_agg, a plain one from where the encodings are.
-        aggregate = _build(settings, model.latent_size).to(device)
         asked, determines = settings.aggregate, {"latents": latents.header.content_id}
         task: Task
         if base_path is not None:
             header, base = load_base(base_path, settings, model_path, device)
+            base.over(model)
             aggregate.load_state_dict(base.state_dict())
             task = GuidedTask(aggregate, base, model, asked.keep_all, asked.guidance, asked.candidates or _CANDIDATES)
             determines["base"] = header.content_id

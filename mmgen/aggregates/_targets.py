@@ -78,7 +78,7 @@ class FitTask(Task):
     def _to_encodings(self, batch: Batch) -> Bound:
         r"""Minus KL(q(z|x) || q(z|y)), fresh noise at every step (CK Eq. 5); for q(z), E log q(z) (CK Section 3)."""
         encoding = DiagonalGaussian(batch.values["mean"], batch.values["log_sd"])
-        log_q = self.aggregate.log_prob(encoding.sample(), batch)
+        log_q = self.aggregate.log_fitted(encoding.sample(), batch)
         entropy = encoding.entropy()
         return Bound(log_q + entropy, {"log q(z|y)": log_q, "entropy of q(z|x)": entropy})
 

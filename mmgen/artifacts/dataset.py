@@ -294,6 +294,10 @@ class Dataset:
             )
         return rows
 
+    def splits_edges(self, scheme: str) -> bool:
+        """Whether every part of a split scheme has all rows, so that what parts hold back are edges of a graph."""
+        return all(len(self.split(scheme, part)) == self.size for part in PARTS)
+
     def verify(self) -> None:
         """Read everything and compare it with the content id.
 

@@ -1,7 +1,8 @@
 """Latents: the encodings of a dataset's images by one model, computed once and fitted to many times."""
 
+import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.header import Header, Parent
 from mmgen.errors import ArtifactError
+from mmgen.parsing import Malformed, parse_json
 
 __all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
 
@@ -18,14 +20,20 @@ __all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
 class Latents:
     """Gaussian posteriors q(z | image) of M dataset rows.
 
+    Of a model with several layers of z they lie side by side, in the order of ``layers``. Of every layer but the last,
+    the top, ``mean`` is one draw, z1 ~ q(z1 | image), z2 ~ q(z2 | z1) ..., and ``log_sd`` is -7 (sd 0.001, next to
+    nothing); of the top they are those of its Gaussian given the layers drawn below. So one row is a draw of
+    q(z1 | image) with q(z2 | z1) beside it, and many rows together are the aggregate posterior of all layers.
+
     Attributes:
         header: Header of the file.
-        mean: float32 [M, D].
+        mean: float32 [M, D], D of all layers together.
         log_sd: float32 [M, D], natural logarithm of the standard deviation.
         rows: int64 [M], rows of the dataset that were encoded.
         columns: What describes those rows, as it is stored, by kind: "attributes" uint8 [M, A], 255 unknown; "text"
             uint16 [M, T], V for "no word". A kind that the dataset does not hold is not there.
         split: Which rows these are, as "scheme/part" or "part".
+        layers: Size of each layer of z by name, the one next to the data first; {"z": D} of a model with one.
     """
 
     header: Header
@@ -34,6 +42,11 @@ class Latents:
     rows: np.ndarray
     columns: Mapping[str, np.ndarray]
     split: str
+    layers: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        # Files that name no layers are of one, or from before layers were named.
+        object.__setattr__(self, "layers", dict(self.layers) or {"z": self.mean.shape[-1]})
 
 
 COLUMNS = {"attributes": ("uint8", 2), "text": ("uint16", 2)}
@@ -47,6 +60,7 @@ def write_latents(
     log_sd: np.ndarray,
     rows: np.ndarray,
     columns: Mapping[str, np.ndarray],
+    layers: Mapping[str, int] | None = None,
     split: str,
     settings: Mapping[str, Any],
     seed: int,
@@ -72,8 +86,13 @@ def write_latents(
         if column.dtype != dtype or column.ndim != axes or len(column) != len(mean):
             raise ValueError(f"{name} are {column.dtype} {column.shape}, expected {dtype} [{len(mean)}, ...]")
     arrays = {"mean": mean, "log_sd": log_sd, "rows": rows, **columns}
+    if layers and (sum(layers.values()) != mean.shape[1] or min(layers.values()) < 1):
+        raise ValueError(f"layers are {dict(layers)}, expected sizes whose sum is {mean.shape[1]}")
+    texts = {"split": split}
+    if layers and len(layers) > 1:  # one layer is what a file without names has
+        texts["layers"] = json.dumps(dict(layers))
     return write_bundle(
-        path, "latents", arrays, {"split": split},
+        path, "latents", arrays, texts,
         settings=settings, seed=seed, parents=parents, facts=facts, command=command,
     )  # fmt: skip
 
@@ -87,12 +106,28 @@ def read_latents(path: Path) -> Latents:
     header, arrays, texts = read_bundle(
         path, "latents",
         {"mean": ("float32", 2), "log_sd": ("float32", 2), "rows": ("int64", 1), **COLUMNS},
-        ("split",),
-        ("text",),
+        ("split", "layers"),
+        ("text", "layers"),
     )  # fmt: skip
     columns = {name: arrays[name] for name in COLUMNS if name in arrays and arrays[name].shape[1]}
-    latents = Latents(header, arrays["mean"], arrays["log_sd"], arrays["rows"], columns, texts["split"])
+    layers = _layers(texts.get("layers", ""))
+    found = arrays["mean"], arrays["log_sd"], arrays["rows"]
+    latents = Latents(header, *found, columns, texts["split"], layers or {})
     same_rows = len({len(array) for array in arrays.values()}) == 1
-    if not same_rows or latents.log_sd.shape != latents.mean.shape or (latents.rows < 0).any():
+    fits = layers is not None and sum(latents.layers.values()) == latents.mean.shape[1]
+    if not same_rows or not fits or latents.log_sd.shape != latents.mean.shape or (latents.rows < 0).any():
         raise ArtifactError(f"{path}: its arrays do not fit together; make it again with mmgen fit-aggregate")
     return latents
+
+
+def _layers(text: str) -> dict[str, int] | None:
+    """Sizes of layers by name from the file's text; {} of a file that names none, None where the text says no such."""
+    if not text:
+        return {}
+    try:
+        found = parse_json(text)
+    except Malformed:
+        return None
+    if not isinstance(found, dict) or not all(type(size) is int and size > 0 for size in found.values()):
+        return None
+    return found

@@ -63,6 +63,8 @@ class ModelFiles:
         self.model: Model
         self.model_header: Header
         self.model_header, self.settings, self.model = load_model(self.model_path, device)
+        if self.aggregate is not None:
+            self.aggregate.over(self.model)
 
     @property
     def attributes(self) -> AttributesDescription | None:
@@ -219,9 +221,8 @@ class ModelFiles:
         Raises:
             UsageError: The files do not hold it; names those that they do, or the command that fits one.
         """
-        posterior = posterior_called(posterior)
-        if posterior in self.posteriors:
-            return posterior
+        if posterior_called(posterior) in self.posteriors:
+            return posterior_called(posterior)
         if posterior in ("aggregate", "true"):
             raise UsageError(
                 f"{self.path} has no fitted posterior '{posterior}'; make one with: "

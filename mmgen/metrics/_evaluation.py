@@ -124,8 +124,12 @@ class Evaluation:
 
     @cached_property
     def trained_share(self) -> float | None:
-        """Share of the part that is asked about that the model was trained on; None of another dataset than its own."""
+        """Share of the part that is asked about that the model was trained on; None of another dataset than its own,
+        and where parts hold back edges between rows instead of rows.
+        """
         if self.dataset.header.content_id not in [parent.content_id for parent in self.loaded.model_header.parents]:
+            return None
+        if self.dataset.splits_edges(self.split):
             return None
         trained = self.dataset.split(self.loaded.settings.data.split, "train")
         return float(np.isin(self.dataset.split(self.split, self.settings.part), trained).mean())

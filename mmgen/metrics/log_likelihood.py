@@ -85,6 +85,12 @@ class LogLikelihood(Metric):
     }
 
     def check(self, evaluation: "Evaluation") -> None:
+        together = [name for name, each in evaluation.loaded.model.modalities.items() if not each.alone]
+        if together:
+            raise UsageError(
+                f"log-likelihoods weigh draws of z example by example, but that of {together[0]} depends on the z of "
+                "several; its bound is what training validates (mmgen show), and link-prediction says how good it is"
+            )
         proposal_given(evaluation.loaded, evaluation.settings.proposal)
         evaluation.check_samples(evaluation.number_of_points)
         evaluation.check_images(evaluation.loaded.model.modalities)

@@ -178,6 +178,8 @@ class Modality(ABC):
     """Its name in a :class:`~mmgen.batch.Batch` and in a dataset file."""
     kind: ClassVar[str]
     """The kind of its description."""
+    alone: ClassVar[bool] = True
+    """Whether an example's likelihood depends on its own z alone; that of a graph's node depends on others' z too."""
     head_layers: ClassVar[int] = 1
     """Hidden layers from features to q(z | x), where the settings of a model do not say."""
 

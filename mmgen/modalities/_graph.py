@@ -45,6 +45,7 @@ class Graph(Modality):
     """
 
     kind: ClassVar[str] = "graph"
+    alone: ClassVar[bool] = False
 
     def __init__(self, name: str, nodes: int) -> None:
         self.name = name

@@ -140,6 +140,14 @@ class Model(nn.Module, ABC):
         """Means of q(z | given) [B, D]; of layers, each given one draw of the layers below (Burda et al., 2016)."""
         return self.encode(batch, given, generator).mean
 
+    def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The top layer of z [..., D_L] with those below it drawn from p(lower | top): z [..., D]; flat z as it is."""
+        return top
+
+    def log_below(self, z: Tensor) -> Tensor:
+        """log p(lower layers | top), z [..., D] -> [...], nats; 0 where there is one layer."""
+        return z.new_zeros(z.shape[:-1])
+
     @abstractmethod
     def log_prior(self, z: Tensor) -> Tensor:
         """log p(z), z [..., D] -> [...], nats."""

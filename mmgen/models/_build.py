@@ -24,6 +24,12 @@ def _check(name: str, model: Model, demands: Demands) -> None:
             f"model '{name}' has no {' and no '.join(lacking)}, which the objective needs; "
             "choose another objective or another model"
         )
+    together = [each for each in demands.generates if not model.modalities[each].alone]
+    if demands.weighs_draws and together:
+        raise SettingsError(
+            f"the objective weighs draws of z example by example, but the likelihood of {together[0]} depends on the z "
+            "of several; use elbo, or one draw"
+        )
 
 
 def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -> Model:

@@ -92,11 +92,6 @@ class GraphVAE(GaussianModel):
                 f"nodes, but the objective asks for {wanted} and generates {', '.join(demands.generates)}; use an "
                 "objective given the graph and its features, or another model"
             )
-        if demands.weighs_draws:
-            raise SettingsError(
-                "model graph-vae got an objective that weighs draws of each node's z by itself, but a node's edges "
-                "depend on its neighbours' z; use elbo or balanced-edges, or one draw"
-            )
         if demands.densities and not settings.variational:
             raise SettingsError(
                 "model.variational got false, which leaves no density of z, but the objective asks for one; use "

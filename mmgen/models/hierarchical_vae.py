@@ -192,6 +192,14 @@ class HierarchicalVAE(Model):
         q = self._chain(batch, given)
         return self.latent.join({name: layer.mean for name, layer in q.conditionals(q.sample(generator)).items()})
 
+    def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        return self._prior(*top.shape[:-1], like=top).continued(top, generator)
+
+    def log_below(self, z: Tensor) -> Tensor:
+        layers, prior = self.latent.split(z), self._prior(*z.shape[:-1], like=z).conditionals(z)
+        terms = [q.log_prob(layers[name]) for name, q in prior.items() if name != self.latent.top]
+        return torch.stack(terms).sum(0) if terms else z.new_zeros(z.shape[:-1])
+
     def log_prior(self, z: Tensor) -> Tensor:
         return self._prior(*z.shape[:-1], like=z).log_prob(z)
 
@@ -258,9 +266,12 @@ class _Chain:
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
         """Reparameterised draws [*shape, B, D]."""
+        return self.continued(self.start.sample(generator, shape), generator)
+
+    def continued(self, start: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """z [..., D] with the first of the chain at ``start`` [..., D_l] and the others drawn, each given the last."""
         first, *rest = self._order
-        layers = {first: self.start.sample(generator, shape)}
-        before = first
+        layers, before = {first: start}, first
         for name, network in zip(rest, self.steps, strict=True):
             q: DiagonalGaussian = network(layers[before])
             layers[name], before = q.sample(generator), name

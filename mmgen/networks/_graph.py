@@ -7,6 +7,8 @@ References:
 import torch
 from torch import Tensor, nn
 
+from mmgen.likelihoods._base import full_precision
+
 __all__ = ["GraphConvolution", "normalised_adjacency"]
 
 
@@ -44,4 +46,5 @@ class GraphConvolution(nn.Module):
             features: [N, inputs]; None for X = I, of which nothing N by N is made.
         """
         mixed = self.linear.weight.T if features is None else self.linear(features)
-        return torch.sparse.mm(adjacency, mixed.float())
+        mixed = full_precision(mixed)
+        return torch.sparse.mm(adjacency.to(mixed.dtype), mixed)

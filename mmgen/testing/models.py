@@ -1,8 +1,10 @@
 """What every model promises."""
 
 import math
+from dataclasses import replace
 
 import torch
+from torch import Tensor
 
 import mmgen.models
 from mmgen.batch import Batch
@@ -11,12 +13,10 @@ from mmgen.models._base import Demands, Model
 from mmgen.models._build import build_model
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
-from mmgen.testing.small import SMALL_DATA, small_batch
+from mmgen.testing.small import CASES, Case, refuses
 from mmgen.training.model_run import read_experiment
 
 __all__ = ["check_divergences", "check_model", "check_prior", "check_trace", "check_trains", "small_model"]
-
-_IMAGE = ("image",)
 
 
 def check_model(name: str) -> None:
@@ -27,34 +27,46 @@ def check_model(name: str) -> None:
     check_trains(name)
 
 
-def small_model(name: str, generates: tuple[str, ...] = ("image", "attributes")) -> Model:
-    """The member with the settings that suit :data:`SMALL_DATA`; images alone where it generates no more."""
-    values = {"model": {"name": name}, "data": SMALL_DATA.model_dump(mode="json")}
-    settings, member = read_experiment(values).model, mmgen.models.get(name)
-    torch.manual_seed(0)
-    try:
-        demands = Demands(frozenset([_IMAGE]), generates, inference="image-only")
-        return build_model(member.complete(settings, demands, SMALL_DATA), demands, SMALL_DATA)
-    except SettingsError:
-        if generates == _IMAGE:
-            raise
-        return small_model(name, _IMAGE)
+def small_model(name: str) -> tuple[Model, Case]:
+    """The member with settings that suit the first of :data:`CASES` that it can be built for, and that case.
+
+    It generates what the case has, or no more than the first modality where it can do no more.
+
+    Raises:
+        SettingsError: It suits none of them.
+    """
+    member, refusals = mmgen.models.get(name), []
+    for case in CASES:
+        for generates in dict.fromkeys([case.generates, case.generates[:1]]):
+            values = {"model": {"name": name}, "data": case.data.model_dump(mode="json")}
+            demands = Demands(frozenset([case.given]), generates, inference="image-only")
+            torch.manual_seed(0)
+            try:
+                settings = member.complete(read_experiment(values).model, demands, case.data)
+                return build_model(settings, demands, case.data), replace(case, generates=generates)
+            except SettingsError as refusal:
+                refusals.append(str(refusal))
+    raise SettingsError(f"{name} suits no small data: {'; '.join(refusals)}")
 
 
-def _case(name: str) -> tuple[Model, Batch]:
+def _case(name: str) -> tuple[Model, Batch, Case]:
     """The member and a batch in double precision."""
-    batch = small_batch()
-    values = {key: value.double() if value.is_floating_point() else value for key, value in batch.values.items()}
-    return small_model(name).double().eval(), Batch(values, batch.present)
+    model, case = small_model(name)
+    batch = case.batch()
+
+    def doubled(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        return {key: value.double() if value.is_floating_point() else value for key, value in tensors.items()}
+
+    return model.double().eval(), Batch(doubled(batch.values), batch.present, doubled(batch.shared)), case
 
 
 def check_trace(name: str) -> None:
     """Log ratios are log p(z) - log q(z | x) of the same draws; likelihoods are those of the model."""
-    model, batch = _case(name)
-    trace = model.trace(batch, _IMAGE, samples=7)
+    model, batch, case = _case(name)
+    trace = model.trace(batch, case.given, samples=7)
     assert trace.z.shape == (7, batch.size, model.latent_size)
     ratio = torch.stack(list(trace.log_ratio.values())).sum(0)
-    q, p = model.posterior(batch, _IMAGE), model.posterior(batch, ())
+    q, p = model.posterior(batch, case.given), model.posterior(batch, ())
     torch.testing.assert_close(ratio, model.log_prior(trace.z) - q.log_prob(trace.z))
     torch.testing.assert_close(p.log_prob(trace.z), model.log_prior(trace.z))
     assert trace.log_likelihood.keys() == {*model.generates}
@@ -62,9 +74,10 @@ def check_trace(name: str) -> None:
         likely = model.log_likelihood(modality, trace.z, batch)
         torch.testing.assert_close(trace.log_likelihood[modality], likely, rtol=1e-9, atol=1e-9)
     assert trace.divergence.keys() == trace.log_ratio.keys() == model.latent.layers.keys()
-    alone = model.trace(batch, _IMAGE, names=_IMAGE)
+    first = case.generates[:1]
+    alone = model.trace(batch, case.given, names=first)
     assert alone.z.shape == (batch.size, model.latent_size)
-    assert alone.log_likelihood.keys() == {"image"}
+    assert alone.log_likelihood.keys() == {*first}
     assert alone.cost.shape == (batch.size,)
 
 
@@ -73,7 +86,7 @@ def check_prior(name: str) -> None:
 
     E_p[d log p / dz] = 0 and E_p[z . d log p / dz] = -D; neither knows the constant of normalisation.
     """
-    model, batch = _case(name)
+    model, batch, _ = _case(name)
     z = model.posterior(batch, ()).sample(torch.Generator().manual_seed(0), (2_000,)).detach().requires_grad_()
     (score,) = torch.autograd.grad(model.log_prior(z).sum(), z)
     score, points = score.flatten(0, 1), z.detach().flatten(0, 1)
@@ -85,9 +98,9 @@ def check_prior(name: str) -> None:
 @torch.no_grad()
 def check_divergences(name: str) -> None:
     """E_q[log q - log p] over many draws is what each layer costs, whichever part of it is in closed form."""
-    model, batch = _case(name)
+    model, batch, case = _case(name)
     torch.manual_seed(1)
-    trace = model.trace(batch, _IMAGE, samples=4_000, names=())
+    trace = model.trace(batch, case.given, samples=4_000, names=())
     for layer, ratio in trace.log_ratio.items():
         error, cost = ratio.std(0) / math.sqrt(len(ratio)), trace.divergence[layer]
         found = cost if cost.dim() == 1 else cost.mean(0)
@@ -95,11 +108,18 @@ def check_divergences(name: str) -> None:
 
 
 def check_trains(name: str) -> None:
-    """ELBO and IWAE, with one draw and several, give every parameter a gradient."""
+    """ELBO and IWAE, with one draw and several, give every parameter a gradient; where examples depend on each other's
+    z, several draws are refused.
+    """
     for member in (Elbo, Iwae):
         for samples in (1, 3):
-            model = small_model(name)
-            bound = member(modalities=model.generates, samples=samples)(model, small_batch())
+            model, case = small_model(name)
+            objective = member(modalities=model.generates, given=case.given, samples=samples)
+            if objective.demands.weighs_draws and not all(model.modalities[each].alone for each in model.generates):
+                with refuses(SettingsError, "weighs draws"):
+                    build_model(case.model, objective.demands, case.data)
+                continue
+            bound = objective(model, case.batch())
             assert bound.value.shape == (5,)
             assert all(term.shape == (5,) for term in bound.terms.values())
             bound.value.mean().backward()

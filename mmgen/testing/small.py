@@ -1,7 +1,8 @@
 """Small data, models and batches that members are tried on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import torch
 
@@ -10,12 +11,25 @@ from mmgen.batch import Batch
 from mmgen.config import build_member
 from mmgen.inference._base import Parts
 from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.models._settings import DataSettings, MultimodalSettings
+from mmgen.modalities.vector import VectorDescription
+from mmgen.models._settings import DataSettings, ModelSettings, MultimodalSettings
+from mmgen.models.graph_vae import GraphSettings
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._text import TextNetwork
 
-__all__ = ["SMALL_DATA", "SMALL_MODEL", "parts", "refuses", "small_batch"]
+__all__ = [
+    "CASES",
+    "SMALL_DATA",
+    "SMALL_GRAPH",
+    "SMALL_MODEL",
+    "Case",
+    "parts",
+    "refuses",
+    "small_batch",
+    "small_graph",
+]
 
 SMALL_DATA = DataSettings.of(
     ImageDescription(shape=(1, 16, 16), layout="bits"),
@@ -41,6 +55,48 @@ def small_batch(size: int = 5) -> Batch:
         },
         {"image": torch.ones(size, dtype=torch.bool), "attributes": torch.ones(size, 2, dtype=torch.bool)},
     )
+
+
+SMALL_GRAPH = DataSettings.of(
+    GraphDescription(nodes=5, edges=4, absent=0, features="features"), VectorDescription(name="features", size=2)
+)
+"""Five nodes with two features each."""
+
+
+def small_graph(size: int = 5) -> Batch:
+    """The nodes of :data:`SMALL_GRAPH`: a triangle, and a pair beside it."""
+    features = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.0], [0.0, 0.0]])
+    values = {"graph": torch.arange(5), "features": features}
+    shared = {"edges": torch.tensor([[0, 0, 1, 3], [1, 2, 2, 4]]), "unknown": torch.zeros(2, 0, dtype=torch.int64)}
+    present = {name: torch.ones(5, dtype=torch.bool) for name in values}
+    shared |= {"features": features}
+    return Batch(values, present, {f"graph.{name}": each for name, each in shared.items()})[:size]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Data that members are tried on.
+
+    Attributes:
+        data: What there is.
+        batch: Some examples of it.
+        given: What posteriors are given.
+        generates: What is generated, as far as a member can; the first of them by all.
+        model: A model of it by its settings.
+    """
+
+    data: DataSettings
+    batch: Callable[[], Batch]
+    given: tuple[str, ...]
+    generates: tuple[str, ...]
+    model: ModelSettings
+
+
+CASES = (
+    Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_MODEL),
+    Case(SMALL_GRAPH, small_graph, ("graph", "features"), ("graph",), GraphSettings(latent_size=3, hidden=4)),
+)
+"""Every member is tried on the first that suits it."""
 
 
 def parts() -> Parts:

@@ -77,6 +77,17 @@ def test_likelihood_by_hand() -> None:
     torch.testing.assert_close(graph.log_prob_of(z, Pairs(EDGES, unknown)), shares)
 
 
+def test_graphs_of_three_nodes_add_up_to_one() -> None:
+    z, graph = torch.randn(3, 2, generator=torch.Generator().manual_seed(0)), Graph("graph", 3)
+    every = torch.tensor([[0, 0, 1], [1, 2, 2]])
+    chosen = [every[:, list(some)] for n in range(4) for some in itertools.combinations(range(3), n)]
+    total = sum(graph.log_prob_of(z, Pairs(pairs, NOTHING)).sum().exp() for pairs in chosen)
+    torch.testing.assert_close(total, torch.tensor(1.0))
+    drawn = [graph.sample(z, torch.Generator().manual_seed(1)) for _ in range(2)]
+    assert drawn[0].equal(drawn[1]) and drawn[0].equal(drawn[0].mT) and not drawn[0].diagonal().any()
+    torch.testing.assert_close(graph.mean(z)[0, 1], torch.sigmoid(z[0] @ z[1]))
+
+
 def test_held_back_pairs_by_hand() -> None:
     z = torch.randn(5, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
     joined, absent = torch.tensor([[0], [3]]), torch.tensor([[1], [4]])

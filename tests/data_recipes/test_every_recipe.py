@@ -1,6 +1,7 @@
 """What every recipe promises, over all members of the room, made small from small sources."""
 
 import importlib.util
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,24 +11,28 @@ from mmgen.config import validate
 from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
+from tests.data_recipes._network import build_network
 
 FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
 
 
 @pytest.fixture(scope="module")
-def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, object]:
+def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, object]]:
     """Settings that make a recipe small, and its sources, by the name of the field; a recipe takes those it has."""
     faces = build_celeba(tmp_path_factory.mktemp("celeba"), NUMBER)
     characters = build_omniglot(tmp_path_factory.mktemp("omniglot"))
-    return {
-        "mnist": small_mnist,
-        "omniglot": characters,
-        "celeba": faces,
-        "number": NUMBER,
-        "size": 32,
-        "samples": 1,
-        "detector": "aligned",
-    }
+    with pytest.MonkeyPatch.context() as patch:
+        papers = build_network(tmp_path_factory.mktemp("planetoid"), patch)
+        yield {
+            "mnist": small_mnist,
+            "omniglot": characters,
+            "celeba": faces,
+            "number": NUMBER,
+            "size": 32,
+            "samples": 1,
+            "detector": "aligned",
+            "planetoid": papers,
+        }
 
 
 @pytest.mark.parametrize("name", data_recipes.names())

@@ -3,7 +3,6 @@
 import os
 import pickle
 import threading
-from collections import defaultdict
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,6 +16,7 @@ from mmgen.data_recipes._opcodes import array_of, matrix_of, read_opcodes
 from mmgen.data_recipes._planetoid import Citations, Network, fetch_citations, read_citations
 from mmgen.data_recipes.planetoid import held_back
 from mmgen.errors import DataError
+from tests.data_recipes._network import expect, publish
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "planetoid"
 needs_real = pytest.mark.skipif(not REAL.is_dir(), reason="the citation networks are not here")
@@ -61,25 +61,18 @@ def test_real_networks_hold_back_as_published(name: str, test: int, validation: 
 
 
 def _publish(folder: Path, protocol: int) -> np.ndarray:
-    """Six papers as the publisher stores them: the last two are the test's, in reverse, and one of seven is missing."""
+    """Seven papers, the test's last and in reverse, and one of which nothing is known but that it is there."""
     features = np.arange(21, dtype=np.float32).reshape(7, 3) % 4
-    features[5] = 0  # a paper of which nothing is known but that it is cited
+    features[5] = 0
     one_hot = np.eye(2, dtype=np.int32)[[0, 1, 0, 1, 0, 0, 1]]
-    graph = defaultdict(list, {0: [1, 1], 1: [0, 2], 2: [1, 2], 3: [6], 4: [], 5: [], 6: [3]})
-    parts = {
-        "x": csr_matrix(features[:2]), "allx": csr_matrix(features[:4]), "tx": csr_matrix(features[[6, 4]]),
-        "y": one_hot[:2], "ally": one_hot[:4], "ty": one_hot[[6, 4]], "graph": graph,
-    }  # fmt: skip
-    for part, value in parts.items():
-        (folder / f"ind.cora.{part}").write_bytes(pickle.dumps(value, protocol))
-    (folder / "ind.cora.test.index").write_text("6\n4\n")
+    graph = {0: [1, 1], 1: [0, 2], 2: [1, 2], 3: [6], 4: [], 5: [], 6: [3]}
+    publish(folder, features, one_hot, graph, [6, 4], protocol)
     return features
 
 
 def _shrink(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make Cora the small network."""
-    edges = np.array([[0, 1], [1, 2], [3, 6]])
-    monkeypatch.setitem(_planetoid.NETWORKS, "cora", Network(7, 3, 3, 2, _planetoid._edges_hash(7, edges)))
+    expect(monkeypatch, 7, [[0, 1], [1, 2], [3, 6]], 3, 2)
 
 
 @pytest.mark.parametrize("protocol", [0, 2, 4])
