@@ -297,7 +297,7 @@ def test_two_tone_shows_what_it_says(installed: None) -> None:
     from mmgen.data_recipes import get
 
     rows = get("two-tone")(number=20, size=8).rows(np.arange(40), 0)  # type: ignore[attr-defined]  # the base does not know rows of this recipe
-    light = rows.images["image"][:, 0] > 100
-    tone, side = rows.attributes["attributes"].T
+    light = rows.columns["image"][:, 0] > 100
+    tone, side = rows.columns["attributes"].T
     for image, is_light, is_right in zip(light, tone, side, strict=True):
         assert image[:, -1].all() == (is_light != is_right) and image[:, 0].all() != image[:, -1].all()

@@ -123,7 +123,7 @@ def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> 
         assert np.array_equal(
             pixels, dataset.read_image("image", np.arange(TRAIN)).reshape(TRAIN, -1) / np.float32(255)
         )
-        material.rows("train").attributes["attributes"][chosen[0]] = 255
+        material.rows("train")._held["attributes"][chosen[0]] = 255
         assert material.paired(0.1).tolist() == chosen[1:].tolist()
 
 
