@@ -181,6 +181,10 @@ def test_a_dataset_of_ones_own_takes_the_place_of_the_lists(tmp_path: Path) -> N
 @pytest.mark.parametrize(("name", "scale"), PLANS)
 def test_another_seed_is_every_commands_but_the_datasets(name: str, scale: str) -> None:
     listed = read_plan(name).at(scale)
+    if len({stage.seed for stage in listed.stage if stage.is_data}) > 1:
+        with pytest.raises(UsageError, match="has a seed for each of its runs"):
+            with_seed(listed, 7)
+        return
     seeded = with_seed(listed, 7)
     assert seeded.folder == f"{listed.folder}-seed7"
     assert with_seed(listed, 0) == listed

@@ -125,11 +125,13 @@ def with_seed(scale: Scale, seed: int) -> Scale:
     """The same stages with another seed, in a folder of its own; the dataset is made as it was.
 
     Raises:
-        UsageError: No stage but that of the dataset is given a seed.
+        UsageError: No stage but that of the dataset is given a seed, or each run of the list has its own.
     """
     seeded = [stage for stage in scale.stage if not stage.is_data and stage.seed is not None]
     if not seeded:
         raise UsageError(f"--seed got {seed}, but no command of this list takes {SEED}; leave the option out")
+    if len({stage.seed for stage in scale.stage if stage.is_data}) > 1:
+        raise UsageError(f"--seed got {seed}, but this list has a seed for each of its runs; leave the option out")
 
     def drawn(stage: Stage) -> Stage:
         if stage.is_data or stage.seed in (None, seed):
