@@ -116,7 +116,8 @@ def small_graph_evaluation(folder: Path) -> Evaluation:
 
 def _write_graph(path: Path, nodes: int = 40) -> None:
     """Nodes of two groups, each joined to others of its own; every tenth edge is for the test, every ninth of the rest
-    for validation."""
+    for validation.
+    """
     import numpy as np
 
     from mmgen.modalities.graph import GraphDescription
