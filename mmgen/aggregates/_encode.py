@@ -24,7 +24,7 @@ from mmgen.seeding import numpy_generator, torch_generator
 from mmgen.training.batches import DatasetRows, Rows, batch_of
 from mmgen.training.model_run import ExperimentSettings
 
-__all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate"]
+__all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate", "rows_of"]
 
 _BATCH = 512
 
@@ -40,7 +40,8 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
         UsageError: None of them sees an image.
     """
     data, queries = settings.data, sorted(settings.build_objective().demands.posteriors)
-    for name in data.observed:
+    others = [name for name, each in data.modalities.items() if not each.describes]
+    for name in dict.fromkeys([*data.observed, *others]):
         seeing = [given for given in queries if name in given]
         if seeing:
             return max(seeing, key=len)
@@ -49,6 +50,18 @@ def posterior_to_aggregate(settings: ExperimentSettings) -> tuple[str, ...]:
         f"this needs encodings of images, but the model infers z from {read}, which is no image; train one "
         "whose posterior is given the image"
     )
+
+
+def rows_of(dataset: Dataset, split: str, part: str) -> np.ndarray:
+    """Rows that a fit learns from ("train") or is validated on ("val"), int64.
+
+    They are those of the split. Where its parts hold back edges between the same rows, one row in ten validates.
+    """
+    if not dataset.splits_edges(split):
+        return dataset.split(split, part)
+    order = numpy_generator(0, "nodes that a fit is validated on").permutation(dataset.size)
+    held = max(1, dataset.size // 10)
+    return np.sort(order[:held] if part == "val" else order[held:])
 
 
 def _describing(modalities: Mapping[str, Description]) -> list[Description]:
@@ -168,7 +181,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
         parts = {"train": encoding.number, "val": max(1, encoding.number // 10)}
         rows = np.concatenate(
             [
-                np.sort(generator.permutation(dataset.split(encoding.split, part))[:count])
+                np.sort(generator.permutation(rows_of(dataset, encoding.split, part))[:count])
                 for part, count in parts.items()
             ]
         )

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate, Condition, Family, Given, Layers
-from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate
+from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
 from mmgen.aggregates._guided import GuidedTask
 from mmgen.aggregates._targets import FitTask, Target
 from mmgen.aggregates._weights import Guidance, TextWeight, check_guidance, resolve_text_weight, said
@@ -269,7 +269,7 @@ def fit_aggregate(
         # Rows: the encodings.
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
-            is_validation = np.isin(latents.rows, dataset.split(trained.data.split, "val"))
+            is_validation = np.isin(latents.rows, rows_of(dataset, trained.data.split, "val"))
         fitted = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
         aggregate = _build(settings, fitted).to(device).over(model)
         places = np.flatnonzero(~is_validation), np.flatnonzero(is_validation)
