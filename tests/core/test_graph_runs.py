@@ -124,8 +124,8 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
         (["train", "nodes.h5", "--preset", "kipf/gae", "--set", "objective.beta=1"], "leaves no density of z"),
         (["train", "nodes.h5", "--objective", "elbo", "--split", "links"], "needs the modality image"),
         (
-            ["train", "nodes.h5", "--preset", "kipf/vgae", "--objective", "iwae", "--set", 'objective.modalities=["graph"]',
-             "--set", 'objective.given=["graph","features"]'],
+            ["train", "nodes.h5", "--preset", "kipf/vgae", "--objective", "iwae",
+             "--set", 'objective.modalities=["graph"]', "--set", 'objective.given=["graph","features"]'],
             "weighs draws of z example by example",
         ),
         (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["features"]'], "generates one"),
