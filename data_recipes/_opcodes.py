@@ -5,8 +5,10 @@ dictionaries, numbers and texts, and whatever would call a function becomes a :c
 been called. Arrays and sparse matrices are then put together by our own code from the numbers in such calls.
 """
 
+import codecs
+import io
 import pickletools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ __all__ = ["Call", "array_of", "matrix_of", "read_opcodes"]
 _MOST = 5_000_000
 """Instructions of a file, far above what the datasets have: a file cannot keep the reader busy for ever."""
 _KINDS = "biufcSV"
+_OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 
 
 @dataclass
@@ -62,6 +65,26 @@ def read_opcodes(path: Path) -> Any:
         ) from None
 
 
+def _instructions(blob: bytes) -> Iterator[tuple[str, Any]]:
+    """Names and arguments of the instructions, as ``pickletools`` takes them apart.
+
+    Raises:
+        ValueError: One of them is none, or ends before its argument.
+    """
+    source = io.BytesIO(blob)
+    while code := source.read(1):
+        opcode = _OPCODES.get(code.decode("latin-1"))
+        if opcode is None:
+            raise ValueError(f"no instruction {code!r}")
+        if opcode.name == "STRING":  # Python 2 wrote arrays so, and pickletools takes only ASCII for it
+            quoted = source.readline().strip()
+            if len(quoted) < 2 or quoted[:1] not in b"\"'" or quoted[:1] != quoted[-1:]:
+                raise ValueError("a text without quotes")
+            yield opcode.name, codecs.escape_decode(quoted[1:-1])[0].decode("latin-1")
+        else:
+            yield opcode.name, None if opcode.arg is None else opcode.arg.reader(source)
+
+
 class _Machine:
     """A stack and a memory, as the instructions expect them."""
 
@@ -70,14 +93,14 @@ class _Machine:
         self.memory: dict[int, Any] = {}
 
     def run(self, blob: bytes) -> Any:
-        for number, (opcode, argument, _) in enumerate(pickletools.genops(blob)):
+        for number, (name, argument) in enumerate(_instructions(blob)):
             if number > _MOST:
                 raise ValueError(f"more than {_MOST:,} instructions")
-            if opcode.name == "STOP":
+            if name == "STOP":
                 return self.stack.pop()
-            step = _STEPS.get(opcode.name)
+            step = _STEPS.get(name)
             if step is None:
-                raise ValueError(f"instruction {opcode.name}")
+                raise ValueError(f"instruction {name}")
             step(self, argument)
         raise ValueError("no end")
 

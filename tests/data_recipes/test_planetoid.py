@@ -109,6 +109,16 @@ def test_arrays_are_read_without_running_anything(tmp_path: Path, protocol: int,
     assert (matrix_of(read_opcodes(tmp_path / "s")).toarray() == sparse.toarray()).all()
 
 
+def test_arrays_of_python_2_are_read(tmp_path: Path) -> None:
+    """As its first protocol wrote them: numbers in a quoted text of escapes."""
+    (tmp_path / "a").write_bytes(
+        b"cnumpy.core.multiarray\n_reconstruct\np0\n(cnumpy\nndarray\np1\n(I0\ntp2\nS'b'\np3\ntp4\nRp5\n(I1\n(I2\ntp6\n"
+        b"cnumpy\ndtype\np7\n(S'f4'\np8\nI0\nI1\ntp9\nRp10\n(I3\nS'<'\np11\nNNNI-1\nI-1\nI0\ntp12\nbI00\n"
+        rb"S'\x00\x00\x80?\x00\x00\x00\xc0'" + b"\np13\ntp14\nb."
+    )
+    assert array_of(read_opcodes(tmp_path / "a")).tolist() == [1.0, -2.0]
+
+
 class _Bomb:
     def __init__(self, marker: Path) -> None:
         self.marker = marker
