@@ -17,11 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, read_file
 
 __all__ = ["Call", "array_of", "matrix_of", "read_opcodes"]
 
 _MOST = 5_000_000
 """Instructions of a file, far above what the datasets have: a file cannot keep the reader busy for ever."""
+_LARGEST = 200 * 2**20
+"""Bytes of a file, likewise."""
 _KINDS = "biufcSV"
 _OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 
@@ -53,9 +56,9 @@ def read_opcodes(path: Path) -> Any:
         DataError: The file cannot be read, or holds instructions that no array needs.
     """
     try:
-        blob = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or type(error).__name__}; check the path") from None
+        blob = read_file(path, _LARGEST)
+    except CannotReadError as error:
+        raise DataError(f"cannot read {path}: {error}; give the publisher's own file") from None
     try:
         return _Machine().run(blob)
     except (ValueError, KeyError, IndexError, TypeError, AttributeError, UnicodeError) as error:

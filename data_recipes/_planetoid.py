@@ -6,6 +6,7 @@ References:
 """
 
 import hashlib
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.data_recipes._opcodes import Call, array_of, matrix_of, read_opcodes
 from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.progress import Work
 
 __all__ = ["NETWORKS", "Citations", "Network", "fetch_citations", "read_citations"]
@@ -23,6 +25,9 @@ __all__ = ["NETWORKS", "Citations", "Network", "fetch_citations", "read_citation
 _PARTS = ("tx", "allx", "ty", "ally", "graph", "test.index")
 """Those of the publisher's files that are read, after "ind.NAME."; x and y are among allx and ally."""
 
+_LARGEST = 200 * 2**20
+"""Bytes of a file or of an array in one, far above what the networks have."""
+_ARRAYS = {f"{name}.npy" for name in ("edges", "num_nodes", "num_features", "feature_rows", "feature_cols")}
 _MIRRORS = ["https://raw.githubusercontent.com/kimiyoung/planetoid/af6abf468a772cc055bec88c52e4d6f51b7c37e3/data/"]
 
 
@@ -134,22 +139,48 @@ def _checked(nodes: int, pairs: NDArray[Any], features: Any, classes: Any, origi
 
 
 def _archive(name: str, source: Path) -> Citations:
-    path = source / f"{name}.npz" if source.is_dir() else source
+    path, known = source / f"{name}.npz" if source.is_dir() else source, NETWORKS[name]
+    if source.is_dir() and not path.exists():
+        raise DataError(f"{source} holds neither ind.{name}.graph nor {path.name}; give a folder with either")
     try:
-        with np.load(path, allow_pickle=False) as held:
-            arrays = {key: held[key] for key in held.files}
-        nodes, edges = int(arrays["num_nodes"]), arrays["edges"]
-        features = None
+        with open_zip(path) as archive:
+            arrays = {
+                member.filename.removesuffix(".npy"): _array(read_member(archive, member, _LARGEST))
+                for member in archive.infolist()
+                if member.filename in _ARRAYS
+            }
+        nodes, edges, features = int(arrays["num_nodes"]), arrays["edges"], None
         if "num_features" in arrays:
-            features = np.zeros((nodes, int(arrays["num_features"])), np.float32)
+            shape = nodes, int(arrays["num_features"])
+            if shape != (known.nodes, known.features):
+                raise ValueError(f"{shape[0]:,} nodes of {shape[1]:,} features")
+            features = np.zeros(shape, np.float32)
             features[arrays["feature_rows"], arrays["feature_cols"]] = 1
         return _checked(nodes, edges, features, None, path)
-    except FileNotFoundError:
+    except KeyError as error:
         raise DataError(
-            f"{source} holds neither ind.{name}.graph nor {path.name}; give a folder with the publisher's files"
+            f"{path} has no array {error}; give an archive of the arrays, or the publisher's files"
         ) from None
-    except (OSError, ValueError, KeyError, IndexError, TypeError, MemoryError) as error:
-        raise DataError(f"cannot read {path}: {error}; give the publisher's files") from None
+    except (CannotReadError, ValueError, IndexError, TypeError, OverflowError) as error:
+        raise DataError(f"cannot read {path} as {name}: {error}; give the publisher's files") from None
+
+
+def _array(stored: bytes) -> NDArray[Any]:
+    """An array out of the bytes of an ``.npy`` file; nothing is made room for that is not there.
+
+    Raises:
+        ValueError: They are none of plain numbers.
+    """
+    source = io.BytesIO(stored)
+    readers = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+    version = np.lib.format.read_magic(source)
+    if version not in readers:
+        raise ValueError(f"an array of format {version}")
+    shape, fortran, dtype = readers[version](source)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"an array of {dtype}")
+    numbers = np.frombuffer(stored, dtype, offset=source.tell())
+    return numbers.reshape(shape, order="F" if fortran else "C")
 
 
 def _publishers(name: str, folder: Path) -> Citations:
@@ -158,9 +189,10 @@ def _publishers(name: str, folder: Path) -> Citations:
     def path(part: str) -> Path:
         return folder / f"ind.{name}.{part}"
 
+    whole = NETWORKS[name]
     try:
-        listed = np.array(path("test.index").read_text(encoding="ascii").split(), dtype=np.int64)
-    except (OSError, ValueError) as error:
+        listed = np.array(read_file(path("test.index"), _LARGEST).decode("ascii").split(), dtype=np.int64)
+    except (CannotReadError, ValueError, OverflowError) as error:
         raise DataError(f"cannot read {path('test.index')}: {error}; give the publisher's files") from None
     held = {part: read_opcodes(path(part)) for part in ("tx", "allx", "ty", "ally", "graph")}
     try:
@@ -169,6 +201,8 @@ def _publishers(name: str, folder: Path) -> Citations:
         graph = held["graph"].items if isinstance(held["graph"], Call) else dict(held["graph"])
         pairs = [(int(one), int(other)) for one, others in graph.items() for other in others]
         first, nodes = known.shape[0], max(graph) + 1
+        if nodes != whole.nodes or not known.shape[1] == tested.shape[1] == whole.features:
+            raise ValueError(f"{nodes:,} nodes of {known.shape[1]:,} features")
         if not len(listed) == tested.shape[0] == len(of_tested) or listed.min() < first or listed.max() >= nodes:
             raise ValueError("the test papers do not fit the list of their numbers")
         features = np.zeros((nodes, known.shape[1]), np.float32)
@@ -176,6 +210,6 @@ def _publishers(name: str, folder: Path) -> Citations:
         for rows, said, one_hot in ((np.arange(first), known, of_known), (listed, tested, of_tested)):
             features[rows] = said.toarray()
             classes[rows] = np.where(one_hot.any(1), one_hot.argmax(1), -1)
-    except (ValueError, TypeError, KeyError, IndexError, MemoryError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise DataError(f"{folder} does not hold {name} as published ({error}); download its files again") from None
     return _checked(nodes, np.array(pairs), features, classes, folder)

@@ -25,6 +25,8 @@ from mmgen.data_recipes._celeba._pictures import decode
 from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
 from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._idx import read_idx
+from mmgen.data_recipes._opcodes import read_opcodes
+from mmgen.data_recipes._planetoid import read_citations
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.errors import ArtifactError, DataError, MmgenError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member, unpack
@@ -53,6 +55,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "celeba": lambda path: Source(path, "needed"),
     "scenes": lambda path: read_scene_file(path, 1, {}),
     "landmarks": _predictor,
+    "citations": lambda path: read_citations("cora", path),
+    "pickled": read_opcodes,
 }
 """All that reads a file which somebody else made, but for mmgen's own formats, tables and settings."""
 

@@ -61,6 +61,10 @@ def test_every_objective_weighs_the_description_as_it_says(name: str, monkeypatc
     Its coefficients are found by least squares over 20 examples; that of log p(y|z) over that of KL is the weight.
     """
     member = mmgen.objectives.get(name)
+    if name not in OBJECTIVES:  # of data without images or words
+        assert not {"image", "attributes", "text"} & {*member().demands.modalities}
+        assert member().training_weight("attributes") is None
+        return
     beta = {"beta": BETA} if any(field.name == "beta" for field in fields(member)) else {}
     objective = member(**OBJECTIVES[name], **beta)
     found = objective.training_weight("attributes")

@@ -165,7 +165,7 @@ def test_missing_and_other_networks_are_refused(tmp_path: Path) -> None:
         with pytest.raises(DataError, match=r"other edges than cora as published \(SHA-256 .*, expected 000000000000"):
             read_citations("cora", tmp_path)
     (tmp_path / "cora.npz").write_bytes(b"PK no archive")
-    with pytest.raises(DataError, match="cannot read"):
+    with pytest.raises(DataError, match="it is no zip"):
         read_citations("cora", tmp_path)
 
 

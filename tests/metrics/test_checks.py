@@ -36,7 +36,9 @@ def test_images_that_the_dataset_lacks(
     name = "edges" if shape is None else "image"
     other = ImageDescription(name=name, shape=shape or (1, 1, 2), layout="bytes")
     loaded.images = loaded.observed = {"image": loaded.image, name: other}
-    monkeypatch.setattr(type(loaded.model), "modalities", {"image": None, "edges": None, "attributes": None})
+    monkeypatch.setattr(
+        type(loaded.model), "modalities", dict.fromkeys(("image", "edges", "attributes"), SimpleNamespace(alone=True))
+    )
     monkeypatch.setattr(type(loaded.model), "answers", lambda model, given: given != ("image",))
     loaded.encoder_given = ("image", "edges", "attributes")
     with pytest.raises(UsageError, match=rf"does not have the {name} that m.safetensors was trained with; give"):

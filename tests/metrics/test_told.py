@@ -187,7 +187,7 @@ def test_captions_are_asked_whole(dataset: Dataset) -> None:
         scores_of(dataset, loaded, dropped=(1,))
     with pytest.raises(UsageError, match=r"coverage asks for .* --given attributes"):
         scores_of(dataset, loaded, metric="coverage")
-    loaded.text = SimpleNamespace(**{**vars(TEXT), "slots": ()})
+    loaded.text = TEXT.model_copy(update={"slots": ()})
     with pytest.raises(UsageError, match="needs captions whose positions spell attributes"):
         scores_of(dataset, loaded)
 
