@@ -82,7 +82,7 @@ class DataSettings(Settings):
     """Which data: filled in from the dataset file, so that a checkpoint explains itself."""
 
     split: str = "iid"
-    """Split scheme that is trained on; validation and test follow it."""
+    """Split scheme that is trained on; validation and test follow it. Of a dataset without "iid", its own default."""
     paired: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of the training examples that stay whole; the others are taken apart into their modalities and shuffled
     (WG Section 5.1). Validation and test stay whole."""

@@ -98,6 +98,8 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     objective = settings.build_objective()
     name = settings.objective["name"]
     given = settings.data.model_dump(exclude={"modalities"})
+    if "split" not in settings.data.model_fields_set and settings.data.split not in dataset.schemes:
+        given["split"] = dataset.default_scheme or settings.data.split
     data = validate(DataSettings, {**given, "modalities": dataset.modalities}, "data")
     model = mmgen.models.get(settings.model.name).complete(settings.model, objective.demands, data)
     return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})

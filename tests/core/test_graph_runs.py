@@ -16,6 +16,7 @@ from mmgen.metrics.link_prediction import area, average_precision
 from mmgen.modalities.graph import GraphDescription
 from mmgen.testing.metrics import _write_graph
 from mmgen.training.batches import DatasetRows
+from mmgen.training.model_run import complete_settings
 
 PAIRS = np.array([[0, 1], [1, 2]], np.int32)
 
@@ -166,3 +167,10 @@ def test_average_precision_by_hand() -> None:
     value, error = average_precision(np.array([3.0, 1.0]), np.array([2.0]), seed=0)
     assert value == pytest.approx((1 + 2 / 3) / 2)
     assert error > 0
+
+
+def test_a_dataset_without_an_iid_split_has_its_own_default(graphs: Path) -> None:
+    with Dataset.open(graphs / "nodes.h5") as dataset:
+        values = {"model": {"name": "graph-vae"}, "objective": {"name": "balanced-edges"}}
+        assert complete_settings(values, dataset).data.split == "links"
+        assert complete_settings({**values, "data": {"split": "iid"}}, dataset).data.split == "iid"  # refused when read
