@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from mmgen.cli._commands import command_of, literal
 from mmgen.errors import MmgenError, UsageError
 from mmgen.registry import BUILT_IN, Registry, add_code, registry_of, unknown_name
+from mmgen.switches import Switches
 
 if TYPE_CHECKING:
     from mmgen.switches import Switches
@@ -246,7 +247,7 @@ def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> 
     for name, field in schema.model_fields.items():
         if name not in described:
             continue
-        switches = next((one for one in field.metadata if hasattr(one, "members")), None)
+        switches = next((one for one in field.metadata if isinstance(one, Switches)), None)
         kind, about = described[name].kind, described[name].about
         if switches is not None:
             found += _switches(name, field, switches, panel)

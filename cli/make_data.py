@@ -44,7 +44,7 @@ def make_data_command(
 ) -> None:
     """Make a dataset file from a recipe.
 
-    The file holds images, attributes, captions where there are any, every generative factor and several ways to split.
+    The file holds the data, every generative factor that is known, and one or several ways to split.
     Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
     from mmgen import data_recipes

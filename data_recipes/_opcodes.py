@@ -8,6 +8,7 @@ been called. Arrays and sparse matrices are then put together by our own code fr
 import codecs
 import io
 import pickletools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ _MOST = 5_000_000
 """Instructions of a file, far above what the datasets have: a file cannot keep the reader busy for ever."""
 _LARGEST = 200 * 2**20
 """Bytes of a file, likewise."""
-_KINDS = "biufcSV"
+_NUMBERS = re.compile(r"[biufc]\d{1,2}")
 _OPCODES = {opcode.code: opcode for opcode in pickletools.opcodes}
 
 
@@ -43,10 +44,6 @@ class Call:
     arguments: tuple[Any, ...] = ()
     state: Any = None
     items: dict[Any, Any] = field(default_factory=dict)
-
-
-class _Mark:
-    """Where a list of things on the stack begins."""
 
 
 def read_opcodes(path: Path) -> Any:
@@ -93,6 +90,7 @@ class _Machine:
 
     def __init__(self) -> None:
         self.stack: list[Any] = []
+        self.marks: list[int] = []
         self.memory: dict[int, Any] = {}
 
     def run(self, blob: bytes) -> Any:
@@ -112,10 +110,13 @@ class _Machine:
 
     def since_mark(self) -> list[Any]:
         """All things above the last mark, which goes too."""
-        place = max(place for place, thing in enumerate(self.stack) if isinstance(thing, _Mark))
-        above = self.stack[place + 1 :]
+        place = self.marks.pop()
+        above = self.stack[place:]
         del self.stack[place:]
         return above
+
+    def mark(self) -> None:
+        self.marks.append(len(self.stack))
 
     def last(self, count: int) -> list[Any]:
         if len(self.stack) < count:
@@ -145,7 +146,7 @@ class _Machine:
         items = target.items if isinstance(target, Call) else target
         if not isinstance(items, dict):
             raise ValueError("items of what is no dictionary")
-        items.update(zip(pairs[::2], pairs[1::2], strict=True))
+        items.update(_items(pairs))
 
     def extend(self, values: list[Any]) -> None:
         target = self.stack[-1]
@@ -155,6 +156,13 @@ class _Machine:
 
     def remember(self, place: int) -> None:
         self.memory[place] = self.stack[-1]
+
+
+def _items(pairs: list[Any]) -> dict[Any, Any]:
+    """Keys and values in turn as a dictionary; keys are numbers or texts, for deep ones take deep recursion to hash."""
+    if not all(isinstance(key, int | str | bytes) for key in pairs[::2]):
+        raise ValueError("a key that is neither a number nor a text")
+    return dict(zip(pairs[::2], pairs[1::2], strict=True))
 
 
 def _global(machine: _Machine, argument: str) -> None:
@@ -191,14 +199,14 @@ _STEPS: "dict[str, Callable[[_Machine, Any], None]]" = {
     "NONE": _constant(None),
     "NEWTRUE": _constant(True),
     "NEWFALSE": _constant(False),
-    "MARK": lambda machine, _: machine.push(_Mark()),
+    "MARK": lambda machine, _: machine.mark(),
     "POP": lambda machine, _: machine.drop(),
     "EMPTY_LIST": lambda machine, _: machine.push([]),
     "EMPTY_DICT": lambda machine, _: machine.push({}),
     "EMPTY_TUPLE": _constant(()),
     "LIST": _made(list),
     "TUPLE": _made(tuple),
-    "DICT": _made(lambda pairs: dict(zip(pairs[::2], pairs[1::2], strict=True))),
+    "DICT": _made(lambda pairs: _items(pairs)),
     "TUPLE1": lambda machine, _: machine.push(tuple(machine.last(1))),
     "TUPLE2": lambda machine, _: machine.push(tuple(machine.last(2))),
     "TUPLE3": lambda machine, _: machine.push(tuple(machine.last(3))),
@@ -232,7 +240,7 @@ def _dtype(value: Any) -> np.dtype[Any]:
     if not isinstance(value, Call) or value.name != "numpy.dtype":
         raise TypeError("an array without a type of numbers")
     code, order = str(value.arguments[0]), value.state[1] if value.state else "|"
-    if code[:1] not in _KINDS or order not in "<>|=":
+    if not _NUMBERS.fullmatch(code) or order not in ("<", ">", "|", "="):
         raise TypeError(f"an array of {code}")
     return np.dtype(f"{order}{code}")
 

@@ -199,6 +199,8 @@ def _publishers(name: str, folder: Path) -> Citations:
         known, tested = matrix_of(held["allx"]), matrix_of(held["tx"])
         of_known, of_tested = array_of(held["ally"]), array_of(held["ty"])
         graph = held["graph"].items if isinstance(held["graph"], Call) else dict(held["graph"])
+        if sum(len(others) for others in graph.values()) > 10 * whole.edges:  # lists may be shared, and cost nothing
+            raise ValueError("far more edges than there are")
         pairs = [(int(one), int(other)) for one, others in graph.items() for other in others]
         first, nodes = known.shape[0], max(graph) + 1
         if nodes != whole.nodes or not known.shape[1] == tested.shape[1] == whole.features:
@@ -210,6 +212,6 @@ def _publishers(name: str, folder: Path) -> Citations:
         for rows, said, one_hot in ((np.arange(first), known, of_known), (listed, tested, of_tested)):
             features[rows] = said.toarray()
             classes[rows] = np.where(one_hot.any(1), one_hot.argmax(1), -1)
+        return _checked(nodes, np.array(pairs), features, classes, folder)
     except (ValueError, TypeError, KeyError, IndexError, OverflowError) as error:
         raise DataError(f"{folder} does not hold {name} as published ({error}); download its files again") from None
-    return _checked(nodes, np.array(pairs), features, classes, folder)

@@ -38,7 +38,7 @@ class Batch:
     def select(self, names: Iterable[str]) -> "Batch":
         """Only the named modalities (those that the batch has)."""
         kept = [name for name in names if name in self.values]
-        shared = {key: tensor for key, tensor in self.shared.items() if key.split(".")[0] in kept}
+        shared = {key: tensor for key, tensor in self.shared.items() if key.rpartition(".")[0] in kept}
         return Batch({n: self.values[n] for n in kept}, {n: self.present[n] for n in kept}, shared)
 
     def __or__(self, other: "Batch") -> "Batch":

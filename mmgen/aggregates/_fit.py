@@ -249,6 +249,11 @@ def fit_aggregate(
     with Dataset.open(dataset_path) as dataset:
         seen = [data.modalities[name] for name in through]
         check_data(dataset, model_path, data.attributes, data.text, *seen)
+    if model.deterministic:
+        raise UsageError(
+            f"{model_path} has a deterministic encoder, so that its encodings are points without a density; fit to a "
+            "variational model"
+        )
     if settings.aggregate.layers == "top" and len(model.latent.layers) == 1:
         raise UsageError(
             f"--layers got top, but z of {model_path} has one layer, expected all; leave it out, or fit to a model of "

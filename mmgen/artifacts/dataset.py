@@ -92,6 +92,9 @@ class Dataset:
         modalities = group(self._file, "modalities", self.path)
         for name in member_names(modalities, self.path):
             self._read_modality(modalities, name)
+        for name, description in self.modalities.items():
+            if fault := description.fault_beside(self.modalities):
+                raise ArtifactError(f"{self.path}: /modalities/{name}: {fault}; make the file again")
         sizes = {
             self._arrays[place(name, key)].element: len(self._arrays[place(name, key)])
             for name, description in self.modalities.items()
@@ -215,12 +218,17 @@ class Dataset:
         """
         if name not in self.modalities:
             raise UsageError(unknown_name("modality", name, sorted(self.modalities)))
+        if place(name, array) not in self._arrays:
+            raise UsageError(f"{name} of {self.path} has no array of its rows; it is stored as {self._listed(name)}")
         data = self._arrays[place(name, array)]
         stored = data.read(self._rows(rows, len(data)))
         fault = self.modalities[name].fault(stored, array)
         if fault:
             raise ArtifactError(f"{self.path}: /{place(name, array)}: {fault}; make the file again")
         return stored
+
+    def _listed(self, name: str) -> str:
+        return ", ".join(self.modalities[name].arrays())
 
     def read(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
         """Rows of a modality as people see them: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""

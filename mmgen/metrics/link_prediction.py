@@ -77,8 +77,14 @@ class LinkPrediction(Metric):
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded
-        if not any(isinstance(modality, Graph) for modality in loaded.model.modalities.values()):
+        graphs = [name for name, modality in loaded.model.modalities.items() if isinstance(modality, Graph)]
+        if not graphs:
             raise UsageError("link prediction is of a model that generates a graph; this one does not")
+        if evaluation.dataset.header.content_id not in [parent.content_id for parent in loaded.model_header.parents]:
+            raise UsageError(
+                f"link prediction got {evaluation.dataset.path}, but {loaded.path} was trained on another file, whose "
+                "edges may be those that this one holds back; leave it out"
+            )
         if evaluation.settings.part == "train":
             raise UsageError(
                 "link prediction is of pairs that are held back, and part train holds none; use val or test"
@@ -93,6 +99,8 @@ class LinkPrediction(Metric):
         parameters = torch.empty_like(means)
         parameters[nodes.values[name]] = loaded.model.decode(name, means)
         yield 0.5
+        if not nodes.shared[f"{name}.held_edges"].shape[1]:
+            raise UsageError(f"part {settings.part} of split '{evaluation.split}' holds no edges back; use another")
         joined, absent = (
             graph.log_odds(parameters, nodes.shared[f"{name}.{pairs}"]).double().cpu().numpy()
             for pairs in ("held_edges", "held_absent")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 import numpy as np
 
 from mmgen.config import Settings
+from mmgen.errors import SettingsError
 
 if TYPE_CHECKING:
     import torch
@@ -100,6 +101,10 @@ class Description(Settings, ABC):
         Raises:
             ArtifactError: What the file says is not whole; says how it differs.
         """
+
+    def fault_beside(self, others: "Mapping[str, Description]") -> str:
+        """What is wrong with it beside the other modalities of its dataset, by name; "" where nothing is."""
+        return ""
 
     @property
     def by_rows(self) -> bool:
@@ -192,11 +197,11 @@ class Modality(ABC):
             inputs: Size of what the decoder sees.
             network: Settings of networks, or a family of them, as the kind has them.
         """
-        raise NotImplementedError(f"{type(self).__name__} has no decoder of its own")
+        raise SettingsError(_without_network(self))
 
     def encoder(self, network: Any) -> tuple["nn.Module", int]:
         """A network from observations to features [B, F] (see :meth:`features`), and F."""
-        raise NotImplementedError(f"{type(self).__name__} has no encoder of its own")
+        raise SettingsError(_without_network(self))
 
     def features(self, encoder: "nn.Module", value: "Tensor", present: "Tensor") -> "Tensor":
         """Features [B, F] of observations, by a network that :meth:`encoder` made."""
@@ -220,6 +225,13 @@ class Modality(ABC):
     @abstractmethod
     def sample(self, parameters: "Tensor", generator: "torch.Generator | None" = None) -> "Tensor":
         """A draw: an image [..., C, H, W], or attribute codes int64 [..., A]."""
+
+
+def _without_network(modality: Modality) -> str:
+    return (
+        f"{modality.name} is a {modality.kind}, which has no networks of its own, but the model asks for some; choose "
+        "one made for such data (model.name), or leave it out of the objective"
+    )
 
 
 def whole(values: "Tensor") -> "Tensor":

@@ -8,10 +8,14 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
 from mmgen.batch import Batch
+from mmgen.errors import DataError
 from mmgen.likelihoods._base import full_precision
+from mmgen.memory import check_memory
 from mmgen.modalities._base import Modality
 
 __all__ = ["Graph", "Pairs"]
+
+_MANY = 4096  # nodes; below that pairs of nodes fit anywhere
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,8 @@ class Graph(Modality):
     def pairs(self, batch: Batch) -> Pairs:
         """What a batch knows of its nodes: the edges of training, or the pairs of a part that are held back from it."""
         nodes, shared = batch.values[self.name], batch.shared
+        if len(nodes) > _MANY:
+            check_memory(16 * len(nodes) ** 2, f"all pairs of {len(nodes):,} nodes", "use a smaller --batch")
         position = torch.full((self.nodes,), -1, device=nodes.device)
         places = torch.arange(len(nodes), device=nodes.device)
         position[nodes] = places
@@ -70,16 +76,24 @@ class Graph(Modality):
             return Pairs(joined, joined[:, :0], inside("held_absent"), looked_at)
         return Pairs(inside("edges"), inside("unknown"), once=looked_at)
 
-    def scale(self, pairs: Pairs, size: int) -> float:
+    def scales(self, pairs: Pairs, size: int) -> tuple[float, float]:
         """What a node's share in a batch of ``size`` is to be multiplied by, so that it estimates that in the graph.
 
-        A share is of pairs with the other nodes of the batch, of all N - 1; a node that comes twice has one share.
+        Returns:
+            Of its pairs with other nodes, of which there are N - 1 in all; and of what is its own. A node that comes
+            twice has one share.
         """
         nodes = size if pairs.once is None else int(pairs.once.sum())
-        return (self.nodes - 1) / max(1, nodes - 1) * size / nodes
+        return (self.nodes - 1) / max(1, nodes - 1) * size / nodes, size / nodes
 
     def density(self, batch: Batch) -> float:
-        """Share of all ordered pairs of nodes, each with itself among them, that training's edges join."""
+        """Share of all ordered pairs of nodes, each with itself among them, that training's edges join.
+
+        Raises:
+            DataError: No edge is there to learn from.
+        """
+        if not batch.shared[f"{self.name}.edges"].shape[1]:
+            raise DataError(f"{self.name} has no edges in its training part; hold fewer back")
         return 2 * batch.shared[f"{self.name}.edges"].shape[1] / self.nodes**2
 
     def log_odds(self, parameters: Tensor, pairs: Tensor) -> Tensor:
@@ -115,7 +129,9 @@ class Graph(Modality):
             + self._halves(parameters, pairs.unknown, softplus(self.log_odds(parameters, pairs.unknown)))
         )
 
-    def balanced_log_prob(self, parameters: Tensor, pairs: Pairs, density: float) -> Tensor:
+    def balanced_log_prob(
+        self, parameters: Tensor, pairs: Pairs, density: float, scales: tuple[float, float] = (1.0, 1.0)
+    ) -> Tensor:
         r"""What Kipf and Welling train with instead of log p(A | Z): edges weigh as much as all other pairs together.
 
         .. math:: \frac{1}{2 (1 - \rho)} \sum_j \Big[\frac{1 - \rho}{\rho} A_{ij} \log \sigma(z_i^\top z_j)
@@ -127,6 +143,7 @@ class Graph(Modality):
             parameters: Vectors of the nodes [..., B, F].
             pairs: Which are joined.
             density: rho, the share of ordered pairs that edges join (see :meth:`density`).
+            scales: Of pairs of different nodes, and of a node with itself (see :meth:`scales`).
 
         Returns:
             Each node's share [..., B].
@@ -138,8 +155,10 @@ class Graph(Modality):
             return weight * logsigmoid(odds) + softplus(odds)
 
         edges = 2 * self._halves(parameters, pairs.joined, instead(self.log_odds(parameters, pairs.joined)))
-        own = -instead(self._own_log_odds(parameters))
-        return (self._none_joined(parameters, pairs.once, own) + edges) / (2 * (1 - density))
+        own = self._own_log_odds(parameters)
+        others = self._none_joined(parameters, pairs.once, -softplus(own)) + edges
+        itself = weight * logsigmoid(own) * (1.0 if pairs.once is None else pairs.once)
+        return (scales[0] * others + scales[1] * itself) / (2 * (1 - density))
 
     def mean(self, parameters: Tensor) -> Tensor:
         """Probabilities that pairs are joined [..., B, B]; 0 of a node with itself."""

@@ -61,6 +61,12 @@ class GraphDescription(Description):
             raise ArtifactError(f"{element.where} does not say how many nodes it has, at least 2; make the file again")
         return cls(name=name, nodes=int(nodes), edges=counts[0], absent=counts[1], features=features)
 
+    def fault_beside(self, others: Mapping[str, Description]) -> str:
+        beside = others.get(self.features)
+        if not self.features or (beside is not None and beside.kind == "vector"):
+            return ""
+        return f"its features are '{self.features}', which is no vector of the file"
+
     @property
     def examples(self) -> int:
         return self.nodes
@@ -82,8 +88,16 @@ class GraphDescription(Description):
         Returns:
             ``edges`` int64 [2, E'], ``unknown`` int64 [2, U]; ``features`` float32 [N, F] of all nodes where there are
             any; ``held_edges`` and ``held_absent`` int64 [2, *] for part "val" or "test".
+
+        Raises:
+            ArtifactError: A pair is listed twice.
         """
         edges, absent = (read(self.name, array).astype(np.int64) for array in ("edges", "absent"))
+        codes = np.concatenate([edges, absent]) @ np.array([self.nodes, 1])
+        if len(np.unique(codes)) < len(codes):
+            raise ArtifactError(
+                f"{self.name} lists a pair twice, so that training would see what is held back; make the file again"
+            )
         of_edges, of_absent = read(self.name, "part"), read(self.name, "absent_part")
         found = {
             "edges": edges[of_edges == 0].T,

@@ -107,6 +107,11 @@ class Model(nn.Module, ABC):
         return ()
 
     @property
+    def deterministic(self) -> bool:
+        """Whether z is one point for each example, so that posteriors have no density."""
+        return False
+
+    @property
     def any_subset(self) -> bool:
         """Whether it has posteriors given any subset of its modalities (:meth:`GaussianModel.subset_posteriors`)."""
         return False

@@ -24,6 +24,11 @@ def _check(name: str, model: Model, demands: Demands) -> None:
             f"model '{name}' has no {' and no '.join(lacking)}, which the objective needs; "
             "choose another objective or another model"
         )
+    if demands.densities and model.deterministic:
+        raise SettingsError(
+            f"model '{name}' has a deterministic encoder, which leaves no density of z, but the objective asks for "
+            "one; use one without a divergence (balanced-edges with beta = 0), or a variational model"
+        )
     together = [each for each in demands.generates if not model.modalities[each].alone]
     if demands.weighs_draws and together:
         raise SettingsError(

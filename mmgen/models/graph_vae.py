@@ -16,6 +16,7 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Given
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities._graph import Graph
+from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import Vector
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.models._parts import available_modalities
@@ -92,13 +93,19 @@ class GraphVAE(GaussianModel):
                 f"nodes, but the objective asks for {wanted} and generates {', '.join(demands.generates)}; use an "
                 "objective given the graph and its features, or another model"
             )
-        if demands.densities and not settings.variational:
+        described = data.modalities[graphs[0].name]
+        named = described.features if isinstance(described, GraphDescription) else ""
+        if vectors and vectors[0].name != named:
             raise SettingsError(
-                "model.variational got false, which leaves no density of z, but the objective asks for one; use "
-                "objective balanced-edges with beta = 0, or a variational model"
+                f"the objective gives {vectors[0].name} as features of nodes, but {graphs[0].name} has its features in "
+                f"'{named}'; give that, or the graph alone"
             )
         features = (vectors[0].name, vectors[0].size) if vectors else None
         return cls(settings.latent_size, graphs[0], features, settings.hidden, settings.variational)
+
+    @property
+    def deterministic(self) -> bool:
+        return self.log_sd_head is None
 
     @property
     def _given(self) -> Given:
@@ -132,7 +139,7 @@ class GraphVAE(GaussianModel):
 
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
         pairs = self.graph.pairs(batch)
-        return self.graph.scale(pairs, batch.size) * self.graph.log_prob_of(self.decode(name, z), pairs)
+        return self.graph.scales(pairs, batch.size)[0] * self.graph.log_prob_of(self.decode(name, z), pairs)
 
     def inference_parameters(self) -> list[nn.Parameter]:
         return list(self.parameters())

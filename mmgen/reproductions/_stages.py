@@ -29,7 +29,7 @@ class Stage(Settings):
     """The file that it makes there."""
     of: str = ""
     """The row that it belongs to (a model), for ``--only``; empty for what all rows need."""
-    times: Annotated[int, Field(ge=1)] = 1
+    times: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often it is run: the number of the run, from 0, stands where why, command and makes say ``{run}``."""
 
     @property

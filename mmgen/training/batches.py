@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset
 from mmgen.batch import Batch
-from mmgen.errors import DataError
+from mmgen.errors import DataError, UsageError
 from mmgen.modalities._base import ROWS, Description, Sight
 from mmgen.modalities.image import ImageDescription
 
@@ -152,7 +152,17 @@ class DatasetRows(Rows):
     def of_split(
         cls, dataset: Dataset, scheme: str, part: str, device: torch.device, wanted: Collection[str] | None = None
     ) -> "DatasetRows":
-        """The rows of one part (train, val, test) of a split scheme."""
+        """The rows of one part (train, val, test) of a split scheme.
+
+        Raises:
+            UsageError: The scheme parts rows that a wanted modality joins, such as the nodes of a graph.
+        """
+        joining = [n for n, each in dataset.modalities.items() if not each.by_rows and (wanted is None or n in wanted)]
+        if joining and not dataset.splits_edges(scheme):
+            raise UsageError(
+                f"split '{scheme}' of {dataset.path} parts rows, which {joining[0]} joins; use one whose parts hold "
+                "back edges"
+            )
         rows = cls(dataset, dataset.split(scheme, part), device, wanted=wanted, part=part)
         rows.origin = f"part '{part}' of split '{scheme}' in {dataset.path}"
         return rows

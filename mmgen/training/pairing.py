@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mmgen.batch import Batch
-from mmgen.errors import DataError
+from mmgen.errors import DataError, SettingsError
 from mmgen.seeding import numpy_generator
 from mmgen.training.batches import Rows
 
@@ -111,7 +111,7 @@ class PairedRows(Rows):
                 kept = kept | (kind == self.apart.index(name))
             values[name] = value.masked_fill(~_spread(kept, value), 0)
             present[name] = whole.present[name] & _spread(kept, whole.present[name])
-        return Batch(values, present)
+        return Batch(values, present, whole.shared)
 
 
 def _whole_rows(count: int, others: int, drawn: float | None) -> int:
@@ -141,6 +141,12 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
     names = objective.demands.modalities
     if data.paired == 1 or len(names) < 2:
         return rows
+    joined = [name for name in names if not data.modalities[name].by_rows]
+    if joined:
+        raise SettingsError(
+            f"data.paired got {data.paired:g}, but rows of {joined[0]} belong together and are not taken apart; leave "
+            "it out"
+        )
     apart = names if objective.demands.any_subset else ()
     return PairedRows(rows, apart, data.paired, seed, data.paired_drawn)
 

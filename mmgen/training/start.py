@@ -79,6 +79,12 @@ def load_start(path: Path, model: nn.Module, now: DataSettings, used: Collection
             f"--from got {path}, which was trained on split '{before.split}' of this dataset, but this run is on "
             f"'{now.split}', whose test part it may have seen; leave --split out"
         )
+    joined = [name for name in used if not now.modalities[name].by_rows]
+    if joined and not ours:
+        raise UsageError(
+            f"--from got {path}, which was trained on another dataset, whose edges of {joined[0]} may be those that "
+            "this one holds back; give a model of this very dataset"
+        )
     for name in used:
         was, is_now = before.modalities.get(name), now.modalities[name]
         if was is None or not was.fits(is_now):

@@ -27,6 +27,7 @@ __all__ = ["RunState", "interrupted", "load_state", "save_state", "state_path"]
 
 _ALWAYS: dict[str, Any] = {
     "objective.samples": 1,
+    "aggregate.layers": "all",
     "model.initial_weights": "default",
     "model.output_bias": "default",
     "training.stages": [],

@@ -179,6 +179,15 @@ def test_some_nodes_estimate_the_whole() -> None:
     torch.testing.assert_close(found.mean(), expected)
 
 
+def test_some_nodes_estimate_the_published_loss() -> None:
+    """A node is joined to itself once in every batch that holds it, so that this part is not scaled up with pairs."""
+    model, batch, objective = vgae(variational=False), whole(), BalancedEdges(beta=0.0)
+    expected = objective(model, batch).value.sum()
+    parts = [torch.tensor(chosen) for chosen in itertools.combinations(range(5), 3)]
+    found = torch.stack([5 / 3 * objective(model, batch[rows]).value.sum() for rows in parts])
+    torch.testing.assert_close(found.mean(), expected)
+
+
 @pytest.mark.parametrize("objective", [BalancedEdges(beta=0.0), Elbo(modalities=("graph",), given=GIVEN, beta=0.0)])
 def test_node_that_comes_twice_counts_once(objective: Objective) -> None:
     model, batch = vgae(variational=False), whole(unknown=torch.tensor([[0], [4]]))

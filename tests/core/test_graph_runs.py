@@ -11,9 +11,10 @@ import torch
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
-from mmgen.errors import ArtifactError
+from mmgen.errors import ArtifactError, UsageError
 from mmgen.metrics.link_prediction import area, average_precision
 from mmgen.modalities.graph import GraphDescription
+from mmgen.modalities.vector import VectorDescription
 from mmgen.testing.metrics import _write_graph
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import complete_settings
@@ -27,11 +28,45 @@ def run(*arguments: object) -> int:
     return int(exit_.value.code or 0)
 
 
+def write_small(path: Path, by_rows: bool = False, features: str = "", edges: np.ndarray = PAIRS) -> None:
+    """Three nodes and two edges; with a split of rows, which no graph can have, if wanted."""
+    arrays = {"edges": edges, "part": np.zeros(len(edges), np.uint8)}
+    arrays |= {"absent": edges[:0], "absent_part": np.zeros(0, np.uint8)}
+    with DatasetWriter(path, 3, {"recipe": "none"}, seed=0) as writer:
+        writer.add(GraphDescription(nodes=3, edges=len(edges), absent=0, features=features))
+        writer.write_whole("graph", arrays)
+        if by_rows:
+            writer.add(VectorDescription(name="features", size=1))
+            writer.write(0, {"features": np.ones((3, 1), np.float32)})
+            writer.add_splits("iid", train=[0], val=[1], test=[2])
+        writer.add_split_of_edges("links")
+
+
+def test_features_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    write_small(tmp_path / "g.h5", features="graph")
+    with pytest.raises(ArtifactError, match="its features are 'graph', which is no vector of the file"):
+        Dataset.open(tmp_path / "g.h5")
+
+
+def test_a_pair_that_is_listed_twice_is_refused(tmp_path: Path) -> None:
+    write_small(tmp_path / "g.h5", edges=np.array([[0, 1], [0, 1]], np.int32))
+    with Dataset.open(tmp_path / "g.h5") as dataset, pytest.raises(ArtifactError, match="lists a pair twice"):
+        DatasetRows.of_split(dataset, "links", "train", torch.device("cpu"))
+
+
+def test_rows_of_a_graph_are_none(tmp_path: Path) -> None:
+    write_small(tmp_path / "g.h5")
+    with Dataset.open(tmp_path / "g.h5") as dataset, pytest.raises(UsageError, match="it is stored as edges, part"):
+        dataset.read("graph")
+
+
 @pytest.fixture(scope="module")
 def graphs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Forty nodes in two groups, and two models of them."""
     folder = tmp_path_factory.mktemp("graphs")
     _write_graph(folder / "nodes.h5")
+    _write_graph(folder / "others.h5", 30)
+    write_small(folder / "rows.h5", by_rows=True, features="features")
     for name, preset in (("vgae", "vgae"), ("star", "gae-featureless")):
         few = ["--batch", "40", "--steps", "30", "--set", "training.device=cpu", "-o", folder / f"{name}.safetensors"]
         assert run("train", folder / "nodes.h5", "--preset", f"kipf/{preset}", *few) == 0
@@ -132,6 +167,13 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
             "weighs draws of z example by example",
         ),
         (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["features"]'], "generates one"),
+        (["train", "nodes.h5", "--objective", "balanced-edges"], "graph is a graph, which has no networks of its own"),
+        (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", "data.paired=0.5"], "are not taken apart"),
+        (["fit-aggregate", "star.safetensors", "--given", "attributes"], "points without a density"),
+        (["eval", "vgae.safetensors", "--metric", "link-prediction", "--dataset", "others.h5"], "on another file"),
+        (["train", "others.h5", "--preset", "kipf/vgae", "--from", "vgae.safetensors"], "a model of this very dataset"),
+        (["train", "rows.h5", "--preset", "kipf/vgae", "--split", "iid"], "parts rows, which graph joins"),
+        (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["graph", "other"]'], "modality other"),
     ],
 )  # fmt: skip
 def test_what_graphs_cannot_be_asked_is_said(

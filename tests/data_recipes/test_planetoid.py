@@ -119,6 +119,33 @@ def test_arrays_of_python_2_are_read(tmp_path: Path) -> None:
     assert array_of(read_opcodes(tmp_path / "a")).tolist() == [1.0, -2.0]
 
 
+@pytest.mark.parametrize(
+    "blob",
+    [
+        b"})" + b"\x85" * 100_000 + b"Ns.",  # a key so deep that hashing it would end the process
+        b"(" * 50_000 + b"t" * 50_000 + b".",
+        b"cnumpy\ndtype\n(S'f4,(2'\nI0\nI1\ntR.",
+    ],
+    ids=["deep key", "many marks", "odd type"],
+)
+def test_files_made_to_harm_are_refused_soon(tmp_path: Path, blob: bytes) -> None:
+    (tmp_path / "a").write_bytes(blob)
+    with pytest.raises((DataError, TypeError)):
+        array_of(read_opcodes(tmp_path / "a"))
+
+
+@pytest.mark.parametrize("others", [[10**30], [0] * 1000], ids=["a huge number", "far too many"])
+def test_neighbours_that_cannot_be_are_refused(
+    tmp_path: Path, others: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _publish(tmp_path, 2)
+    _shrink(monkeypatch)
+    graph = {node: [] for node in range(7)} | {0: others}
+    (tmp_path / "ind.cora.graph").write_bytes(pickle.dumps(graph, 2))
+    with pytest.raises(DataError, match="does not hold cora as published"):
+        read_citations("cora", tmp_path)
+
+
 class _Bomb:
     def __init__(self, marker: Path) -> None:
         self.marker = marker
