@@ -173,7 +173,7 @@ def test_groups_of_nodes_are_fitted(graphs: Path, capsys: pytest.CaptureFixture[
         (["eval", "vgae.safetensors", "--metric", "link-prediction", "--dataset", "others.h5"], "on another file"),
         (["train", "others.h5", "--preset", "kipf/vgae", "--from", "vgae.safetensors"], "a model of this very dataset"),
         (["train", "rows.h5", "--preset", "kipf/vgae", "--split", "iid"], "parts rows, which graph joins"),
-        (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["graph", "other"]'], "modality other"),
+        (["train", "nodes.h5", "--preset", "kipf/vgae", "--set", 'objective.given=["graph","x"]'], "the modality x"),
     ],
 )  # fmt: skip
 def test_what_graphs_cannot_be_asked_is_said(
