@@ -178,9 +178,14 @@ def make_report(
             material.notices += session.notices
             sessions.append(session)
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
+            pictured = session.model.image is not None
+            if not pictured:
+                material.notices.append(
+                    f"{run['name']} generates no pictures: its scores, curves and lineage are here."
+                )
             run["note"] = session.note
             for stage, drawn in _STAGES.items():
-                run[stage] = drawn(session)
+                run[stage] = drawn(session) if pictured else []
                 for picture in run[stage]:  # packed now, so that progress tells the truth
                     _ = picture.uri
                 done += 1
