@@ -148,7 +148,7 @@ def fit(tmp_path: Path, family: str, target: Target, model: MultimodalVAE, steps
 
 
 @pytest.mark.parametrize(
-    "family", [pytest.param(name, marks=pytest.mark.slow if name != "realnvp" else ()) for name in SEVERAL_MODES]
+    "family", [pytest.param(name, marks=pytest.mark.slow if name != "mixture" else ()) for name in SEVERAL_MODES]
 )
 def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Path) -> None:
     """Mean difference of log densities under draws from the truth is KL(truth || fit), estimated: close to zero."""

@@ -278,7 +278,7 @@ def test_the_decomposition_of_the_fitted_divergence() -> None:
     assert bound.value.mean().item() == pytest.approx(-to_posterior.item(), abs=4 * error)
 
 
-@pytest.mark.parametrize("family", ["mixture", "realnvp"])
+@pytest.mark.parametrize("family", ["mixture", pytest.param("realnvp", marks=pytest.mark.slow)])
 def test_the_aggregate_of_each_sentence_is_recovered(family: str) -> None:
     """Two sentences of the same words in another order, each with two clusters of encodings of its own."""
     captions = torch.tensor([[0, 1, PADDING], [1, 0, PADDING]])
