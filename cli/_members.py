@@ -67,7 +67,7 @@ class MemberCommands(TyperGroup):
 
     def __init__(self, name: str, function: Callable[..., None]) -> None:
         self._function = function
-        self.registry: Registry[Any] = registry_of(function.package)  # type: ignore[attr-defined]
+        self.registry: Registry[Any] = registry_of(function.package)  # type: ignore[attr-defined]  # set by of_member
         plain = command_of(name, _without(function, self.registry.noun))
         noun = self.registry.noun
         super().__init__(
@@ -140,7 +140,7 @@ class MemberCommands(TyperGroup):
         argument = Annotated[str, typer.Argument(metavar=name, show_default=False, hidden=True)]
         first = inspect.Parameter("member", inspect.Parameter.KEYWORD_ONLY, annotation=argument)
         parameters = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (first, *own, *shared)]
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         command: MemberCommand = command_of(str(self.name), run, MemberCommand)
         command.member, command.registry = name, self.registry
@@ -185,7 +185,7 @@ def _without(function: Callable[..., None], member: str) -> Callable[..., None]:
         raise AssertionError("a command without its member is not run")
 
     parameters = [one for one in _parameters(function) if one.name not in (member, "given")]
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]  # what typer reads
         [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in parameters]
     )
     run.__annotations__ = {one.name: one.annotation for one in parameters}

@@ -116,6 +116,9 @@ def describe_left_out(settings: ExperimentSettings) -> str:
     left = [name for name in data.modalities if name not in used]
     if not left:
         return ""
+    said = f"{name} looks at {_listed(used)}, and leaves out {_listed(left)} of this dataset"
+    if not all(data.modalities[part].by_rows for part in used if part in data.modalities):
+        return f"{said}."  # no objective here learns a graph together with other modalities
     if "modalities" in settings.objective:
         generated = objective.demands.generates
         wanted = json.dumps([*generated, *(part for part in left if part not in generated)])
@@ -126,7 +129,7 @@ def describe_left_out(settings: ExperimentSettings) -> str:
         described = settings.objective.get("description", left[-1])
         if described != left[-1] in ("attributes", "text"):
             way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"
-    return f"{name} looks at {_listed(used)}, and leaves out {_listed(left)} of this dataset; {way}."
+    return f"{said}; {way}."
 
 
 def _listed(names: Sequence[str]) -> str:

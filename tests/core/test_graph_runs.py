@@ -17,7 +17,7 @@ from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import VectorDescription
 from mmgen.testing.metrics import _write_graph
 from mmgen.training.batches import DatasetRows
-from mmgen.training.model_run import complete_settings
+from mmgen.training.model_run import complete_settings, describe_left_out
 
 PAIRS = np.array([[0, 1], [1, 2]], np.int32)
 
@@ -216,3 +216,11 @@ def test_a_dataset_without_an_iid_split_has_its_own_default(graphs: Path) -> Non
         values = {"model": {"name": "graph-vae"}, "objective": {"name": "balanced-edges"}}
         assert complete_settings(values, dataset).data.split == "links"
         assert complete_settings({**values, "data": {"split": "iid"}}, dataset).data.split == "iid"  # refused when read
+
+
+@pytest.mark.parametrize("objective", [{"name": "balanced-edges"}, {"name": "elbo", "modalities": ["graph"]}])
+def test_no_way_is_told_that_a_graph_cannot_go(graphs: Path, objective: dict[str, object]) -> None:
+    with Dataset.open(graphs / "nodes.h5") as dataset:
+        values = {"model": {"name": "graph-vae"}, "objective": {**objective, "given": ["graph", "features"]}}
+        said = describe_left_out(complete_settings(values, dataset))
+    assert said.endswith("and leaves out attributes of this dataset.")
