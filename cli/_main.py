@@ -36,6 +36,7 @@ _ORDER = (
     "fit-aggregate",
     "eval",
     "baseline",
+    "compare",
     "sample",
     "show",
     "plot",

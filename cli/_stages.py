@@ -4,30 +4,53 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
-from mmgen.errors import MmgenError
+from mmgen.errors import Interrupted, MmgenError
 
 __all__ = ["end_with_children", "run_command"]
 
+_ASK_EVERY = 1.0  # seconds
 
-def run_command(arguments: Sequence[str], folder: Path, what: str) -> str:
+
+def run_command(
+    arguments: Sequence[str],
+    folder: Path,
+    what: str,
+    *,
+    talk: IO[bytes] | None = None,
+    keep: Sequence[int] = (),
+    wanted: Callable[[], bool] = lambda: True,
+) -> str:
     """Run ``mmgen`` with ``arguments`` in ``folder`` and return its stdout; its talk goes to our stderr.
 
     Args:
         arguments: What follows ``mmgen``.
         folder: Where its paths begin.
         what: What ends if it fails, for the message ("the quickstart").
+        talk: Where its talk goes instead.
+        keep: Open files that it has too, such as a lock that outlives us with it.
+        wanted: Asked every second; where it says no, the command is terminated, and saves what it has.
 
     Raises:
         MmgenError: It failed; our exit code is its own.
+        Interrupted: It is not wanted any more.
     """
     # -P: a file in the folder must not be taken for a module.
     command = [sys.executable, "-P", "-m", "mmgen", *arguments]
-    process = subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=talk, text=True, pass_fds=keep
+    )
     try:
-        made, _ = process.communicate()
+        made = None
+        while made is None:
+            with suppress(subprocess.TimeoutExpired):
+                made, _ = process.communicate(timeout=_ASK_EVERY)
+            if made is None and not wanted():
+                raise Interrupted(f"{shlex.join(['mmgen', *arguments])} is not wanted any more", signal.SIGTERM)
     finally:
         if process.poll() is None:  # we were interrupted or terminated: it saves what it has
             process.terminate()

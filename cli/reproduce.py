@@ -1,7 +1,5 @@
 """``mmgen reproduce``: a published table made again, by the commands that a user would type."""
 
-import shlex
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,10 +8,11 @@ import typer
 
 from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._options import command_line, output_option, read_path
-from mmgen.cli._stages import end_with_children, run_command
-from mmgen.errors import MmgenError
+from mmgen.cli._stages import end_with_children
+from mmgen.errors import MmgenError, UsageError
 
 if TYPE_CHECKING:
+    from mmgen.reproductions._seeds import Runs
     from mmgen.reproductions._stages import Plan, Scale
 
 __all__ = ["reproduce_command"]
@@ -55,26 +54,52 @@ def reproduce_command(
             help="Another seed for every command but the one that makes the dataset; in a folder of its own.",
         ),
     ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            "--seeds",
+            metavar="N|LIST",
+            show_default="those of the list",
+            help="Run every stage that has a seed with each of so many, from 0, or with these: 0,1,7. Data and judge "
+            "are made once; tables show means, standard deviations and n.",
+        ),
+    ] = None,
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            "--scheduler",
+            metavar="ADDRESS",
+            show_default="this machine",
+            help="Run the stages on a Dask cluster instead, tcp://host:8786, side by side; the folder must be shared.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")] = False,
 ) -> None:
     """Make a published table again, and print it beside the paper's numbers.
 
     Runs the commands of a plain list (TOML, in mmgen/reproductions), each of which makes one file. Files that are there
     and fit are used as they are, and an interrupted training is continued; so the command can be given again at any
-    time. The table goes into a page of Markdown and opens a report with pictures, whose paths are printed.
+    time, here or on a cluster. The table goes into a page of Markdown and opens a report with pictures, whose paths
+    are printed.
     """
     from mmgen.artifacts import check_place
+    from mmgen.cli._runs import run_here, run_on_cluster
     from mmgen.reproductions import _plan
+    from mmgen.reproductions._seeds import with_seed, with_seeds
 
+    if seed is not None and seeds is not None:
+        raise UsageError("--seed and --seeds got both, expected one: a run by itself, or several beside each other")
     listed, dataset = _plan.find_list(name, data)
     plan = _plan.read_plan(listed)
     everything = plan.at(scale)
     if seed is not None:
-        everything = _plan.with_seed(everything, seed)
+        everything = with_seed(everything, seed)
     folder = output or Path(everything.folder)
     if dataset is not None:
         everything = _plan.with_data(everything, read_path(str(dataset), "dataset"))
-    chosen = _plan.only(everything, only) if only else everything
+    wanted = everything.seeds if seeds is None else _seeds(seeds)
+    chosen, _ = with_seeds(_plan.only(everything, only) if only else everything, wanted)
+    everything, runs = with_seeds(everything, wanted)
     if dry_run:
         result(_plan.script(plan, chosen, folder).rstrip())
         return
@@ -87,8 +112,21 @@ def reproduce_command(
         check_place(path)  # before hours of work, not after
     end_with_children()
     say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
-    ran = _run(chosen, folder)
-    _present(plan, everything, page, ran)
+    if scheduler is None:
+        ran = run_here(chosen.stage, folder)
+    else:
+        ran = run_on_cluster(chosen.stage, folder, scheduler)
+    _present(plan, everything, runs, page, ran)
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    from mmgen.reproductions._stages import seeds_of
+
+    try:
+        found: tuple[int, ...] = seeds_of(text)
+    except ValueError as error:
+        raise UsageError(f"--{error}") from None
+    return found
 
 
 def _stem(listed: str) -> str:
@@ -96,7 +134,7 @@ def _stem(listed: str) -> str:
     return Path(listed).stem if listed.endswith(".toml") else listed.replace("/", "-")
 
 
-def _present(plan: "Plan", scale: "Scale", page: Path, ran: bool) -> None:
+def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) -> None:
     """The tables, on the terminal, in a page of Markdown and in a report with pictures."""
     from mmgen.artifacts import write_text_atomic
     from mmgen.figures.report.make import Summary, make_report
@@ -108,7 +146,7 @@ def _present(plan: "Plan", scale: "Scale", page: Path, ran: bool) -> None:
     folder = page.parent
     there = fitting(scale, folder)
     scores = {file: read_scores(folder / file) for file in there if file.endswith(".jsonl")}
-    compared = [compare(part, scores) for part in plan.table]
+    compared = [compare(part, scores, runs) for part in plan.table]
     note = judge_sentence(compared)
     say("")
     for title, columns, rows in tables_of(plan, compared):
@@ -126,39 +164,11 @@ def _present(plan: "Plan", scale: "Scale", page: Path, ran: bool) -> None:
         summaries[-1:] = [replace(last, note=f"{scale.about} {note}".strip()) for last in summaries[-1:]]
         shown = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in there]
         shown = [path for path in shown if path.name not in drawn]  # the report draws its own
+        # Pictures of one seed, the scores of all.
+        others = {file for files in runs.values() for file in files[1:] if not file.endswith(".jsonl")}
+        shown = [path for path in shown if path.name not in others]
         work = make_report(
             shown, pictures, title=plan.title, device="auto", command=command_line(), summaries=summaries
         )
         follow(work)
     result(pictures)
-
-
-def _overwrites(command: str) -> bool:
-    """Whether a command replaces a finished file only when told."""
-    from mmgen.cli._main import load_command
-
-    return any("--overwrite" in parameter.opts for parameter in load_command(command).params)
-
-
-def _run(scale: "Scale", folder: Path) -> bool:
-    """Run what is not there yet, in order; returns whether there was anything."""
-    from mmgen.reproductions._plan import state_of
-
-    ran = False
-    made = [stage.makes for stage in scale.stage]
-    for number, stage in enumerate(scale.stage, 1):
-        state = state_of(stage, folder, made[: number - 1])
-        remark = {"done": f"{stage.makes} is there", "unfinished": "continued"}.get(state, "")
-        say(f"\n[{number}/{len(made)}] {stage.why}" + (f" ({remark})" if remark else "") + f"\n$ {stage.typed}")
-        if state == "done":
-            continue
-        began = time.monotonic()
-        replaces = ["--overwrite"] if state == "outdated" and _overwrites(stage.arguments[0]) else []
-        run_command([*stage.arguments, *replaces], folder, "the reproduction")
-        ran = True
-        if not (folder / stage.makes).exists():
-            raise MmgenError(
-                f"this command did not make {stage.makes}, as its list says: {shlex.join(stage.arguments)}"
-            )
-        say(f"took {time.monotonic() - began:,.0f} s")
-    return ran

@@ -9,11 +9,11 @@ from urllib.parse import urlsplit
 
 from mmgen.errors import MmgenError, UsageError
 
-__all__ = ["on_cluster"]
+__all__ = ["PATIENCE", "cluster_client", "cluster_failures", "lost", "no_workers", "on_cluster"]
 
 T = TypeVar("T")
 
-_PATIENCE = 20  # seconds for the scheduler to answer, and for a first worker to appear
+PATIENCE = 20  # seconds for the scheduler to answer, and for a first worker to appear
 _WINDOW = 16  # calls per core whose results may wait to be taken
 
 
@@ -34,7 +34,10 @@ def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], addre
     import joblib
 
     left = iter(calls)
-    with _client(address) as client, joblib.parallel_config("dask", client=client, wait_for_workers_timeout=_PATIENCE):
+    with (
+        cluster_client(address) as client,
+        joblib.parallel_config("dask", client=client, wait_for_workers_timeout=PATIENCE),
+    ):
         try:
             # A window of calls at a time: writing their results may be slower than a large cluster makes them.
             while window := list(islice(left, _WINDOW * max(1, sum(client.ncores().values())))):
@@ -44,14 +47,22 @@ def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], addre
         except MmgenError:
             raise
         except TimeoutError:
-            raise MmgenError(
-                f"the Dask cluster at {address} has no workers: start some, dask worker {address} --nthreads 1"
-            ) from None
-        except _failures() as error:
-            raise MmgenError(
-                f"the Dask cluster at {address} failed ({_brief(error)}): look at the logs of its workers, "
-                "which need the same mmgen as this machine"
-            ) from None
+            raise no_workers(address) from None
+        except cluster_failures() as error:
+            raise lost(address, error) from None
+
+
+def no_workers(address: str) -> MmgenError:
+    """What to say of a cluster on which nothing can be done."""
+    return MmgenError(f"the Dask cluster at {address} has no workers: start some, dask worker {address} --nthreads 1")
+
+
+def lost(address: str, error: BaseException) -> MmgenError:
+    """What to say of a cluster that failed."""
+    return MmgenError(
+        f"the Dask cluster at {address} failed ({_brief(error)}): look at the logs of its workers, which need the same "
+        "mmgen as this machine"
+    )
 
 
 def _call(render: Callable[..., T], arguments: tuple[Any, ...]) -> T:
@@ -62,7 +73,7 @@ def _call(render: Callable[..., T], arguments: tuple[Any, ...]) -> T:
     return render(*arguments)
 
 
-def _failures() -> tuple[type[BaseException], ...]:
+def cluster_failures() -> tuple[type[BaseException], ...]:
     """How the loss of workers or of the scheduler, or workers without mmgen, show themselves."""
     from concurrent.futures import CancelledError
 
@@ -73,7 +84,8 @@ def _failures() -> tuple[type[BaseException], ...]:
     return CancelledError, FutureCancelledError, CommClosedError, KilledWorker, ImportError
 
 
-def _client(address: str) -> Any:
+def cluster_client(address: str) -> Any:
+    """A client of the scheduler at ``address``, to be used in a ``with``; raises as :func:`on_cluster`."""
     try:
         from distributed import Client
     except ImportError:
@@ -89,8 +101,8 @@ def _client(address: str) -> Any:
         raise UsageError(f"--scheduler got '{address}', expected what 'dask scheduler' prints: tcp://host:8786")
     try:
         # A plain connection first: a client that finds nobody complains for long, in many lines.
-        socket.create_connection((host, port), timeout=_PATIENCE).close()
-        return Client(address, timeout=_PATIENCE, set_as_default=False)
+        socket.create_connection((host, port), timeout=PATIENCE).close()
+        return Client(address, timeout=PATIENCE, set_as_default=False)
     except OSError as error:
         raise MmgenError(
             f"no Dask scheduler answers at {address} ({_brief(error)}): check the address, or start one, dask scheduler"

@@ -15,18 +15,21 @@ _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
     "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
     "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "base": "", "ids": {}, "extra": {},
+    "run": {},
 }  # fmt: skip
 _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
     "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
     "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
-    "judge_accuracy": dict | None, "base": str,
+    "judge_accuracy": dict | None, "base": str, "run": dict,
 }  # fmt: skip
 
 
 Better = Literal["higher", "lower"]
 
-_WHERE_KNOWN = ("guidance", "base")
+_RUN = ("name", "settings", "seed")
+
+_WHERE_KNOWN = ("guidance", "base", "run")
 """Fields that a JSON line leaves out where they say nothing."""
 
 
@@ -52,6 +55,8 @@ class Score:
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
             scores that depend on them, "split", "part" and "seed". "warnings" are sentences for whoever reads it.
         base: Of a guided posterior, what is guided: prior, own, true, aggregate, learned prior; else "".
+        run: Of what was trained: "name" of its file, "settings" as a digest without seeds, so that runs which differ in
+            their seed alone have the same, and "seed"; {} in scores from before it was told.
     """
 
     metric: str
@@ -70,6 +75,7 @@ class Score:
     ids: dict[str, str] = field(default_factory=dict)
     extra: dict[str, Any] = field(default_factory=dict)
     base: str = ""
+    run: dict[str, str] = field(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -139,4 +145,7 @@ def _score(path: Path, number: int, line: str) -> Score:
     accuracies = (values["judge_accuracy"] or {}).values()
     if not all(isinstance(accuracy, int | float) for accuracy in accuracies):
         raise ArtifactError(f"{path}: line {number} has a judge_accuracy that is no number, {expected}")
+    run = values["run"]
+    if run and not all(isinstance(run.get(key), str) for key in _RUN):
+        raise ArtifactError(f"{path}: line {number} has a run without {', '.join(_RUN)}, {expected}")
     return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})

@@ -14,6 +14,7 @@ from mmgen.baselines._base import Baseline, Material
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.progress import Progress, Work, relay
+from mmgen.runs import described_run
 from mmgen.score import Score
 from mmgen.shares import binomial_error
 from mmgen.training.model_run import ExperimentSettings
@@ -103,6 +104,12 @@ def _score(material: Material, method: str, share: float, codes: NDArray[np.int6
         protocol="baseline",
         ids={"dataset": material.dataset.header.content_id},
         extra=extra,
+        run=described_run(
+            method,
+            [material.seed],
+            [{"method": method, **material.settings.model_dump(mode="json")}],
+            [material.dataset.header.content_id],
+        ),
     )
 
 

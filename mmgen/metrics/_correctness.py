@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.metrics._base import Score
-from mmgen.metrics._queries import Queries, weighted_mean
+from mmgen.metrics._queries import Queries, of_queries, weighted_mean
 from mmgen.notation import UNKNOWN
 from mmgen.shares import share_error
 
@@ -61,7 +61,8 @@ def _score(
     seed = evaluation.settings.seed
     codes = queries.codes.copy()
     codes[:, left_out] = UNKNOWN
-    mean = weighted_mean(100 * agreement(codes, judged), queries.weights, seed)
+    values = 100 * agreement(codes, judged)
+    mean = weighted_mean(values, queries.weights, seed)
     by_attribute = {}
     for index, name in enumerate(evaluation.info.names):
         asked = codes[:, index] != UNKNOWN
@@ -88,6 +89,7 @@ def _score(
             "splits_sd": mean.splits_sd,
             "splits": mean.splits,
             "by_attribute": by_attribute,
+            **of_queries(values, queries),
             "pixels": "sampled" if evaluation.draws.sampled else "mean",
         },
     )

@@ -18,6 +18,7 @@ from mmgen.metrics._queries import Frequencies, Queries, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._settings import EvaluationSettings
 from mmgen.naming import posterior_called
+from mmgen.runs import described_run
 from mmgen.score import Score
 from mmgen.seeding import numpy_generator
 
@@ -268,8 +269,19 @@ class Evaluation:
         fitted = posterior == self.loaded.target and aggregate is not None and aggregate.given == "nothing"
         return {"learned_prior": True} if fitted else {}
 
+    def run_of(self, posterior: str) -> dict[str, str]:
+        """What scores tell of the run behind a posterior: of the model, and of what was fitted to it if z is its."""
+        loaded = self.loaded
+        fitted = loaded.aggregate is not None and posterior == loaded.target
+        headers = [loaded.model_header, *([loaded.header] if fitted else [])]
+        path = loaded.path if fitted else loaded.model_path
+        data = {parent.content_id for header in headers for parent in header.parents if parent.kind == "dataset"}
+        name = path.name.removesuffix(".safetensors")
+        return described_run(name, [header.seed for header in headers], [header.settings for header in headers], data)
+
     def named(self, score: Score) -> Score:
-        """A score as it is handed on: of a guided posterior with the weight, the base and how far candidates go."""
+        """A score as it is handed on: with its run; of a guided posterior with the weight, base and candidates too."""
+        score = replace(score, run=self.run_of(score.posterior))
         if score.posterior not in self.posteriors:
             return score
         weights = self.loaded.weights_of(score.posterior)

@@ -16,7 +16,7 @@ from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
 
-__all__ = ["Frequencies", "Mean", "Queries", "queries", "weighted_mean"]
+__all__ = ["Frequencies", "Mean", "Queries", "of_queries", "queries", "weighted_mean"]
 
 _SPLITS = 5
 
@@ -159,3 +159,9 @@ def weighted_mean(values: NDArray[np.float64], weights: NDArray[np.float64], see
         float(np.average(values[part], weights=weights[part])) for part in np.array_split(order, min(_SPLITS, count))
     ]
     return Mean(value, float(np.sqrt(spread) / weights.sum()), splits, float(np.std(splits, ddof=1)))
+
+
+def of_queries(values: NDArray[np.float64], queries: Queries) -> dict[str, list[float]]:
+    """What a score tells of each query, for paired comparisons: its value [Q], and its weight where they differ."""
+    told = {"values": [round(value, 4) for value in values.tolist()]}
+    return told if (queries.weights == queries.weights[0]).all() else told | {"weights": queries.weights.tolist()}

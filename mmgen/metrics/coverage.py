@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
-from mmgen.metrics._queries import Frequencies, Mean, Queries, weighted_mean
+from mmgen.metrics._queries import Frequencies, Mean, Queries, of_queries, weighted_mean
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
 from mmgen.shares import share_error
@@ -205,6 +205,7 @@ def _score(
             "images_per_query": judged.shape[1],
             "splits_sd": mean.splits_sd,
             "splits": mean.splits,
+            **of_queries(measured.values, queries),
             **extra,
         },
     )

@@ -3,11 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from glob import has_magic
-from math import hypot, sqrt
-from statistics import fmean, stdev
 from typing import Any
 
 from mmgen.reproductions._tables import Selector, Table
+from mmgen.runs import Group, contrast, summed_up
 from mmgen.score import Score
 
 __all__ = ["Cell", "Compared", "Difference", "compare"]
@@ -21,20 +20,24 @@ class Cell:
     """One of our numbers.
 
     Attributes:
-        value: The score's value, or another of its numbers.
-        stderr: Its standard error, None if unknown.
-        score: The score that it is of; of a mean over runs, one with the mean as its value.
+        group: The score, or those of several runs.
+        score: The one that it is of; of several runs, one with their mean as its value and all their samples.
+        over_seeds: Whether the runs differ in their seed alone, which the user asked for; else the list has several.
     """
 
-    value: float
-    stderr: float | None
+    group: Group
     score: Score
+    over_seeds: bool = False
 
     @property
-    def values(self) -> list[float] | None:
-        """The number of each data point, where it is a mean over such."""
-        values = self.score.extra.get("values")
-        return values if isinstance(values, list) and self.value == self.score.value else None
+    def value(self) -> float:
+        """The score's value, or another of its numbers; the mean over runs."""
+        return self.group.mean
+
+    @property
+    def stderr(self) -> float | None:
+        """Its standard error, None if unknown; of a mean over runs from how much they differ."""
+        return self.group.stderr
 
 
 @dataclass(frozen=True)
@@ -63,17 +66,14 @@ class Compared:
     def difference(self, place: tuple[int, int], other: tuple[int, int]) -> Difference | None:
         """Our number at ``place`` (row, column) less that at ``other``; None where one is missing.
 
-        The error is over differences of the same data points where both were measured on these (likelihoods of single
-        images differ by far more than models do), else as if the two were independent.
+        The error is over differences of the same data points, or of runs with the same seeds, where both were measured
+        on these (likelihoods of single images differ by far more than models do), else as if the two were independent.
         """
         last, first = (self.ours[row][column] for row, column in (place, other))
         if first is None or last is None:
             return None
-        paired = _paired(first, last)
-        if paired is not None:
-            return fmean(paired), stdev(paired) / sqrt(len(paired))
-        known = first.stderr is not None and last.stderr is not None
-        return last.value - first.value, hypot(first.stderr or 0.0, last.stderr or 0.0) if known else None
+        found = contrast(last.group, first.group)
+        return found.value, found.stderr
 
     def published_difference(self, place: tuple[int, int], other: tuple[int, int]) -> float | None:
         """The same of the paper's numbers."""
@@ -85,56 +85,51 @@ def _position(parts: Sequence[Any], name: str) -> int | None:
     return next((number for number, part in enumerate(parts) if name and part.name == name), None)
 
 
-def _paired(first: Cell, last: Cell) -> list[float] | None:
-    """Last less first, point by point; None where they are not of the same points."""
-    one, other = first.score, last.score
-    if any(one.extra.get(key) != other.extra.get(key) for key in ("split", "part", "seed")):
-        return None
-    if one.ids.get("dataset") != other.ids.get("dataset"):
-        return None
-    before, after = first.values, last.values
-    if before is None or after is None or len(before) != len(after) or len(after) < 2:
-        return None
-    return [float(b) - float(a) for a, b in zip(before, after, strict=True)]
-
-
-def compare(table: Table, scores: Mapping[str, Sequence[Score]]) -> Compared:
+def compare(
+    table: Table, scores: Mapping[str, Sequence[Score]], runs: Mapping[str, Sequence[str]] | None = None
+) -> Compared:
     """Our numbers in every cell of a table.
 
     Args:
         table: What belongs where.
         scores: By the name of the file that they are in.
+        runs: The files of the runs of several seeds, by the name that the list gives their file.
     """
+    listed = runs or {file: [file] for file in scores}
 
     def find(wanted: Selector) -> Cell | None:
-        found = {file: [score for score in part if wanted.matches(file, score)] for file, part in scores.items()}
-        cells = [_cell(part[-1], wanted.field) for part in found.values() if part]
+        found: list[list[Score]] = []
+        for file, parts in listed.items():
+            of_runs = [[score for score in scores.get(part, ()) if wanted.matches(file, score)] for part in parts]
+            found.append([one for part in of_runs if part and (one := _number(part[-1], wanted.field)) is not None])
+        found = [part for part in found if part]
+        if not found:
+            return None
         if wanted.scores is None or not has_magic(wanted.scores):
-            return cells[-1] if cells else None
-        return _mean([cell for cell in cells if cell is not None])
+            return _cell(found[-1], over_seeds=True)
+        return _cell([score for part in found for score in part], over_seeds=False)
 
     return Compared(table, tuple(tuple(find(column.with_more(row)) for column in table.column) for row in table.row))
 
 
-def _mean(runs: Sequence[Cell]) -> Cell | None:
-    """The mean over several runs, its error from how much they differ; a single one keeps its own."""
-    if len(runs) < 2:
-        return runs[0] if runs else None
-    values = [run.value for run in runs]
-    value, error = fmean(values), stdev(values) / sqrt(len(values))
-    return Cell(
-        value,
-        error,
-        replace(
-            runs[-1].score, value=value, stderr=error, n=sum(run.score.n for run in runs), extra={"runs": len(runs)}
-        ),
-    )
+def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
+    """A single run keeps its own error; that of several follows from how much they differ."""
+    group = summed_up(runs)
+    if group.n == 1:
+        return Cell(group, runs[0])
+    told = {"samples": runs[-1].extra["samples"]} if "samples" in runs[-1].extra else {}
+    samples = sum(run.n for run in runs)
+    merged = replace(runs[-1], value=group.mean, stderr=group.stderr, n=samples, extra=told)
+    return Cell(group, merged, over_seeds)
 
 
-def _cell(score: Score, field: str | None) -> Cell | None:
+def _number(score: Score, field: str | None) -> Score | None:
+    """The score with one of its further numbers as its value; None where it has none of that name."""
     if field is None:
-        return Cell(score.value, score.stderr, score)
+        return score
     value, error = score.extra.get(field), score.extra.get(f"{field}_stderr")
     if not isinstance(value, int | float):
         return None
-    return Cell(float(value), float(error) if isinstance(error, int | float) else None, score)
+    rest = {key: kept for key, kept in score.extra.items() if key != "values"}  # of each data point, of the value
+    known = float(error) if isinstance(error, int | float) else None
+    return replace(score, value=float(value), stderr=known, extra=rest)

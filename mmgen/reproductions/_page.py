@@ -32,7 +32,7 @@ def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
     columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
     for place in compared:
         columns += [f"gain of {names[place]}: paper", "ours"]
-    columns += ["n", "draws of z"]
+    columns += ["seeds", "n", "draws of z"]
     rows = []
     for number, row in enumerate(one.table.row):
         cells = [_published(one, number, place) for place in range(len(names))]
@@ -42,11 +42,11 @@ def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
             gain = one.published_difference(*pair)
             cells += [_gain(gain, one.table.decimals), _with_error(one.difference(*pair))]
         measured = [cell for cell in one.ours[number] if cell is not None]
-        rows.append([row.name, *cells, _counts(measured), _draws(measured)])
+        rows.append([row.name, *cells, _seeds(measured), _counts(measured), _draws(measured)])
     kept = [
         place
         for place, heading in enumerate(columns)
-        if any(row[place] for row in rows) or (place < len(columns) - 2 and "paper" not in heading)
+        if any(row[place] for row in rows) or (place < len(columns) - 3 and "paper" not in heading)
     ]
     return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
@@ -75,7 +75,8 @@ def _ours(one: Compared, row: int, column: int) -> str:
         # Where the paper has numbers of this row but not here, there may be nothing to measure.
         nothing = bool(one.table.row[row].paper) and one.published(row, column) is None
         return "" if nothing else "not measured"
-    return f"{cell.value:,.{places}f}" + (f" ± {cell.stderr:.{places}f}" if cell.stderr is not None else "")
+    error = cell.group.sd if cell.over_seeds else cell.stderr
+    return f"{cell.value:,.{places}f}" + (f" ± {error:.{places}f}" if error is not None else "")
 
 
 def _gain(value: float | None, decimals: int) -> str:
@@ -87,6 +88,13 @@ def _with_error(difference: Difference | None) -> str:
         return ""
     value, error = difference
     return f"{value:+,.2f}" + (f" ± {error:.2f}" if error is not None else "")
+
+
+def _seeds(cells: Sequence[Cell]) -> str:
+    """How many seeds its numbers are means over; "" where each is of one."""
+    if not any(cell.over_seeds for cell in cells):
+        return ""
+    return " / ".join(dict.fromkeys(str(cell.group.n) for cell in cells))
 
 
 def _counts(cells: Sequence[Cell]) -> str:
@@ -120,6 +128,7 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
     lines += [
         "± is one standard error: over descriptions for correctness, over data points for likelihoods. "
         "Differences of likelihoods are taken point by point.",
+        *_about_seeds(compared),
         "",
     ]
     judged = judge_sentence(compared)
@@ -134,6 +143,15 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
             header = read_header(path)
             lines.append(_line([stage.makes, f"`{header.content_id[:16]}`", f"`{header.command or stage.typed}`"]))
     return "\n".join(lines) + "\n"
+
+
+def _about_seeds(compared: Sequence[Compared]) -> list[str]:
+    if not any(cell is not None and cell.over_seeds for one in compared for row in one.ours for cell in row):
+        return []
+    return [
+        "Of several seeds ± is the standard deviation over their runs; differences are taken seed by seed, with their "
+        "standard error."
+    ]
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, read_bounded
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of
 from mmgen.reproductions._foreign import check_foreign, check_text
-from mmgen.reproductions._stages import SEED, Plan, Scale, Stage
+from mmgen.reproductions._stages import Plan, Scale, Stage
 from mmgen.training.state import state_path
 
 __all__ = [
@@ -29,7 +29,6 @@ __all__ = [
     "script",
     "state_of",
     "with_data",
-    "with_seed",
 ]
 
 State = Literal["missing", "unfinished", "outdated", "done"]
@@ -119,30 +118,6 @@ def with_data(scale: Scale, data: Path) -> Scale:
         return stage.model_copy(update={"command": shlex.join(words)})
 
     return scale.model_copy(update={"stage": tuple(renamed(stage) for stage in scale.stage if not stage.is_data)})
-
-
-def with_seed(scale: Scale, seed: int) -> Scale:
-    """The same stages with another seed, in a folder of its own; the dataset is made as it was.
-
-    Raises:
-        UsageError: No stage but that of the dataset is given a seed, or each run of the list has its own.
-    """
-    seeded = [stage for stage in scale.stage if not stage.is_data and stage.seed is not None]
-    if not seeded:
-        raise UsageError(f"--seed got {seed}, but no command of this list takes {SEED}; leave the option out")
-    if len({stage.seed for stage in scale.stage if stage.is_data}) > 1:
-        raise UsageError(f"--seed got {seed}, but this list has a seed for each of its runs; leave the option out")
-
-    def drawn(stage: Stage) -> Stage:
-        if stage.is_data or stage.seed in (None, seed):
-            return stage
-        words = shlex.split(stage.command)
-        words[words.index(SEED) + 1] = str(seed)
-        return stage.model_copy(update={"command": shlex.join(words)})
-
-    stages = tuple(drawn(stage) for stage in scale.stage)
-    folder = scale.folder if stages == scale.stage else f"{scale.folder}-seed{seed}"
-    return scale.model_copy(update={"stage": stages, "folder": folder})
 
 
 def script(plan: Plan, scale: Scale, folder: Path) -> str:

@@ -1,21 +1,52 @@
 """What a list says: the published table, and at each scale the commands that make it."""
 
 import shlex
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator
 
 from mmgen.config import Settings
 from mmgen.errors import UsageError
 from mmgen.registry import unknown_name
 from mmgen.reproductions._tables import Table
 
-__all__ = ["DATA", "PROGRAM", "SEED", "Plan", "Scale", "Stage"]
+__all__ = ["DATA", "JUDGE", "PROGRAM", "RUN", "SEED", "Plan", "Scale", "Stage", "seeds_of"]
 
 PROGRAM = "mmgen"
 DATA = "make-data"
+JUDGE = "train-classifier"
 SEED = "--seed"
-_RUN = "{run}"
+RUN = "{run}"
+
+
+_MOST_SEEDS = 1000
+
+
+def seeds_of(value: Any) -> Any:
+    """Seeds as they are said: 5 for 0 to 4, or which, as numbers or with commas between; each once.
+
+    Raises:
+        ValueError: None are said, or one twice, or one is no number from 0.
+
+    Example:
+        >>> seeds_of(3), seeds_of("0,2,5"), seeds_of([7])
+        ((0, 1, 2), (0, 2, 5), (7,))
+    """
+    parts = value.replace(" ", "").split(",") if isinstance(value, str) else value
+    if isinstance(value, str) and len(parts) == 1:
+        parts = int(value) if value.strip().isdecimal() else parts
+    if type(parts) is int:
+        if not 1 <= parts <= _MOST_SEEDS:
+            raise ValueError(f"seeds got {parts}, expected how many, from 1 to {_MOST_SEEDS}")
+        return tuple(range(parts))
+    if not isinstance(parts, list | tuple):
+        raise ValueError(f"seeds got {value!r}, expected how many (5) or which (0, 1, 2)")
+    found = [int(part) if isinstance(part, str) and part.isdecimal() else part for part in parts]
+    if any(type(seed) is not int or not 0 <= seed < 2**63 for seed in found):
+        raise ValueError(f"seeds got {value!r}, expected how many (5) or which (0,1,2): whole numbers from 0")
+    if len(set(found)) != len(found):
+        raise ValueError(f"seeds got {value!r}, which says one of them twice")
+    return tuple(found)
 
 
 class Stage(Settings):
@@ -31,15 +62,19 @@ class Stage(Settings):
     """The row that it belongs to (a model), for ``--only``; empty for what all rows need."""
     times: Annotated[int, Field(ge=1, le=1000)] = 1
     """How often it is run: the number of the run, from 0, stands where why, command and makes say ``{run}``."""
+    once: bool | None = None
+    """Whether it is run once however many seeds there are; left out, what makes data and judges is, and nothing else
+    that is given a seed, or a file that there is of each seed."""
 
     @property
     def runs(self) -> "list[Stage]":
         """It as so many stages, each with its number filled in."""
+        return [self] if self.times == 1 else [self.numbered(run) for run in range(self.times)]
+
+    def numbered(self, run: int) -> "Stage":
+        """It with a number filled in."""
         said = self.model_dump(include={"why", "command", "makes"})
-        if self.times == 1:
-            return [self]
-        filled = ({key: text.replace(_RUN, str(run)) for key, text in said.items()} for run in range(self.times))
-        return [self.model_copy(update={**texts, "times": 1}) for texts in filled]
+        return self.model_copy(update={key: text.replace(RUN, str(run)) for key, text in said.items()} | {"times": 1})
 
     @field_validator("command")
     @classmethod
@@ -81,6 +116,8 @@ class Scale(Settings):
     """Where it all happens unless told otherwise; lists that share stages share a folder."""
     stage: tuple[Stage, ...]
     """In order."""
+    seeds: Annotated[tuple[int, ...], BeforeValidator(seeds_of)] = ()
+    """Seeds that every stage which has one is run with: a number of them, from 0, or which; none for each its own."""
 
     @field_validator("stage")
     @classmethod

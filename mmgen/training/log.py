@@ -7,14 +7,14 @@ from typing import Any
 from mmgen.artifacts.files import cannot_write, write_text_atomic
 from mmgen.artifacts.header import line_json
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
+from mmgen.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
 __all__ = ["RunLog", "log_path"]
 
 
 def log_path(out: Path) -> Path:
     """Where the log of the run that makes ``out`` is kept: ``model.safetensors`` has ``model.log.jsonl``."""
-    return out.with_name(f"{out.name.removesuffix('.safetensors')}.log.jsonl")
+    return out.with_name(f"{out.name.removesuffix('.safetensors')}{LOG_ENDING}")
 
 
 class RunLog:

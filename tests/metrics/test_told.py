@@ -88,7 +88,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         path=Path("a"),
         model_path=Path("m"),
         header=SimpleNamespace(kind="aggregate", content_id="a"),
-        model_header=SimpleNamespace(content_id="m", parents=()),
+        model_header=SimpleNamespace(content_id="m", parents=(), seed=0, settings={}),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
         image=ImageDescription(shape=(1, 1, 2), layout="bytes"),

@@ -13,7 +13,7 @@ from mmgen.errors import ArtifactError, MissingParentError, MmgenError, UsageErr
 from mmgen.generation.judge import find_judge
 from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of
-from mmgen.parsing import MAX_TEXT_BYTES, Malformed, parse_json
+from mmgen.parsing import LOG_ENDING, MAX_TEXT_BYTES, Malformed, parse_json
 from mmgen.score import Score, read_scores
 
 __all__ = ["Group", "Material", "gather", "setting"]
@@ -137,7 +137,7 @@ def _kind_of_curve(header: Header) -> str:
 
 def _log_beside(path: Path) -> Path:
     # The same rule as mmgen.training.log.log_path, which would load torch.
-    return path.with_name(f"{path.name.removesuffix('.safetensors')}.log.jsonl")
+    return path.with_name(f"{path.name.removesuffix('.safetensors')}{LOG_ENDING}")
 
 
 def _add_logs(material: Material, extra: Sequence[Path]) -> None:

@@ -1,0 +1,180 @@
+"""Runs that differ only in their seed as one number, and how two such numbers differ, paired over seeds."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+from typing import Any, Literal
+
+from mmgen.score import Score
+
+__all__ = ["LEVEL", "Contrast", "Group", "contrast", "described_run", "paired_points", "summed_up"]
+
+LEVEL = 0.95
+"""Of all intervals."""
+
+_NOT_OF_THE_RUN = ("seed", "device", "devices", "tensorboard", "log_to")
+"""Settings of training that a run may differ in and still be another seed of the same."""
+
+
+def described_run(
+    name: str, seeds: Sequence[int], settings: Sequence[Mapping[str, Any]], data: Iterable[str]
+) -> dict[str, str]:
+    """What a score says of the run behind it: see :attr:`mmgen.score.Score.run`.
+
+    Args:
+        name: What the file is called, without its ending.
+        seeds: Of what was trained: the model, and what was fitted to it.
+        settings: Of the same.
+        data: Content ids of what it learnt from.
+
+    Example:
+        >>> one, other = (described_run("a", [seed], [{"training": {"seed": seed, "steps": 9}}], []) for seed in (0, 1))
+        >>> one["settings"] == other["settings"], one["seed"], other["seed"]
+        (True, '0', '1')
+    """
+    plain = [{**part, "training": _without_seed(part.get("training"))} for part in settings]
+    text = json.dumps([plain, sorted(data)], sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return {"name": name, "settings": digest, "seed": "/".join(map(str, dict.fromkeys(seeds)))}
+
+
+def _without_seed(training: Any) -> Any:
+    if not isinstance(training, Mapping):
+        return training
+    return {key: value for key, value in training.items() if key not in _NOT_OF_THE_RUN}
+
+
+@dataclass(frozen=True)
+class Group:
+    """One number of several runs that differ only in their seed; or of a single run.
+
+    Attributes:
+        mean: Over the runs.
+        sd: Their standard deviation, with n - 1; None of a single run.
+        n: How many.
+        stderr: Of the mean: sd / sqrt(n), over seeds; of a single run that of its score, over examples.
+        runs: The scores.
+    """
+
+    mean: float
+    sd: float | None
+    n: int
+    stderr: float | None
+    runs: tuple[Score, ...]
+
+    @property
+    def by_seed(self) -> dict[str, Score]:
+        """The runs whose seed is known, by it."""
+        return {score.run["seed"]: score for score in self.runs if score.run}
+
+
+def summed_up(runs: Sequence[Score]) -> Group:
+    """Mean, standard deviation and number of some runs, of which there is at least one.
+
+    Example:
+        >>> scores = [Score("m", "q", value, 0.3, "%", "higher", 10, "own") for value in (1.0, 2.0, 3.0)]
+        >>> group = summed_up(scores)
+        >>> group.mean, group.sd, group.n, round(group.stderr, 3)
+        (2.0, 1.0, 3, 0.577)
+    """
+    values = [score.value for score in runs]
+    if len(values) == 1:
+        return Group(values[0], None, 1, runs[0].stderr, tuple(runs))
+    sd = _spread(values)
+    return Group(fmean(values), sd, len(values), sd / math.sqrt(len(values)), tuple(runs))
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """How much one group is above another.
+
+    Attributes:
+        value: The difference of the means.
+        stderr: Its standard error; None where nothing is known of one of them.
+        low: Lower end of the interval of :data:`LEVEL`; None without an error.
+        high: Its upper end.
+        n: Seeds that are in both, where it is paired over these; else 1.
+        over: What the error is over: "seeds" that both have (t interval); "points", the same ones of two single runs;
+            "both", two groups without a seed in common (Welch's interval); "examples", as if two single runs had been
+            asked different questions. The last is a normal interval, and so is that over points.
+    """
+
+    value: float
+    stderr: float | None
+    low: float | None
+    high: float | None
+    n: int
+    over: Literal["seeds", "points", "both", "examples"]
+
+
+def contrast(last: Group, first: Group) -> Contrast:
+    """``last`` less ``first``, paired over the seeds that both have, or over what both were asked.
+
+    References:
+        The generalization of "Student's" problem when several different population variances are involved (Welch,
+        1947), Biometrika 34
+    """
+    one, other = first.by_seed, last.by_seed
+    shared = [seed for seed in other if seed in one]
+    if len(shared) > 1:
+        differences = [other[seed].value - one[seed].value for seed in shared]
+        error = _spread(differences) / math.sqrt(len(differences))
+        return _interval(fmean(differences), error, len(shared) - 1, len(shared), "seeds")
+    if len(shared) == 1 or first.n == last.n == 1:
+        before, after = (one[shared[0]], other[shared[0]]) if shared else (first.runs[0], last.runs[0])
+        points = paired_points(before, after)
+        if points is not None:
+            return _interval(*points, None, 1, "points")
+        return _interval(after.value - before.value, _apart(before.stderr, after.stderr), None, 1, "examples")
+    both = _apart(first.stderr, last.stderr)
+    if first.n < 2 or last.n < 2 or not both:
+        return _interval(last.mean - first.mean, both, None, 1, "examples")
+    parts = [(group.stderr or 0.0) ** 2 for group in (first, last)]
+    freedom = sum(parts) ** 2 / sum(part**2 / (group.n - 1) for part, group in zip(parts, (first, last), strict=True))
+    return _interval(last.mean - first.mean, both, freedom, 1, "both")
+
+
+def _spread(values: Sequence[float]) -> float:
+    """Standard deviation with n - 1; not a number where a value is none."""
+    return stdev(values) if all(map(math.isfinite, values)) else math.nan
+
+
+def _apart(one: float | None, other: float | None) -> float | None:
+    """Standard error of the difference of two numbers that have nothing to do with each other."""
+    return None if one is None or other is None else math.hypot(one, other)
+
+
+def _interval(value: float, error: float | None, freedom: float | None, n: int, over: Any) -> Contrast:
+    if error is None or not math.isfinite(error):
+        return Contrast(value, None, None, None, n, over)
+    from scipy import stats  # takes as long to load as all else here
+
+    share = 0.5 + LEVEL / 2
+    reach = error * float(stats.norm.ppf(share) if freedom is None else stats.t.ppf(share, freedom))
+    return Contrast(value, error, value - reach, value + reach, n, over)
+
+
+def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
+    """Mean and standard error of ``after`` less ``before``, point by point; None where they are not of the same points.
+
+    Points are what ``values`` in ``extra`` are of: data points, images or queries; queries may have weights.
+    """
+    asked = ("split", "part", "seed", "weights", "queries")
+    if before.given != after.given or any(before.extra.get(key) != after.extra.get(key) for key in asked):
+        return None
+    if any(before.ids.get(role) != after.ids.get(role) for role in ("dataset", "judge")):
+        return None
+    values, others = before.extra.get("values"), after.extra.get("values")
+    if not isinstance(values, list) or not isinstance(others, list) or len(values) != len(others) or len(values) < 2:
+        return None
+    differences = [float(b) - float(a) for a, b in zip(values, others, strict=True)]
+    weights = before.extra.get("weights") or [1.0] * len(differences)
+    total = math.fsum(weights)
+    mean = math.fsum(w * d for w, d in zip(weights, differences, strict=True)) / total
+    # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
+    count = len(differences)
+    spread = math.fsum((w * (d - mean)) ** 2 for w, d in zip(weights, differences, strict=True)) * count / (count - 1)
+    return mean, math.sqrt(spread) / total

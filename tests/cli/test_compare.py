@@ -1,0 +1,112 @@
+"""``mmgen compare``: tables, lines, CSV, Markdown and LaTeX of hand-made scores."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmgen.cli import _comparisons
+from mmgen.comparing import compare_scores
+from mmgen.score import Score
+from tests.test_comparing import of, score
+
+Files = list[tuple[str, list[Score]]]
+
+
+def files() -> Files:
+    return [*of("telbo", 80.0, 82.0, 87.0), *of("jmvae_a&b", 78.0, 79.0, 86.0)]
+
+
+def write(folder: Path, scores: Files) -> list[str]:
+    for name, part in scores:
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one.to_json()) + "\n" for one in part))
+    return [f"{name}.jsonl" for name, _ in scores]
+
+
+def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
+    code = "from mmgen.cli._main import main; main()"
+    command = [sys.executable, "-c", code, "compare", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
+
+
+def test_a_pipe_gets_lines_and_logs_are_left_out(tmp_path: Path) -> None:
+    names = write(tmp_path, files())
+    (tmp_path / "telbo.log.jsonl").write_text('{"step": 1}\n')
+    done = run(*names, "telbo.log.jsonl", "--against", "telbo", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "logs of training are no scores: 1 files are left out" in done.stderr
+    lines = [line.split("\t") for line in done.stdout.splitlines()]
+    assert len(lines) == 2 and len({len(line) for line in lines}) == 1
+    told = dict(zip(_comparisons._FIELDS, lines[1], strict=True))
+    assert (told["name"], told["n"], told["mean"], told["against"]) == ("jmvae_a&b", "3", "81.0", "telbo")
+    assert (told["difference"], told["difference_n"], told["difference_over"]) == ("-2.0", "3", "seeds")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--csv", "--md"], "--csv and --md got all, expected one"),
+        (["--against", "tlbo"], "--against: unknown row 'tlbo': did you mean 'telbo'?"),
+    ],
+)
+def test_mistakes(arguments: list[str], said: str, tmp_path: Path) -> None:
+    done = run(*write(tmp_path, files()), *arguments, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_no_scores(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("")
+    done = run("a.jsonl", folder=tmp_path)
+    assert done.returncode == 2 and "there is no score in these files" in done.stderr
+
+
+def test_csv_and_json_say_the_same() -> None:
+    compared = compare_scores(files(), "telbo")
+    lines = list(csv.DictReader(io.StringIO(_comparisons.csv(compared))))
+    records = [json.loads(line) for line in _comparisons.json_lines(compared).splitlines()]
+    for line, record in zip(lines, records, strict=True):
+        assert line == {key: "" if value is None else str(value) for key, value in record.items()}
+    assert [record["best"] for record in records] == [True, False]
+
+
+def test_a_name_is_no_formula_in_a_spreadsheet() -> None:
+    (line,) = csv.DictReader(io.StringIO(_comparisons.csv(compare_scores(of("=1+1", 1.0, 2.0)))))
+    assert line["name"] == "'=1+1"
+
+
+def test_markdown_is_a_table() -> None:
+    text = _comparisons.markdown(compare_scores(files(), "telbo"))
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert {line.replace("\\|", "").count("|") for line in rows} == {5}
+    assert "| telbo | q(z\\|y) | **83.0** ± 3.6 | 3 |" in rows
+    assert "| jmvae_a&b | q(z\\|y) | -2.00 [-4.48, +0.48] | 3 |" in rows  # differences 2, 3, 1: 2 -+ 4.303 / sqrt(3)
+
+
+def test_latex_is_escaped() -> None:
+    text = _comparisons.latex(compare_scores(files(), "telbo"))
+    assert r"jmvae\_a\&b & q(z\textbar{}y) & 81.0 $\pm$ 4.4 & 3 \\" in text
+    assert r"\textbf{83.0} $\pm$ 3.6" in text
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
+    assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX here")
+def test_latex_can_be_set(tmp_path: Path) -> None:
+    text = _comparisons.latex(compare_scores(files(), "telbo"))
+    page = f"\\documentclass{{article}}\\usepackage{{booktabs}}\\begin{{document}}{text}\n\\end{{document}}"
+    (tmp_path / "page.tex").write_text(page)
+    done = subprocess.run(["pdflatex", "-interaction=nonstopmode", "page.tex"], cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stdout[-1000:]
+
+
+def test_a_single_run_has_the_error_of_its_examples() -> None:
+    ((_, columns, rows),) = _comparisons.shown(compare_scores([("a", [score("a", 0, 80.0)])]).tables[0])
+    assert columns == ["", "drawn from", "4 given", "seeds"]
+    assert rows == [["a-seed0", "q(z|y)", "80.00 (se 0.50)", "1"]]
+    assert "se is the standard error of a single run" in _comparisons.legend(compare_scores(of("a", 80.0)))

@@ -1,0 +1,177 @@
+"""Runs that differ only in their seed as one row, differences by hand and by scipy, what cannot be compared apart."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mmgen.comparing import compare_scores
+from mmgen.runs import contrast, described_run, paired_points, summed_up
+from mmgen.score import Score
+
+HERE = {"split": "iid", "part": "test", "seed": 0}
+
+
+def score(
+    model: str, seed: int, value: float, *, values: list[float] | None = None, weights: list[float] | None = None,
+    given: int | None = 4, **changed: object,
+) -> Score:  # fmt: skip
+    extra = HERE | ({} if values is None else {"values": values}) | ({} if weights is None else {"weights": weights})
+    run = described_run(f"{model}-seed{seed}", [seed], [{"objective": model, "training": {"seed": seed}}], ["data"])
+    made = Score(
+        "correctness", "correctness", value, 0.5, "%", "higher", 100, "own", given, "exact",
+        ids={"dataset": "d" * 64, "judge": "j" * 64}, extra=dict(extra), run=run,
+    )  # fmt: skip
+    return replace(made, **changed)  # type: ignore[arg-type]
+
+
+def of(model: str, *values: float) -> list[tuple[str, list[Score]]]:
+    return [(f"{model}-seed{seed}", [score(model, seed, value)]) for seed, value in enumerate(values)]
+
+
+def test_settings_but_the_seed_make_a_run() -> None:
+    training = {"seed": 0, "steps": 9, "log_to": []}
+    one = described_run("a", [0, 0], [{"training": training}, {"x": 1}], ["d"])
+    two = described_run("b", [1, 2], [{"training": training | {"seed": 1, "log_to": ["wandb"]}}, {"x": 1}], ["d"])
+    assert (one["seed"], two["seed"]) == ("0", "1/2")
+    assert one["settings"] == two["settings"]
+    others = [
+        described_run("a", [0], [{"training": training | {"steps": 8}}, {"x": 1}], ["d"]),
+        described_run("a", [0], [{"training": training}, {"x": 2}], ["d"]),
+        described_run("a", [0], [{"training": training}, {"x": 1}], ["e"]),
+    ]
+    assert len({one["settings"], *(other["settings"] for other in others)}) == 4
+
+
+def test_means_and_deviations_by_hand() -> None:
+    """Of 80, 82, 87: mean 83, squares 9 + 1 + 16 = 26 over n - 1 = 2."""
+    (row,) = compare_scores(of("telbo", 80.0, 82.0, 87.0)).tables[0].rows
+    (cell,) = row.cells
+    assert cell is not None
+    assert (row.name, row.posterior, row.n) == ("telbo", "q(z|y)", 3)
+    assert (cell.mean, cell.n) == (83.0, 3)
+    assert cell.sd == pytest.approx(math.sqrt(13))
+    assert cell.stderr == pytest.approx(math.sqrt(13 / 3))
+    assert row.best == (False,), "alone it is the best of nothing"
+
+
+def test_differences_are_paired_over_seeds_as_scipy_has_it() -> None:
+    first, last = [70.0, 75.0, 64.0, 71.0], [72.0, 76.5, 67.0, 72.5]
+    a, b = (
+        [score(name, seed, value) for seed, value in enumerate(values)] for name, values in (("a", first), ("b", last))
+    )
+    found = contrast(summed_up(b), summed_up(a))
+    expected = stats.ttest_rel(last, first).confidence_interval(0.95)
+    assert (found.n, found.over) == (4, "seeds")
+    assert found.value == pytest.approx(2.0)
+    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+    # Only what has a partner counts: seed 9 is of one of them alone.
+    more = contrast(summed_up([*b, score("b", 9, 0.0)]), summed_up(a))
+    assert (more.value, more.stderr, more.n) == (found.value, found.stderr, 4)
+
+
+def test_groups_without_a_seed_in_common_are_compared_as_welch_does() -> None:
+    first, last = [70.0, 75.0, 64.0, 71.0], [72.0, 79.0, 78.0]
+    a = summed_up([score("a", seed, value) for seed, value in enumerate(first)])
+    b = summed_up([score("b", 10 + seed, value) for seed, value in enumerate(last)])
+    found = contrast(b, a)
+    expected = stats.ttest_ind(last, first, equal_var=False).confidence_interval(0.95)
+    assert found.over == "both"
+    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+
+
+def test_single_runs_are_paired_over_their_queries() -> None:
+    """Differences 2, 4, 3: mean 3, sd 1, error 1 / sqrt(3)."""
+    a = score("a", 0, 20.0, values=[10.0, 20.0, 30.0])
+    b = score("b", 0, 23.0, values=[12.0, 24.0, 33.0])
+    found = contrast(summed_up([b]), summed_up([a]))
+    assert (found.value, found.over, found.n) == (3.0, "points", 1)
+    assert found.stderr == pytest.approx(3**-0.5)
+    assert found.high == pytest.approx(3 + stats.norm.ppf(0.975) * 3**-0.5)
+    other = replace(b, extra=b.extra | {"seed": 1})  # asked about other examples
+    apart = contrast(summed_up([other]), summed_up([a]))
+    assert (apart.over, apart.stderr) == ("examples", pytest.approx(math.hypot(0.5, 0.5)))
+
+
+def test_queries_with_weights_are_paired_with_them() -> None:
+    """As the scores' own error: of values and weights, by the same estimator as weighted_mean."""
+    from mmgen.metrics._queries import weighted_mean
+
+    a, b, weights = [10.0, 20.0, 30.0], [12.0, 24.0, 33.0], [1.0, 2.0, 5.0]
+    one, other = (score(name, 0, 0.0, values=values, weights=weights) for name, values in (("a", a), ("b", b)))
+    expected = weighted_mean(np.subtract(b, a), np.array(weights), 0)
+    assert paired_points(one, other) == (pytest.approx(expected.value), pytest.approx(expected.stderr))
+    assert paired_points(one, replace(other, extra=other.extra | {"weights": [1.0, 1.0, 5.0]})) is None
+
+
+def test_what_is_not_alike_is_never_in_one_column() -> None:
+    plain = score("a", 0, 80.0)
+    others = [
+        replace(plain, ids=plain.ids | {"dataset": "e" * 64}),
+        replace(plain, ids=plain.ids | {"judge": "k" * 64}),
+        replace(plain, extra=plain.extra | {"split": "compositional"}),
+        replace(plain, extra=plain.extra | {"part": "val"}),
+        replace(plain, protocol="paper"),
+        replace(plain, extra=plain.extra | {"pixels": "drawn"}),
+        replace(plain, metric="coverage"),
+    ]
+    compared = compare_scores([("a", [plain, *others])])
+    assert len(compared.tables) == 8
+    assert all(len(table.rows) == len(table.columns) == 1 for table in compared.tables)
+    (note,) = [note for note in compared.notes if note.startswith("correctness is in 7 tables")]
+    for said in (f"dataset ({'d' * 12}, {'e' * 12})", "split (iid, compositional)", "protocol (exact, paper)"):
+        assert said in note
+    columns = [replace(plain, given=3), replace(plain, posterior="guided", base="own", guidance=3.0)]
+    columns.append(replace(plain, extra=plain.extra | {"share": 0.01}))
+    (table,) = compare_scores([("a", [plain, *columns])]).tables
+    headings = [column.heading for column in table.columns]
+    assert headings == ["4 given", "4 given, guided by w = 3", "4 given, 1 % paired", "3 given"]
+    assert len(table.rows) == 1
+
+
+def test_only_what_is_not_beaten_by_two_errors_is_marked() -> None:
+    """Paired: b is above a by 1.0 ± 0.2 at every seed, though seeds differ by ten."""
+    files = [*of("a", 70.0, 80.0, 60.0), *of("b", 71.0, 81.2, 60.8), *of("c", 69.0, 83.0, 61.0)]
+    (table,) = compare_scores(files, "a").tables
+    assert {row.name: row.best for row in table.rows} == {"a": (False,), "b": (True,), "c": (True,)}
+    lower = [(file, [replace(score, better="lower") for score in scores]) for file, scores in files]
+    (table,) = compare_scores(lower).tables
+    assert {row.name: row.best[0] for row in table.rows} == {"a": True, "b": False, "c": True}
+
+
+def test_rows_are_compared_with_the_same_posterior_of_the_base() -> None:
+    files = [*of("a", 70.0, 80.0), *of("b", 71.0, 81.0)]
+    files += [(file, [replace(one, posterior="prior", value=one.value / 2) for one in part]) for file, part in files]
+    (table,) = compare_scores(files, "a").tables
+    found = {(row.name, row.posterior): row.differences[0] for row in table.rows}
+    assert {who: one and one.value for who, one in found.items()} == {
+        ("a", "q(z|y)"): None, ("b", "q(z|y)"): 1.0, ("a", "p(z)"): None, ("b", "p(z)"): 0.5
+    }  # fmt: skip
+    (table,) = compare_scores(files, "a, p(z)").tables
+    assert [row.differences[0] and row.differences[0].value for row in table.rows] == [37.5, 38.5, None, 0.5]
+    with pytest.raises(ValueError, match="unknown row 'A b'"):
+        compare_scores(files, "A b")
+
+
+def test_scores_of_earlier_versions_stand_under_their_files_names() -> None:
+    files = [(file, [replace(one, run={}) for one in part]) for file, part in of("a", 70.0, 80.0)]
+    compared = compare_scores(files)
+    assert [row.name for row in compared.tables[0].rows] == ["a-seed0", "a-seed1"]
+    assert "a-seed0, a-seed1: these scores do not tell of which run they are" in compared.notes[0]
+
+
+def test_what_was_measured_twice_counts_once() -> None:
+    one = score("a", 0, 70.0)
+    compared = compare_scores([("x", [one]), ("y", [replace(one, value=71.0)])])
+    (cell,) = compared.tables[0].rows[0].cells
+    assert cell is not None and (cell.mean, cell.n) == (71.0, 1)
+    assert "a-seed0 with seed 0 was measured more than once" in compared.notes[0]
+
+
+def test_what_is_not_finite_beats_nothing() -> None:
+    (table,) = compare_scores([*of("a", 70.0, math.nan), *of("b", 71.0, 72.0)], "b").tables
+    a, b = table.rows
+    assert a.best == (False,) and b.best == (False,), "nothing is left to be better than"
+    assert a.cells[0] is not None and math.isnan(a.cells[0].mean)

@@ -1,0 +1,185 @@
+"""Lists with several seeds: which stages are repeated, what their files are called, how their tables read."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mmgen.errors import SettingsError, UsageError
+from mmgen.reproductions import names
+from mmgen.reproductions._comparison import compare
+from mmgen.reproductions._page import markdown, tables_of
+from mmgen.reproductions._plan import only, read_plan, script
+from mmgen.reproductions._seeds import with_seed, with_seeds
+from mmgen.reproductions._stages import Plan, Scale
+from mmgen.runs import described_run
+from mmgen.score import Score
+
+LIST = """
+title = "Two objectives"
+source = "ours"
+dataset = "digits"
+
+[[table]]
+against = "A"
+[[table.column]]
+name = "correctness"
+metric = "correctness"
+[[table.row]]
+name = "A"
+scores = "a.jsonl"
+paper = [80.0]
+[[table.row]]
+name = "B"
+scores = "b.jsonl"
+paper = [82.0]
+
+[scale.cpu]
+about = "small"
+folder = "two"
+[[scale.cpu.stage]]
+why = "Data"
+command = "mmgen make-data mnist-a --seed 3 -o d.h5"
+makes = "d.h5"
+[[scale.cpu.stage]]
+why = "Judge"
+command = "mmgen train-classifier d.h5 --seed 0 -o judge.safetensors"
+makes = "judge.safetensors"
+[[scale.cpu.stage]]
+why = "A"
+command = "mmgen train d.h5 --objective telbo --seed 0 -o a.safetensors"
+makes = "a.safetensors"
+of = "A"
+[[scale.cpu.stage]]
+why = "Scores of A"
+command = "mmgen eval a.safetensors --judge judge.safetensors -o a.jsonl"
+makes = "a.jsonl"
+of = "A"
+[[scale.cpu.stage]]
+why = "B"
+command = "mmgen train d.h5 --objective jmvae --seed 0 -o b.safetensors"
+makes = "b.safetensors"
+of = "B"
+[[scale.cpu.stage]]
+why = "Scores of B"
+command = "mmgen eval b.safetensors --judge judge.safetensors --seed 0 -o b.jsonl"
+makes = "b.jsonl"
+of = "B"
+"""
+
+
+def read(folder: Path, text: str = LIST) -> Plan:
+    (folder / "two.toml").write_text(text)
+    return read_plan(str(folder / "two.toml"))
+
+
+def test_every_stage_with_a_seed_is_run_for_each_and_data_and_judge_once(tmp_path: Path) -> None:
+    scale, runs = with_seeds(read(tmp_path).at("cpu"), (0, 2))
+    assert [stage.makes for stage in scale.stage] == [
+        "d.h5", "judge.safetensors",
+        "a.safetensors", "a.jsonl", "b.safetensors", "b.jsonl",
+        "a-seed2.safetensors", "a-seed2.jsonl", "b-seed2.safetensors", "b-seed2.jsonl",
+    ]  # fmt: skip
+    by_file = {stage.makes: stage for stage in scale.stage}
+    assert by_file["d.h5"].seed == 3 and by_file["judge.safetensors"].seed == 0
+    assert by_file["a.safetensors"].command == "mmgen train d.h5 --objective telbo --seed 0 -o a.safetensors"
+    # What has no seed but reads what has one is run for each.
+    assert (
+        by_file["a-seed2.jsonl"].command == "mmgen eval a-seed2.safetensors --judge judge.safetensors -o a-seed2.jsonl"
+    )
+    assert by_file["b-seed2.jsonl"].seed == 2 and by_file["b-seed2.jsonl"].why == "Scores of B (seed 2)"
+    assert runs["b.jsonl"] == ["b.jsonl", "b-seed2.jsonl"] and runs["d.h5"] == ["d.h5"]
+    assert [stage.makes for stage in only(scale, ["b"]).stage if stage.of] == [
+        "b.safetensors", "b.jsonl", "b-seed2.safetensors", "b-seed2.jsonl"
+    ]  # fmt: skip
+    written = script(read(tmp_path), scale, tmp_path)
+    assert "\n# B (seed 2)\nmmgen train d.h5 --objective jmvae --seed 2 -o b-seed2.safetensors\n" in written
+
+
+def test_no_seeds_leave_a_list_as_it_is(tmp_path: Path) -> None:
+    listed = read(tmp_path).at("cpu")
+    assert with_seeds(listed, ()) == (listed, {stage.makes: [stage.makes] for stage in listed.stage})
+    files = [stage.makes for stage in with_seeds(listed, (0,))[0].stage]
+    assert files == [stage.makes for stage in listed.stage]
+
+
+def test_a_list_says_how_many_and_what_is_made_for_each(tmp_path: Path) -> None:
+    text = LIST.replace('folder = "two"', 'folder = "two"\nseeds = 3').replace(
+        'why = "Judge"', 'why = "Judge"\nonce = false'
+    )
+    listed = read(tmp_path, text).at("cpu")
+    assert listed.seeds == (0, 1, 2)
+    made = [stage.makes for stage in with_seeds(listed, listed.seeds)[0].stage]
+    assert made.count("judge-seed1.safetensors") == 1 and len(made) == 1 + 3 * 5
+    scores = {stage.makes: stage for stage in with_seeds(listed, listed.seeds)[0].stage}["a-seed1.jsonl"]
+    assert scores.arguments[3] == "judge-seed1.safetensors"
+    assert with_seed(listed, 4).seeds == (), "one seed that is asked for is one"
+    once = LIST.replace('why = "Scores of A"', 'why = "Scores of A"\nonce = true')
+    with pytest.raises(UsageError, match=r"makes a\.jsonl is to be run once, but it reads a\.safetensors"):
+        with_seeds(read(tmp_path, once).at("cpu"), (0, 1))
+
+
+@pytest.mark.parametrize("said", ['"x"', "0", "[1, 1]", "[-1]", "true"])
+def test_what_are_no_seeds(said: str, tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="seeds"):
+        read(tmp_path, LIST.replace('folder = "two"', f'folder = "two"\nseeds = {said}'))
+
+
+@pytest.mark.parametrize("name", names())
+def test_every_list_of_the_package_takes_seeds_or_says_why_not(name: str) -> None:
+    scale = read_plan(name).at("cpu")
+    if len({stage.seed for stage in scale.stage if stage.is_data}) > 1:
+        with pytest.raises(UsageError, match="has a seed for each of its runs"):
+            with_seeds(scale, (0, 1))
+        return
+    seeded, runs = with_seeds(scale, (0, 1))
+    made: list[str] = []
+    for stage in seeded.stage:  # each reads what is there by then
+        files = {word for word in stage.arguments if word.endswith((".h5", ".safetensors", ".jsonl"))}
+        assert files - {stage.makes} <= set(made)
+        made.append(stage.makes)
+    assert sum(len(files) == 2 for files in runs.values()) >= 3
+
+
+def scored(model: str, seed: int, value: float) -> Score:
+    run = described_run(model, [seed], [{"objective": model}], ["data"])
+    return Score("correctness", "correctness", value, 0.3, "%", "higher", 100, "own", 4, "exact", run=run)
+
+
+def test_tables_have_means_deviations_and_numbers_of_seeds(tmp_path: Path) -> None:
+    """A: 80, 84, 88 (sd 4). B less A: 1, 3, 2: mean 2, error 1 / sqrt(3)."""
+    plan = read(tmp_path)
+    scale, runs = with_seeds(plan.at("cpu"), (0, 1, 2))
+    values = {"a": (80.0, 84.0, 88.0), "b": (81.0, 87.0, 90.0)}
+    scores = {
+        file: [scored(model, seed, value)]
+        for model, of in values.items()
+        for seed, (file, value) in enumerate(zip(runs[f"{model}.jsonl"], of, strict=True))
+    }
+    compared = compare(plan.table[0], scores, runs)
+    (_, columns, rows), (_, _, differences) = tables_of(plan, [compared])
+    assert columns == ["", "paper: correctness", "ours: correctness", "seeds", "n"]
+    assert rows[0] == ["A", "80.00", "84.00 ± 4.00", "3", "300"]
+    assert differences == [["B", "+2.00", "+2.00 ± 0.58"]]
+    assert "standard deviation over their runs" in markdown(plan, scale, [compared], tmp_path)
+    one = compare(plan.table[0], {file: part for file, part in scores.items() if "seed" not in file}, runs)
+    (_, columns, rows), _ = tables_of(plan, [one])
+    assert columns == ["", "paper: correctness", "ours: correctness", "n"]
+    assert rows[0] == ["A", "80.00", "80.00 ± 0.30", "100"]
+
+
+def test_runs_of_which_nothing_is_known_are_still_averaged(tmp_path: Path) -> None:
+    plan = read(tmp_path)
+    _, runs = with_seeds(plan.at("cpu"), (0, 1))
+    scores = {
+        file: [replace(scored("a", 0, value), run={})] for file, value in zip(runs["a.jsonl"], (1.0, 3.0), strict=True)
+    }
+    cell = compare(plan.table[0], scores, runs).ours[0][0]
+    assert cell is not None and (cell.value, cell.group.n) == (2.0, 2)
+
+
+def test_a_file_of_the_list_is_not_taken_for_one_of_a_seed(tmp_path: Path) -> None:
+    stages = read(tmp_path, LIST.replace("b.safetensors", "a-seed1.safetensors")).at("cpu")
+    assert isinstance(stages, Scale)
+    with pytest.raises(UsageError, match=r"makes a file called a-seed1\.safetensors; rename it"):
+        with_seeds(stages, (0, 1))
