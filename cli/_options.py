@@ -17,6 +17,7 @@ __all__ = [
     "Device",
     "Guidance",
     "InputPath",
+    "LogTo",
     "Output",
     "Anew",
     "Overwrite",
@@ -57,6 +58,15 @@ Guidance = Annotated[
         show_default="0",
         help="Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more "
         "literally the words are taken; 3, for example.",
+    ),
+]
+LogTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log-to",
+        metavar="NAME",
+        show_default=False,
+        help="Also log to tensorboard, wandb or mlflow (extras of these names); repeatable.",
     ),
 ]
 Workers = Annotated[

@@ -174,7 +174,8 @@ def run_on_cluster(stages: "Sequence[Stage]", folder: Path, address: str) -> boo
         except TimeoutError:
             raise no_workers(address) from None
         try:
-            return _Study(stages, folder.resolve(), client).run()
+            with client.as_current():
+                return _Study(stages, folder.resolve(), client).run()
         except cluster_failures() as error:
             raise lost(address, error) from None
 

@@ -6,7 +6,18 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._console import follow, is_first_process, result, say
-from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
+from mmgen.cli._options import (
+    Anew,
+    Device,
+    InputPath,
+    LogTo,
+    Output,
+    Resume,
+    Seed,
+    command_line,
+    read_path,
+    resume_mode,
+)
 
 __all__ = ["fit_aggregate_command"]
 
@@ -100,6 +111,7 @@ def fit_aggregate_command(
     ] = None,
     device: Device = "auto",
     seed: Seed = 0,
+    log_to: LogTo = None,
     resume: Resume = False,
     overwrite: Anew = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
@@ -120,7 +132,7 @@ def fit_aggregate_command(
     for key, value in asked.items():
         if value is not None:
             values["aggregate"][key] = value
-    for key, value in (("steps", steps), ("batch", batch), ("precision", precision)):
+    for key, value in (("steps", steps), ("batch", batch), ("precision", precision), ("log_to", log_to)):
         if value is not None:
             values["training"][key] = value
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._console import follow, is_first_process, result, say
-from mmgen.cli._options import Anew, InputPath, Output, Resume, command_line, read_path, resume_mode
+from mmgen.cli._options import Anew, InputPath, LogTo, Output, Resume, command_line, read_path, resume_mode
 
 __all__ = ["train_command"]
 
@@ -55,6 +55,7 @@ def train_command(
     devices: Annotated[int | None, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="auto, bf16-mixed or 32-true.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = None,
+    log_to: LogTo = None,
     resume: Resume = False,
     overwrite: Anew = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
@@ -62,7 +63,7 @@ def train_command(
     """Train a model on a dataset.
 
     Writes the weights that are best by validation bound, and beside them the state to continue from (.last.safetensors)
-    and a log (.log.jsonl). --set training.tensorboard=true also writes TensorBoard events.
+    and a log (.log.jsonl). --log-to sends it to TensorBoard, Weights & Biases or MLflow as well.
     Ctrl-C saves; the same command again continues, with the same result as without the break. The exception is
     --minutes: the clock ends such a run, and a cosine schedule follows it.
 
@@ -80,6 +81,7 @@ def train_command(
         "training.devices": devices,
         "training.precision": precision,
         "training.seed": seed,
+        "training.log_to": log_to,
         "data.split": split,
         "data.paired": paired,
     }

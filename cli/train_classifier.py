@@ -6,7 +6,18 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import follow, is_first_process, result, say, table
-from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
+from mmgen.cli._options import (
+    Anew,
+    Device,
+    InputPath,
+    LogTo,
+    Output,
+    Resume,
+    Seed,
+    command_line,
+    read_path,
+    resume_mode,
+)
 
 __all__ = ["train_classifier_command"]
 
@@ -52,13 +63,14 @@ def train_classifier_command(
     assignments: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", metavar="KEY=VALUE", show_default=False, help="Another setting, as training.tensorboard=true."
+            "--set", metavar="KEY=VALUE", show_default=False, help="Another setting, as training.gradient_clip=5."
         ),
     ] = None,
     held_out: Annotated[int, typer.Option("--held-out", min=1, help="Test images for its accuracy.")] = 10_000,
     device: Device = "auto",
     devices: Annotated[int, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = 1,
     precision: Annotated[str, typer.Option("--precision", help="auto, 32-true or bf16-mixed.")] = "auto",
+    log_to: LogTo = None,
     resume: Resume = False,
     overwrite: Anew = False,
     seed: Seed = 0,
@@ -84,7 +96,7 @@ def train_classifier_command(
     with Dataset.open(path) as dataset:  # a file that is no dataset is reported before any work
         tell = resolve_told(_list(told), dataset)
     chosen = resolve_network(network, device, bool(tell))
-    asked = {"steps": steps, "minutes": minutes, "batch": batch, "learning_rate": learning_rate}
+    asked = {"steps": steps, "minutes": minutes, "batch": batch, "learning_rate": learning_rate, "log_to": log_to}
     training = {
         **default_training(chosen),
         **{key: value for key, value in asked.items() if value is not None},

@@ -189,6 +189,7 @@ def test_nothing_unlisted_is_imported(module: str) -> None:
         "h5py", "jinja2", "joblib", "lightning_fabric", "matplotlib", "numpy", "PIL", "platformdirs", "pooch",
         "pydantic", "pydantic_core", "rich", "safetensors", "scipy", "sklearn", "tensorboard", "torch", "typer",
         "zuko", "dask", "distributed", "numba", "llvmlite",
+        "wandb", "mlflow",  # the extras of these names
         "cv2", "dlib", "skimage",  # the extra faces
         "bpy", "mathutils",  # by what runs inside Blender's Python
     }  # fmt: skip

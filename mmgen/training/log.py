@@ -1,13 +1,15 @@
-"""The log of a run: JSON lines beside the checkpoint, TensorBoard on request."""
+"""The log of a run: JSON lines beside the checkpoint, and loggers on request."""
 
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts.files import cannot_write, write_text_atomic
 from mmgen.artifacts.header import line_json
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.errors import ArtifactError
 from mmgen.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, read_bounded
+from mmgen.training.loggers import RunFacts, logger
 
 __all__ = ["RunLog", "log_path"]
 
@@ -23,22 +25,27 @@ class RunLog:
     Args:
         path: The log file.
         after_step: Lines beyond this step are dropped first: a resumed run writes them again. 0 begins anew.
-        tensorboard: Also write TensorBoard events into a folder beside the log.
+        log_to: Names of loggers that get the numbers too (:mod:`mmgen.training.loggers`).
+        settings: Everything that determines the run, for them.
 
     Raises:
         ArtifactError: The file system refuses (full, read-only, no such folder).
-        UsageError: TensorBoard is wanted and not installed.
+        UsageError: A logger is not installed, or refuses.
     """
 
-    def __init__(self, path: Path, after_step: int, tensorboard: bool) -> None:
-        self.path = path
+    def __init__(
+        self, path: Path, after_step: int, log_to: Sequence[str] = (), settings: Mapping[str, Any] | None = None
+    ) -> None:
+        self.path, self.finished = path, False
+        wanted = [logger(name) for name in log_to]  # what is not installed is said before anything is written
         write_text_atomic(path, "".join(_lines(path, after_step)) if after_step else "")
-        events = path.with_suffix("")
+        folder = path.with_suffix("")
+        run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
         try:
             if not after_step:
-                for old in events.glob("events.out.tfevents.*"):
+                for old in folder.glob("events.out.tfevents.*"):
                     old.unlink()
-            self._board: Any = _board(events, after_step) if tensorboard else None
+            self._loggers = [one(run) for one in wanted]
             self._file = path.open("a", encoding="utf-8")
         except OSError as error:
             raise cannot_write(Path(error.filename or path), error) from error
@@ -54,9 +61,9 @@ class RunLog:
             self._file.flush()
         except OSError as error:
             raise cannot_write(self.path, error) from error
-        if self._board is not None:
-            for name, value in _scalars(record):
-                self._board.add_scalar(name, value, record["step"])
+        numbers = dict(_scalars(record))
+        for one in self._loggers:
+            one.write(record["step"], numbers)
 
     def close(self) -> None:
         """Close the log; a failed write has been reported already. A log without a line is removed."""
@@ -64,8 +71,8 @@ class RunLog:
             self._file.close()
             if not self.path.stat().st_size:  # the run failed before its first line
                 self.path.unlink()
-        if self._board is not None:
-            self._board.close()
+        for one in self._loggers:
+            one.close(self.finished)
 
 
 def _lines(path: Path, last: int) -> list[str]:
@@ -86,15 +93,6 @@ def _lines(path: Path, last: int) -> list[str]:
         except (Malformed, KeyError, TypeError):
             continue  # a line that a killed run did not finish
     return kept
-
-
-def _board(folder: Path, after_step: int) -> Any:
-    """A writer of TensorBoard events; what ``folder`` has beyond ``after_step`` is no longer shown."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:
-        raise UsageError("training.tensorboard needs TensorBoard: pip install 'mmgen-toolkit[tensorboard]'") from None
-    return SummaryWriter(str(folder), purge_step=after_step + 1 if after_step else None)
 
 
 def _scalars(record: dict[str, Any], prefix: str = "") -> list[tuple[str, float]]:

@@ -24,6 +24,7 @@ from mmgen.seeding import stream_key
 from mmgen.training.batches import Order, Rows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.log import RunLog, log_path
+from mmgen.training.loggers import logger
 from mmgen.training.players import Player, make_optimizers, set_up
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
@@ -155,6 +156,8 @@ class _Run:
 
         # Files: that all can be written, and that nothing is lost or missed.
         path = state_path(self.out)
+        for name in settings.log_to:
+            logger(name)
         for file in (self.out, path, log_path(self.out)):
             check_place(file)  # before any work, not when the first of them is saved
         if resume == "auto" and not path.exists():
@@ -184,7 +187,9 @@ class _Run:
         if state.finished:
             return TrainingResult(self.out, state.step, state.best, state.seconds)
         order = Order(len(self.rows), settings.batch, settings.seed)
-        log = RunLog(log_path(self.out), state.step, settings.tensorboard) if self.fabric.is_global_zero else None
+        log = None
+        if self.fabric.is_global_zero:
+            log = RunLog(log_path(self.out), state.step, settings.log_to, {**self.described, "seed": settings.seed})
         began, before = time.monotonic(), state.seconds
         for player in self.players:
             player.module.train()
@@ -205,6 +210,7 @@ class _Run:
                 raise TrainingError(f"{error} ({self._kept()})") from None
             finally:
                 if log is not None:
+                    log.finished = state.finished
                     log.close()
         return TrainingResult(self.out, state.step, state.best, state.seconds)
 

@@ -1,7 +1,7 @@
 """Settings of the training loop, and of all that it trains."""
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
@@ -10,6 +10,7 @@ from torch.optim import Optimizer
 
 from mmgen.config import Settings, merge
 from mmgen.registry import unknown_name
+from mmgen.training.loggers import LOGGERS
 from mmgen.training.optimizers import OPTIMIZERS, Groups
 from mmgen.training.precision import Precision
 from mmgen.training.schedules import SCHEDULES, decay, warmup
@@ -21,8 +22,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Share = Annotated[float, Field(ge=0, lt=1)]
 
 
-def _one_of(what: str, functions: Mapping[str, Callable[..., Any]]) -> tuple[Any, Any]:
-    """How pydantic checks the name of a function, and how lists and pages say which there are."""
+def _one_of(what: str, functions: Collection[str]) -> tuple[Any, Any]:
+    """How pydantic checks the name of a function or of another thing, and how lists and pages say which there are."""
 
     def check(name: str) -> str:
         if name not in functions:
@@ -97,8 +98,20 @@ class TrainingSettings(Settings):
     """Arithmetic of the networks: bf16-mixed, 32-true, or auto for what the hardware is fast at."""
     seed: Annotated[int, Field(lt=2**63)] = 0
     """Seed of initial weights, order and noise."""
-    tensorboard: bool = False
-    """Also write TensorBoard events beside the checkpoint (needs the extra mmgen-toolkit[tensorboard])."""
+    log_to: tuple[Annotated[str, *_one_of("logger", LOGGERS)], ...] = ()
+    """Where the log goes besides its own file: tensorboard, wandb, mlflow (extras of these names)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_files(cls, values: Any) -> Any:
+        """``tensorboard = true`` is one of the loggers."""
+        if not isinstance(values, Mapping) or not isinstance(values.get("tensorboard"), bool):
+            return values
+        rest = {key: value for key, value in values.items() if key != "tensorboard"}
+        loggers = rest.get("log_to", ())
+        if values["tensorboard"] and isinstance(loggers, list | tuple) and "tensorboard" not in loggers:
+            rest["log_to"] = [*loggers, "tensorboard"]
+        return rest
 
     @model_validator(mode="after")
     def _has_stages_where_they_are_used(self) -> Self:

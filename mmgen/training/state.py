@@ -248,6 +248,9 @@ def _check_same(path: Path, header: Header, settings: dict[str, Any], precision:
     said = (_as_described_today(as_of_today(values, "model" in settings)) for values in (header.settings, settings))
     saved, wanted = (_flatten(json.loads(json.dumps(values))) for values in said)
     saved = {key: value for key, value in _ALWAYS.items() if key in wanted} | saved
+    for values in (saved, wanted):  # who looks on changes nothing
+        for name in ("log_to", "tensorboard"):
+            values.pop(f"training.{name}", None)
     if "precision" in header.facts and not header.facts.get("finished"):
         # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.
         saved["training.precision"], wanted["training.precision"] = header.facts["precision"], precision

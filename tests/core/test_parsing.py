@@ -176,7 +176,7 @@ def test_nothing_endless_is_read(tmp_path: Path, reader: str, what: str) -> None
 
 
 def test_a_log_never_says_what_no_parser_reads(tmp_path: Path) -> None:
-    log = RunLog(tmp_path / "m.log.jsonl", 0, False)
+    log = RunLog(tmp_path / "m.log.jsonl", 0)
     log.write({"step": 1, "bound": float("nan"), "terms": {"z": float("inf"), "a": 1.0}})
     log.close()
     text = (tmp_path / "m.log.jsonl").read_text()

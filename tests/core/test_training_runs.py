@@ -123,7 +123,7 @@ def test_a_log_that_cannot_be_written_is_one_sentence_before_any_step(tmp_path: 
 
 
 def test_a_disk_that_fills_up_under_the_log_is_one_sentence(tmp_path: Path) -> None:
-    log = RunLog(tmp_path / "m.log.jsonl", 0, False)
+    log = RunLog(tmp_path / "m.log.jsonl", 0)
     log._file.close()
     log._file = open("/dev/full", "a", encoding="utf-8")  # noqa: SIM115  # RunLog closes it
     with pytest.raises(ArtifactError, match=r"m\.log\.jsonl: no space left on device; free some space"):
@@ -138,9 +138,9 @@ def test_a_log_that_is_continued_is_replaced_as_a_whole(tmp_path: Path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr("mmgen.artifacts.files.os.replace", lambda *_: (_ for _ in ()).throw(OSError(28, "full")))
         with pytest.raises(ArtifactError):
-            RunLog(path, 4, False)
+            RunLog(path, 4)
     assert path.read_text() == text
-    RunLog(path, 4, False).close()
+    RunLog(path, 4).close()
     assert path.read_text() == '{"step": 2}\n{"step": 4}\n'
 
 

@@ -1,0 +1,80 @@
+"""What every logger is: a place that gets the numbers of a run, and can be told to go on with it."""
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+from mmgen.artifacts.files import write_text_atomic
+from mmgen.errors import UsageError
+
+__all__ = ["Logger", "RunFacts", "remembered"]
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What a logger is told of a run.
+
+    Attributes:
+        name: What is made, without its ending: "telbo-seed1".
+        folder: A folder of the run's own for what loggers keep, beside the log; it may not be there yet.
+        settings: Everything that determines the run, nested, the seed among it.
+        after_step: Steps that an earlier part of the run has logged; 0 where it begins.
+    """
+
+    name: str
+    folder: Path
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    after_step: int = 0
+
+
+class Logger(ABC):
+    """A place for the numbers of one run.
+
+    Args:
+        run: The run; where it goes on (``after_step``), so does the one there.
+
+    Raises:
+        OSError: The file system refuses.
+        UsageError: The library refuses: no account, no server.
+    """
+
+    name: ClassVar[str]
+    """Of the extra, and as it is asked for."""
+    library: ClassVar[str]
+    """The module that is needed."""
+
+    @abstractmethod
+    def __init__(self, run: RunFacts) -> None: ...
+
+    @classmethod
+    def check_installed(cls) -> None:
+        """Raise a UsageError where the library is not installed."""
+        try:
+            importlib.import_module(cls.library)
+        except ImportError:
+            raise UsageError(
+                f"training.log_to (--log-to) got '{cls.name}', which is not installed: "
+                f"pip install 'mmgen-toolkit[{cls.name}]', or leave it out"
+            ) from None
+
+    @abstractmethod
+    def write(self, step: int, numbers: Mapping[str, float]) -> None:
+        """Note some numbers of a step."""
+
+    @abstractmethod
+    def close(self, finished: bool) -> None:
+        """Finish; ``finished`` is False of a run that was interrupted or failed, and may go on."""
+
+
+def remembered(run: RunFacts, what: str, new: str = "") -> str:
+    """The id of a run at a logger, kept in its folder: the same where the run goes on, else ``new``, which is kept."""
+    path = run.folder / f"{what}-run"
+    if run.after_step and path.exists() and (found := path.read_text(encoding="utf-8").strip()):
+        return found
+    if new:
+        run.folder.mkdir(parents=True, exist_ok=True)
+        write_text_atomic(path, new)
+    return new
