@@ -132,9 +132,8 @@ def fit_aggregate_command(
     for key, value in asked.items():
         if value is not None:
             values["aggregate"][key] = value
-    for key, value in (("steps", steps), ("batch", batch), ("precision", precision), ("log_to", log_to)):
-        if value is not None:
-            values["training"][key] = value
+    chosen = {"steps": steps, "batch": batch, "precision": precision, "log_to": log_to}
+    values["training"] |= {key: value for key, value in chosen.items() if value is not None}
 
     from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
     from mmgen.aggregates._guided import few_candidates

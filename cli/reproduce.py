@@ -24,7 +24,8 @@ def reproduce_command(
         typer.Argument(
             metavar="TABLE",
             show_default=False,
-            help="cremer-table1, cremer-table2, wu-table2, wu-figure3, or the path of a list of your own.",
+            help="vedantam-figure4, cremer-table1, cremer-table2, wu-table2, wu-figure3, burda-table1, kipf-table2, or "
+            "the path of a list of your own.",
         ),
     ],
     scale: Annotated[
@@ -36,7 +37,7 @@ def reproduce_command(
         typer.Option(
             "--data",
             metavar="NAME|FILE",
-            show_default=False,
+            show_default="the usual one",
             help="Which dataset, where a table is of several; or a dataset file to use instead of making one.",
         ),
     ] = None,

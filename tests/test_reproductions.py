@@ -139,8 +139,9 @@ def test_a_table_of_several_datasets(tmp_path: Path) -> None:
     assert find_list("wu-table2", str(own)) == ("wu-table2/fashion-mnist", own)
     with pytest.raises(UsageError, match=r"is of the recipe 'toy', expected one of binary-mnist"):
         find_list("wu-table2", str(tmp_path / "toy.h5"))
-    with pytest.raises(UsageError, match=r"--data is not given, expected binary-mnist or"):
-        find_list("wu-table2", None)
+    several = dict.fromkeys(name.split("/")[0] for name in reproductions.names() if "/" in name)
+    usual = [find_list(table, None) for table in several]
+    assert usual == [("kipf-table2/cora", None), ("wu-figure3/binary-mnist", None), ("wu-table2/binary-mnist", None)]
     with pytest.raises(UsageError, match=r"--data got 'mnst', expected"):
         find_list("wu-table2", "mnst")
 
@@ -340,3 +341,24 @@ def test_a_row_brings_what_it_begins_with() -> None:
     assert [stage.makes for stage in scale.stage] == [
         "mnist.h5", "iwae-50.safetensors", "iwae-then-vae.safetensors", "iwae-then-vae.jsonl",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("scale", ["cpu", "paper"])
+def test_objectives_of_vedantams_figure_are_treated_alike(scale: str) -> None:
+    """Same data, split, preset but for the objective, judge and questions; coverage as they measured it."""
+    plan = read_plan("vedantam-figure4")
+    commands: set[str] = set()
+    for model in ("telbo", "jmvae", "bivcca"):
+        own = [stage for stage in plan.at(scale).stage if stage.of.lower() == model]
+        assert len(own) == 4
+        for stage in own:
+            words = stage.arguments
+            if "--preset" in words:
+                assert words[words.index("--preset") + 1] in preset_names()
+        commands.add("\n".join(stage.command.replace(model, "MODEL") for stage in own))
+    assert len(commands) == 1
+    (text,) = commands
+    assert "--protocol paper --given-count 4,3,2,1" in text
+    assert "--split iid-paper" in text and "--split compositional" in text
+    first, second = plan.table
+    assert [len(row.paper) for row in first.row] == 7 * [3] and [len(row.paper) for row in second.row] == [3]

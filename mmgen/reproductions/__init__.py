@@ -5,7 +5,9 @@ A table of several datasets is a folder with one list for each.
 
 from importlib import resources
 
-__all__ = ["datasets_of", "names", "text_of"]
+from mmgen.parsing import parse_toml
+
+__all__ = ["datasets_of", "names", "text_of", "usual_dataset_of"]
 
 
 def names() -> list[str]:
@@ -27,3 +29,11 @@ def datasets_of(table: str) -> list[str]:
 def text_of(name: str) -> str:
     """The list called ``name``, as it is in the package."""
     return resources.files(__name__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
+
+
+def usual_dataset_of(table: str) -> str | None:
+    """The dataset that a table is meant of where none is said: that of the list which says ``usual``."""
+    for dataset in datasets_of(table):
+        if parse_toml(text_of(f"{table}/{dataset}")).get("usual"):
+            return dataset
+    return None

@@ -14,7 +14,7 @@ from mmgen.config import read_toml, validate
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, read_bounded
 from mmgen.registry import unknown_name
-from mmgen.reproductions import datasets_of, names, text_of
+from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
 from mmgen.reproductions._foreign import check_foreign, check_text
 from mmgen.reproductions._stages import Plan, Scale, Stage
 from mmgen.training.state import state_path
@@ -60,14 +60,17 @@ def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
 
     Args:
         name: A list, or a table of several datasets ("wu-table2").
-        data: One of the table's datasets by name ("mnist"), a dataset file, whose recipe says which, or None.
+        data: One of the table's datasets by name ("mnist"), a dataset file, whose recipe says which, or None for the
+            usual one.
 
     Raises:
-        UsageError: The table has several datasets, and none of them was said.
+        UsageError: The table has several datasets, and another was said.
     """
     offered = datasets_of(name)
     if not offered:
         return name, Path(data) if data is not None else None
+    if data is None and (usual := usual_dataset_of(name)) is not None:
+        data = usual
     if data in offered:
         return f"{name}/{data}", None
     if data is not None and Path(data).exists():

@@ -132,6 +132,8 @@ class Plan(Settings):
     source: str
     dataset: str
     """What the paper measured on."""
+    usual: bool = False
+    """Of a table of several datasets: whether this is the one that is meant where none is said."""
     table: tuple[Table, ...] = ()
     """The published table, or the parts of it."""
     scale: dict[str, Scale]

@@ -26,6 +26,8 @@ class Selector(Settings):
     """Of the posterior "true", the power of p(y|z) that it was fitted with."""
     guidance: float | None = None
     """The power of p(y|z) that tilts the posterior."""
+    given: int | None = None
+    """How many attributes were given."""
     field: str | None = None
     """Which of its numbers, where it is not the value: one of its further ones ("log_weight_variance"), whose standard
     error has the same name with "_stderr" behind it."""
@@ -34,7 +36,7 @@ class Selector(Settings):
 
     def matches(self, file: str, score: Any) -> bool:
         """Whether a score of a file is meant."""
-        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance"}
+        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "given"}
         wanted = self.model_dump(include=keys, exclude_none=True)
         fits = all(getattr(score, key) == value for key, value in wanted.items())
         fits = fits and all(score.extra.get(key) == value for key, value in self.extra.items())
