@@ -16,7 +16,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.batch import Batch
 from mmgen.errors import DataError, Interrupted, SettingsError
-from mmgen.models import DataSettings
+from mmgen.models._settings import DataSettings
 from mmgen.objectives._base import Objective
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
