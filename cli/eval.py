@@ -29,7 +29,7 @@ def eval_command(
             "-m",
             metavar="NAME",
             help="What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage where attributes "
-            "are given.",
+            "are given, retrieval where there are only captions.",
         ),
     ] = None,
     posterior: Annotated[
@@ -184,11 +184,14 @@ def eval_command(
     for said in loaded.notices:
         say(said)
     guided = [loaded.guided(weight, seed) for weight in weights]
-    captioned = loaded.text is not None and loaded.given != "attributes"
-    metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
+    metrics = metric or _usual_metrics(loaded)
     if text_proposal and "log-likelihood" not in metrics:
         raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
     judged = any(get(name).judged for name in metrics)
+    if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
+        asking = " and ".join(name for name in dict.fromkeys(metrics) if get(name).judged)
+        other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
+        raise UsageError(f"{asking} needs a judge of attributes, and {path} knows no attributes{other}")
     settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
     source = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
     with Dataset.open(source) as data:
@@ -225,6 +228,14 @@ def eval_command(
     elif output:
         result(output)
     show_scores(scores, as_result=not as_json and output is None)
+
+
+def _usual_metrics(loaded: "TrainedModel") -> list[str]:
+    """What is measured unless told: what a judge sees, or, where there is none to ask, what the model itself finds."""
+    if loaded.attributes is None and loaded.text is not None:
+        return ["retrieval"]
+    captioned = loaded.text is not None and loaded.given != "attributes"
+    return ["correctness"] if captioned else ["correctness", "coverage"]
 
 
 def _weights(texts: Sequence[str] | None) -> list[float]:
