@@ -57,7 +57,7 @@ def _of_captions(values: NDArray[np.float64], queries: Queries) -> tuple[NDArray
     if queries.tokens is None:
         return values, queries.weights
     _, of = np.unique(queries.tokens, axis=0, return_inverse=True)
-    weights = np.bincount(of.ravel(), queries.weights)
+    weights = np.bincount(of.ravel(), queries.weights).astype(np.float64)
     return np.bincount(of.ravel(), queries.weights * values) / weights, weights
 
 

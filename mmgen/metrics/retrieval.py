@@ -97,8 +97,8 @@ class Ranks:
 class Retrieval(Metric):
     r"""R@1, R@5, R@10 and median rank among N examples, from description to picture and from picture to description.
 
-    Protocol ``text-given-image`` ranks by :math:`\log p(y|x) \approx \log \frac1K \sum_k p(y|z_k)`; every other, one for
-    each posterior of the description, by the weight of evidence that x and y belong together,
+    Protocol ``text-given-image`` ranks by :math:`\log p(y|x) \approx \log \frac1K \sum_k p(y|z_k)`; ``evidence``, once
+    for each posterior of the description, by how much likelier it makes the picture,
 
     .. math:: \log p(x|y) - \log p(x) \approx \log \sum_k w_k \frac{q(z_k|y)}{p(z_k)}, \quad
               w_k \propto \frac{p(x|z_k) \, p(z_k)}{q(z_k|x)}, \quad z_k \sim q(z|x),
@@ -115,6 +115,7 @@ class Retrieval(Metric):
 
     unit = "%"
     better = "higher"
+    further_units: ClassVar = {"ranks": "lower"}
     takes_guidance = False
     per_posterior = False
     scores_points = True
@@ -125,8 +126,8 @@ class Retrieval(Metric):
         name, image = self._described(evaluation), main_image(loaded)
         if not loaded.model.answers((image,)) or loaded.model.conditional_on:
             raise UsageError(
-                f"retrieval draws from q(z | {image}), and this model has no such posterior: train one with an objective "
-                "that has it, such as telbo or mvae"
+                f"retrieval draws from q(z | {image}), and this model has no such posterior: train one with an "
+                "objective that has it, such as telbo or mvae"
             )
         if not self._says(evaluation, name) and not self._posteriors(evaluation, name):
             raise UsageError(
@@ -187,9 +188,9 @@ class Retrieval(Metric):
         q = encode_points(model, points, (image,), settings.precision)
         generator = torch_generator(settings.seed, "retrieval", device=loaded.device)
         z = q.sample(generator, (settings.samples,))  # [K, N, D]
-        tables = {("text-given-image", image): []} if self._says(evaluation, name) else {}
-        tables |= {("evidence", posterior): [] for posterior in read}
-        found: dict[tuple[str, str], list[Tensor]] = tables
+        found: dict[tuple[str, str], list[Tensor]] = {("evidence", posterior): [] for posterior in read}
+        if self._says(evaluation, name):
+            found = {("text-given-image", image): [], **found}
         weights = z.new_zeros(())
         log_prior = torch.stack([model.log_prior(draws) for draws in z]).double()
         if read:
@@ -225,7 +226,7 @@ def _kind(evaluation: "Evaluation") -> str:
 
 
 def _pool(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
-    """N examples with a picture and a whole description, each distinct description alone, and which each example has."""
+    """N examples with a picture and a whole description, the distinct descriptions, and which of them each has."""
     points, image = evaluation.points, main_image(evaluation.loaded)
     if name not in points.values:
         raise UsageError(f"{evaluation.dataset.path} has no {name}, which retrieval asks for; use another dataset")
@@ -248,19 +249,20 @@ def _scores(
     evaluation: "Evaluation", direction: str, protocol: str, source: str, ranks: Ranks, shared: float
 ) -> list[Score]:
     """Scores of one direction by one protocol."""
-    loaded, settings = evaluation.loaded, evaluation.settings
+    settings = evaluation.settings
     by = "log p(text|image)" if protocol == "text-given-image" else "log p(image|text) - log p(image)"
     count, chance = len(ranks.better), ranks.chance
     extra = {"pool": ranks.pool, "samples": settings.samples, "shared": shared, "by": by}
 
-    def score(quantity: str, value: float, stderr: float, unit: str, by_chance: float, values: NDArray[np.float64]) -> Score:
+    def score(quantity: str, value: float, stderr: float, by_chance: float, values: NDArray[np.float64]) -> Score:
+        share = quantity.startswith("R@")
         return Score(
             metric="retrieval",
             quantity=f"{quantity}, {direction}",
             value=value,
             stderr=stderr,
-            unit=unit,
-            better="higher" if unit == "%" else "lower",
+            unit="%" if share else "ranks",
+            better="higher" if share else "lower",
             n=count,
             posterior=source,
             protocol=protocol,
@@ -274,9 +276,9 @@ def _scores(
             each = 100 * ranks.found(k)
             value = float(each.mean())
             by_chance = float(100 * chance.found(k).mean())
-            scores.append(score(f"R@{k}", value, binomial_error(value, count), "%", by_chance, each))
+            scores.append(score(f"R@{k}", value, binomial_error(value, count), by_chance, each))
     generator = numpy_generator(settings.seed, "retrieval", direction)
     drawn = np.median(ranks.ranks[generator.integers(0, count, (_RESAMPLES, count))], axis=1)
     median, by_chance = float(np.median(ranks.ranks)), float(np.median(chance.ranks))
-    scores.append(score("median rank", median, float(drawn.std(ddof=1)), "ranks", by_chance, ranks.ranks))
+    scores.append(score("median rank", median, float(drawn.std(ddof=1)), by_chance, ranks.ranks))
     return scores
