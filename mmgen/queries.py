@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mmgen.errors import UsageError, clip
+from mmgen.errors import UsageError
+from mmgen.free_text import is_free, unknown_word, words_of_free_text
 from mmgen.notation import UNKNOWN
 from mmgen.registry import nearest, unknown_name
 
@@ -83,10 +84,6 @@ class TextVocabulary(Protocol):
 
 _STOPS = ".!?"
 """What may end a sentence, where it is no word of the data."""
-_MARKS = _STOPS + ",;:'\"`()[]\u2018\u2019\u201c\u201d"
-"""What may stand about a word of free text, where it is no part of it in the data."""
-_MOST_LISTED = 20
-"""Words of free text that a message lists."""
 
 
 def split_words(text: str) -> list[str]:
@@ -268,7 +265,7 @@ def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tup
             continue
         where = f"word {position + 1} of the caption" + (f", {slot}," if slot else "")
         if word not in info.vocabulary and not info.slots:
-            raise UsageError(_unknown_word(where, word, info.vocabulary))
+            raise UsageError(unknown_word(where, word, info.vocabulary))
         if word not in info.vocabulary:
             raise UsageError(unknown_name(where, word, expected))
         raise UsageError(
@@ -277,38 +274,13 @@ def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tup
         )
 
 
-def _unknown_word(where: str, word: str, vocabulary: Sequence[str]) -> str:
-    """The message for a word that free text does not have."""
-    near = nearest(word, vocabulary)
-    hint = f" did you mean '{near}'?" if near else ""
-    few = f"{', '.join(vocabulary[:_MOST_LISTED])}{' ...' if len(vocabulary) > _MOST_LISTED else ''}"
-    return f"{where} got '{clip(word, 60)}', which the data do not have:{hint} They have {len(vocabulary):,}: {few}"
-
-
-def _free(info: TextVocabulary) -> bool:
-    """Whether captions are written as people write, so that spaces part words and quotes are marks like others."""
-    return not info.slots and not any(letter.isspace() for word in info.vocabulary for letter in word)
-
-
 def _spoken(text: str, info: TextVocabulary) -> list[str]:
-    """The words of a caption as the data have them, as far as they do.
-
-    A word is looked for as it is, in any case; then without the marks about it; then in parts where commas part it.
-    """
+    """The words of a caption as the data have them, as far as they do."""
+    if is_free(info.slots, info.vocabulary):
+        return words_of_free_text(text, info.vocabulary)
     folded = {word.casefold(): word for word in reversed(info.vocabulary)}
-
-    def known(word: str) -> str | None:
-        return word if word in info.vocabulary else folded.get(word.casefold())
-
-    if not _free(info):
-        words = [word if known(word) else word.rstrip(_STOPS) for word in split_words(text)]
-        return [known(word) or word for word in words if word]
-    found = []
-    for word in text.split():
-        parts = [word] if known(word) or known(word.strip(_MARKS)) else word.replace(";", ",").split(",")
-        bare = [part if known(part) else part.strip(_MARKS) for part in parts]
-        found += [known(part) or part for part in bare if part]
-    return found
+    words = [word if word.casefold() in folded else word.rstrip(_STOPS) for word in split_words(text)]
+    return [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in words if word]
 
 
 def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None = None) -> np.ndarray:
@@ -347,7 +319,7 @@ def format_caption(codes: Sequence[int] | np.ndarray, info: TextVocabulary) -> s
     if any(not 0 <= code <= size for code in plain):
         raise UsageError(f"caption got word codes {plain}, expected 0 to {size - 1} or {size} for no word")
     words = [info.vocabulary[code] for code in plain if code < size]
-    return " ".join(words if _free(info) else map(quoted, words))
+    return " ".join(words if is_free(info.slots, info.vocabulary) else map(quoted, words))
 
 
 def codes_of_caption(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:

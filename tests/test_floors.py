@@ -15,7 +15,7 @@ FLOORS = ("mmgen", "data_recipes", "cli")  # from the ground up: folders of the 
 GROUND = (
     "version", "errors", "notation", "parsing", "seeding", "sights", "progress", "batch", "gaussian", "shares",
     "naming", "score", "plugins", "registry", "config", "settings_table", "switches", "memory", "foreign", "pictures",
-    "queries", "expressions", "published",
+    "free_text", "queries", "expressions", "published",
 )  # fmt: skip
 ROOMS = (
     *GROUND,
