@@ -115,6 +115,10 @@ class OwnRecipe(Recipe):
             UsageError: It does not have what settings name.
         """
 
+    def identity(self) -> dict[str, Any]:
+        """What settings say of the source besides its hash; no places on a machine."""
+        return {}
+
     @property
     def fitting(self) -> Fitting:
         """How pictures are brought to one size."""
@@ -324,7 +328,7 @@ class OwnRecipe(Recipe):
         seen = self._seen
         assert seen is not None, "nobody has looked"
         rows, attributes, captions, fitting = contents.rows, contents.attributes, contents.captions, self.fitting
-        settings = {"recipe": self.name, **self.model_dump(mode="json")}
+        settings = {"recipe": self.name, **self.model_dump(mode="json"), **self.identity()}
         settings["sources_sha256"] = source.sha256(rows, seen.digests)
         unreadable = [source.names[row] for row in seen.unreadable]
         facts = {"unreadable": len(unreadable), "unreadable_images": unreadable[:_RECORDED]}
