@@ -60,7 +60,7 @@ class HubSource(Source):
             splits = _loaded(library, dataset, subset, revision)
         splits = self._chosen_splits(splits)
         first = next(iter(splits.values()))
-        kinds = self._pictures_of(library, first, image_columns)
+        kinds = self._pictures_of(library, first, image_columns, ignore)
         self._columns: list[dict[str, Any]] = []
         for part, data in splits.items():
             if data.features.keys() != first.features.keys():
@@ -104,10 +104,10 @@ class HubSource(Source):
             self.left_out.append(f"splits that are no train, validation or test: {listed(others)}")
         return known
 
-    def _pictures_of(self, library: Any, data: Any, wanted: tuple[str, ...]) -> dict[str, str]:
+    def _pictures_of(self, library: Any, data: Any, wanted: tuple[str, ...], ignore: tuple[str, ...]) -> dict[str, str]:
         """Modalities by column of pictures."""
         check_columns("--image-column", wanted, dict(data.features))
-        found = [name for name, kind in data.features.items() if isinstance(kind, library.Image)]
+        found = [name for name, kind in data.features.items() if isinstance(kind, library.Image) and name not in ignore]
         wrong = [name for name in wanted if name not in found]
         if wrong:
             expected = f"expected {', '.join(found)}" if found else "name a dataset of images"
@@ -135,7 +135,7 @@ class HubSource(Source):
             self.pictures.setdefault(modality, []).extend((number, name, row) for row in range(n))
         self.parts = [*(self.parts or []), *[part_of(split) or split] * n]
         plain = [name for name in data.features if name not in (*pictures, *_OF_THE_FORMAT, *ignore)]
-        for name in ignore:
+        for name in set(ignore) & data.features.keys():
             self.columns.setdefault(name, []).extend([None] * n)  # so that it is known
         for name in plain:
             for column, cells in self._cells(library, data, name):

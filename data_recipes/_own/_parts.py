@@ -72,8 +72,8 @@ def parts_drawn(groups: NDArray[np.int64], seed: int) -> Parts:
     number = int(groups.max()) + 1
     if number < 3:
         raise DataError(
-            f"the pictures are {number} groups of which none can be in two parts, expected at least 3; give a column "
-            "with more values to --group, or more pictures"
+            f"the pictures are in only {number} groups, of which none may be in two parts, expected at least 3; choose "
+            "another column for --group, or add pictures"
         )
     train, val = _shares(number)
     return by_group(groups, number, seed, "iid", train=train, val=val)
