@@ -52,7 +52,7 @@ class Files:
         path: The folder or zip.
 
     Attributes:
-        names: Of all files, sorted, with slashes.
+        names: Names of all files, sorted, with slashes.
         left_out: How many files were passed over, by reason.
         within: The one folder that everything lies in, with a slash; "" where there is none.
 

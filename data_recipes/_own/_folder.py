@@ -71,7 +71,7 @@ class FolderSource(Source):
         self._take_folders()
         unnamed = [name for name in there if name not in used]
         if unnamed:
-            self.left_out.append(f"{len(unnamed):,} pictures that no table names: {listed(unnamed)}")
+            self.left_out.append(f"{_count(len(unnamed))} that no table names: {listed(unnamed)}")
         others = [f"{count:,} {ending}" for ending, count in self._endings(used | set(there))]
         if others:
             more = f" and {len(others) - _ENDINGS_SAID} other kinds" if len(others) > _ENDINGS_SAID else ""
@@ -166,8 +166,8 @@ class FolderSource(Source):
             self.pictures[called[column]] = found
         if missing:
             raise DataError(
-                f"{len(missing):,} pictures that the table names are not in {self.where}: {listed(missing)}; add them, "
-                "or remove their rows"
+                f"{_count(len(missing))} that the table names {'is' if len(missing) == 1 else 'are'} not in "
+                f"{self.where}: {listed(missing)}; add them, or remove their rows"
             )
         first = "image"
         counts = Counter(self.pictures[first])
@@ -210,6 +210,10 @@ class FolderSource(Source):
                 len(set(cells)) > 1 or not self.columns
             ):  # one folder beside a table holds the pictures, and says nothing
                 self.columns[name] = [" ".join(cell.split()) if cell else None for cell in cells]
+
+
+def _count(number: int) -> str:
+    return f"{number:,} picture{'' if number == 1 else 's'}"
 
 
 def _is_table(name: str) -> bool:

@@ -88,8 +88,8 @@ def parts_as_given(
         given: The part of each example [N].
         groups: Groups [N] which a part that is missing must not divide.
         named: Whether the groups are those of a column, which the given parts must not divide either.
-        names: Of the examples [N], for messages.
-        seed: Of the dataset.
+        names: Names of the examples [N], for messages.
+        seed: Seed of the dataset.
 
     Returns:
         The parts, and what has to be said about them.

@@ -41,10 +41,10 @@ class _Contents:
 
     Attributes:
         rows: Which examples of the source they are [n].
-        attributes: Of these.
-        captions: Of these, where there are some.
+        attributes: Attributes of these.
+        captions: Captions of these, where there are some.
         scheme: The way to split: its name and meaning.
-        parts: Of these.
+        parts: Rows of these by part.
         said: What there is to say about them.
     """
 
@@ -223,7 +223,7 @@ class OwnRecipe(Recipe):
             source: All examples.
             rows: Those that are used [n].
             digests: sha256 of their files [N, I, 32]; None before anybody has looked.
-            seed: Of the dataset.
+            seed: Seed of the dataset.
         """
         columns = {name: [cells[row] for row in rows.tolist()] for name, cells in source.columns.items()}
         names = [source.names[row] for row in rows.tolist()]

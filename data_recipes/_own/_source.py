@@ -29,7 +29,7 @@ class Source(ABC):
 
     Attributes:
         where: In words.
-        names: Of the examples [N].
+        names: Names of the examples [N].
         pictures: Where each example's picture is [N], by modality.
         columns: What is said of them.
         parts: The part that each is in [N], where somebody has divided them.
