@@ -12,7 +12,7 @@ from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
 from tests.data_recipes._network import build_network
-from tests.own_data._pictures import write_folder
+from tests.own_data._pictures import write_classes, write_folder
 
 FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
 
@@ -35,7 +35,7 @@ def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "detector": "aligned",
             "planetoid": papers,
             "pictures": pictures,
-            "dataset": str(pictures),
+            "dataset": str(write_classes(tmp_path_factory.mktemp("hub"), NUMBER)),
         }
 
 

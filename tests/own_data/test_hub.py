@@ -25,9 +25,7 @@ from pyarrow import parquet
 
 
 @pytest.fixture(autouse=True)
-def _offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_OFFLINE", True)
-    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True, raising=False)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
     monkeypatch.setattr(datasets.config, "HF_CACHE_HOME", tmp_path / "cache")
 
@@ -162,10 +160,7 @@ def test_webdataset_unpickles_nothing(tmp_path: Path) -> None:
         ("GOOD", {"caption": "words"}, "--caption: unknown column 'words'"),
     ],
 )
-def test_wrong_datasets_end_in_a_sentence(
-    tmp_path: Path, dataset: str, settings: dict[str, Any], says: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+def test_wrong_datasets_end_in_a_sentence(tmp_path: Path, dataset: str, settings: dict[str, Any], says: str) -> None:
     for name in ("EMPTY", "TEXT", "SCRIPT", "PICKLE"):
         (tmp_path / name).mkdir()
     (tmp_path / "EMPTY" / "x.csv").write_text("")
