@@ -22,6 +22,7 @@ __all__ = [
     "ANYTHING",
     "NOT",
     "OR",
+    "UNSPECIFIED",
     "TextVocabulary",
     "Vocabulary",
     "batch_of_captions",
@@ -45,7 +46,8 @@ NOT, OR = "NOT", "OR"
 """Words of expressions; see :mod:`mmgen.expressions`."""
 
 _SEPARATORS = " \t\r\n,;"
-_UNSPECIFIED = ("*", "?", "any", "unknown")
+UNSPECIFIED = ("*", "?", "any", "unknown")
+"""Values that say that an attribute is not specified; no attribute has one of that name."""
 
 
 class Vocabulary(Protocol):
@@ -163,7 +165,7 @@ def parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
     words_of_it = info.values[position]
     if value in words_of_it:
         return position, words_of_it.index(value)
-    if value not in _UNSPECIFIED:
+    if value not in UNSPECIFIED:
         raise UsageError(unknown_name(f"value of '{name}'", value, words_of_it))
     return position, UNKNOWN
 
