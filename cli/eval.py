@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mmgen.cli._completion import members, words
 from mmgen.cli._console import follow, result, result_lines, result_table, say
 from mmgen.cli._console import table as talk_table
 from mmgen.cli._options import Device, InputPath, Overwrite, Seed, read_path
@@ -30,6 +31,7 @@ def eval_command(
             metavar="NAME",
             help="What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage where attributes "
             "are given.",
+            autocompletion=members("mmgen.metrics"),
         ),
     ] = None,
     posterior: Annotated[
@@ -40,6 +42,7 @@ def eval_command(
             metavar="NAME",
             help="Where z comes from: prior, own (the model's q(z | words)), true or aggregate; repeatable. "
             "By default prior and own of a model, what was fitted of an aggregate.",
+            autocompletion=words("prior", "own", "aggregate", "true"),
         ),
     ] = None,
     guidance: Annotated[
@@ -53,7 +56,13 @@ def eval_command(
         ),
     ] = None,
     protocol: Annotated[
-        str, typer.Option("--protocol", metavar="NAME", help="Of coverage: exact, or paper as Vedantam et al. did.")
+        str,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            help="Of coverage: exact, or paper as Vedantam et al. did.",
+            autocompletion=words("exact", "paper"),
+        ),
     ] = "exact",
     dropped: Annotated[
         str | None,
@@ -83,6 +92,7 @@ def eval_command(
             metavar="NAME",
             help="What importance samples are drawn from: mixture of all that there are and p(z); or one alone, image, "
             "joint for that given all modalities, description, or auto for the image's where there is one.",
+            autocompletion=words("mixture", "image", "joint", "description", "auto"),
         ),
     ] = "mixture",
     text_samples: Annotated[
@@ -118,7 +128,13 @@ def eval_command(
         ),
     ] = None,
     part: Annotated[
-        str, typer.Option("--part", metavar="NAME", help="Where queries and points come from: train, val or test.")
+        str,
+        typer.Option(
+            "--part",
+            metavar="NAME",
+            help="Where queries and points come from: train, val or test.",
+            autocompletion=words("test", "val", "train"),
+        ),
     ] = "test",
     judge: Annotated[
         Path | None,

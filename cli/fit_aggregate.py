@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mmgen.cli._completion import members, words
 from mmgen.cli._console import follow, is_first_process, result, say
 from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
 
@@ -20,6 +21,7 @@ def fit_aggregate_command(
             "--given",
             metavar="WHAT",
             help="attributes (any subset may be unknown), text, or nothing: the prior.",
+            autocompletion=words("attributes", "text", "nothing"),
             show_default="text if the model generates text, else attributes",
         ),
     ] = None,
@@ -29,6 +31,7 @@ def fit_aggregate_command(
             "--target",
             metavar="WHAT",
             help="aggregate of image posteriors (CK Eq. 5), or true: p(words | z)^W p(z) (CK Eq. 3).",
+            autocompletion=words("aggregate", "true"),
         ),
     ] = "aggregate",
     text_weight: Annotated[
@@ -61,7 +64,11 @@ def fit_aggregate_command(
     family: Annotated[
         str | None,
         typer.Option(
-            "--family", metavar="NAME", help="What is fitted: {mmgen.aggregates}.", show_default="realnvp, or as --from"
+            "--family",
+            metavar="NAME",
+            help="What is fitted: {mmgen.aggregates}.",
+            autocompletion=members("mmgen.aggregates"),
+            show_default="realnvp, or as --from",
         ),
     ] = None,
     layers: Annotated[

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mmgen.cli._completion import words
 from mmgen.cli._console import result, result_table, say
 from mmgen.cli._options import Device, Guidance, InputPath, Output, Seed, command_line, read_path
 
@@ -54,6 +55,7 @@ def sample_command(
             show_default=False,
             help="Where z comes from: prior, own (the model's q(z | words)), aggregate or true; by default what was "
             "fitted, else own.",
+            autocompletion=words("prior", "own", "aggregate", "true"),
         ),
     ] = None,
     guidance: Guidance = 0.0,

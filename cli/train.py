@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mmgen.cli._completion import members, presets
 from mmgen.cli._console import follow, is_first_process, result, say
 from mmgen.cli._options import Anew, InputPath, Output, Resume, command_line, read_path, resume_mode
 
@@ -15,7 +16,13 @@ def train_command(
     dataset: InputPath,
     output: Output = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", metavar="NAME", help="Settings of a published experiment; see mmgen list.")
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="Settings of a published experiment; see mmgen list.",
+            autocompletion=presets,
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="Settings from a TOML file, over the preset.")
@@ -25,7 +32,13 @@ def train_command(
         typer.Option("--set", metavar="ROOM.KEY=VALUE", help="One setting, over everything else; repeatable."),
     ] = None,
     objective: Annotated[
-        str | None, typer.Option("--objective", metavar="NAME", help="What is maximised: {mmgen.objectives}.")
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="NAME",
+            help="What is maximised: {mmgen.objectives}.",
+            autocompletion=members("mmgen.objectives"),
+        ),
     ] = None,
     split: Annotated[
         str | None,

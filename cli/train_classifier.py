@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from mmgen.cli._completion import members
 from mmgen.cli._console import follow, is_first_process, result, say, table
 from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
 
@@ -20,6 +21,7 @@ def train_classifier_command(
             "--network",
             metavar="NAME",
             help="One of {mmgen.classifier}; or auto: by data and device.",
+            autocompletion=members("mmgen.classifier", "auto"),
         ),
     ] = "auto",
     split: Annotated[

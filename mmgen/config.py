@@ -1,12 +1,12 @@
 """Settings: typed, nested by room; unknown keys are refused with a suggestion, all errors at once."""
 
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from mmgen import presets
 from mmgen.errors import SettingsError, UsageError, clip
 from mmgen.parsing import MAX_DEPTH, Malformed, NotToml, parse_toml, printable, read_bounded
 from mmgen.registry import unknown_name
@@ -19,7 +19,6 @@ __all__ = [
     "plain",
     "parse_assignments",
     "preset",
-    "preset_names",
     "read_toml",
     "validate",
 ]
@@ -190,18 +189,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"settings file {path} is not valid TOML: {error}; mend it") from None
 
 
-def preset_names() -> list[str]:
-    """Names of all presets in the package: ``folder/file`` below ``mmgen/presets``, without the ending."""
-    root = resources.files("mmgen") / "presets"
-    return sorted(
-        f"{folder.name}/{file.name.removesuffix('.toml')}"
-        for folder in root.iterdir()
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
-    )
-
-
 def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
     """The full name of a preset; a name without its dataset, such as ``vedantam/telbo``, finds the fitting variant.
 
@@ -215,9 +202,9 @@ def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
     """
     variants = [f"{name}-{recipe}-cpu", f"{name}-{recipe}"] if on_cpu else [f"{name}-{recipe}", f"{name}-{recipe}-cpu"]
     for candidate in [name, *variants]:
-        if candidate in preset_names():
+        if candidate in presets.names():
             return candidate
-    raise UsageError(unknown_name("preset", name, preset_names()))
+    raise UsageError(unknown_name("preset", name, presets.names()))
 
 
 def preset(name: str) -> dict[str, Any]:
@@ -226,6 +213,4 @@ def preset(name: str) -> dict[str, Any]:
     Raises:
         UsageError: There is no such preset.
     """
-    name = find_preset(name)
-    folder, file = name.split("/")
-    return parse_toml((resources.files("mmgen") / "presets" / folder / f"{file}.toml").read_text(encoding="utf-8"))
+    return parse_toml(presets.text_of(find_preset(name)))
