@@ -28,6 +28,7 @@ ROOMS = (
     "models",
     "objectives",
     "training",
+    "environment",
     "encoding",
     "aggregates",
     "classifier",
