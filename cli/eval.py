@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -66,17 +67,15 @@ def eval_command(
     ] = "exact",
     dropped: Annotated[
         str | None,
-        typer.Option(
-            "--dropped", metavar="LIST", show_default="0,1,2,3", help="Numbers of attributes to leave out of queries."
-        ),
+        typer.Option("--dropped", metavar="LIST", hidden=True, help="Like --given-count, but counting those left out."),
     ] = None,
     given_count: Annotated[
         str | None,
         typer.Option(
             "--given-count",
             metavar="LIST",
-            show_default=False,
-            help="Like --dropped, but counting the attributes that are given.",
+            show_default="all, and 1, 2 and 3 fewer",
+            help="Numbers of attributes that queries give, such as 4,3; the others are left open.",
         ),
     ] = None,
     samples: Annotated[
@@ -147,7 +146,12 @@ def eval_command(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", show_default=False, help="Write JSON lines there, print its path."
+            "--output",
+            "-o",
+            metavar="FILE",
+            show_default="beside FILE: NAME-scores.jsonl",
+            help="Write JSON lines there and print its path; by default only the table is printed, and the lines go "
+            "beside FILE, or with --json nowhere.",
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -176,9 +180,10 @@ def eval_command(
     from mmgen.metrics._evaluate import evaluate, notice
     from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 
-    if output:
-        check_output(output, None, path)
-        check_nothing_lost(output, overwrite)
+    kept = output or (None if as_json else _beside(path))
+    if kept:
+        check_output(kept, None, path)
+        check_nothing_lost(kept, overwrite, "" if output else "use --json to keep no file, ")
     for name in metric or []:
         get(name)  # every name is checked before anything slow
     values: dict[str, Any] = {
@@ -231,16 +236,27 @@ def eval_command(
             say(f"{name}: nothing to measure with these numbers of given attributes")
     # Lines first: nothing that goes wrong with a table loses the work.
     lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
-    if output:
+    if kept:
         from mmgen.artifacts import write_text_atomic
 
-        write_text_atomic(output, "".join(line + "\n" for line in lines))
+        write_text_atomic(kept, "".join(line + "\n" for line in lines))
     if as_json:
         for line in lines:
             result(line)
     elif output:
         result(output)
     show_scores(scores, as_result=not as_json and output is None)
+    if kept and not output:
+        say(f"scores kept in {kept}")
+
+
+def _beside(path: Path) -> Path | None:
+    """Where scores of a file go by default; None in a folder that is not ours to write to."""
+    found = path.with_name(f"{path.stem}-scores.jsonl")
+    if os.access(found.parent, os.W_OK):
+        return found
+    say(f"the scores are only printed, since {found.parent} cannot be written to; --output keeps them elsewhere")
+    return None
 
 
 def _weights(texts: Sequence[str] | None) -> list[float]:

@@ -7,7 +7,18 @@ import typer
 
 from mmgen.cli._completion import members, words
 from mmgen.cli._console import follow, is_first_process, result, say
-from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
+from mmgen.cli._options import (
+    Anew,
+    Device,
+    InputPath,
+    KeepState,
+    Output,
+    Resume,
+    Seed,
+    command_line,
+    read_path,
+    resume_mode,
+)
 
 __all__ = ["fit_aggregate_command"]
 
@@ -86,6 +97,9 @@ def fit_aggregate_command(
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Encodings per step.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--learning-rate", min=1e-9, help="Step size of the optimiser.")
+    ] = None,
     precision: Annotated[
         str | None,
         typer.Option("--precision", help="auto, bf16-mixed or 32-true, of the encoder.", show_default="32-true"),
@@ -109,6 +123,7 @@ def fit_aggregate_command(
     seed: Seed = 0,
     resume: Resume = False,
     overwrite: Anew = False,
+    keep_state: KeepState = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     """Learn the aggregate posterior q(z | description) of a trained model.
@@ -121,13 +136,14 @@ def fit_aggregate_command(
     mode = resume_mode(resume, overwrite)
     values: dict[str, Any] = {
         "aggregate": {"target": target},
-        "training": {"device": device, "seed": seed},
+        "training": {"device": device, "seed": seed, "keep_state": keep_state},
     }
     asked = {"given": given, "examples": examples, "text_weight": text_weight, "guidance": guidance, "layers": layers}
     for key, value in asked.items():
         if value is not None:
             values["aggregate"][key] = value
-    for key, value in (("steps", steps), ("batch", batch), ("precision", precision)):
+    numbers = {"steps": steps, "batch": batch, "learning_rate": learning_rate, "precision": precision}
+    for key, value in numbers.items():
         if value is not None:
             values["training"][key] = value
 

@@ -51,6 +51,7 @@ def sample_command(
         str | None,
         typer.Option(
             "--posterior",
+            "-p",
             metavar="NAME",
             show_default=False,
             help="Where z comes from: prior, own (the model's q(z | words)), aggregate or true; by default what was "

@@ -7,7 +7,7 @@ import typer
 
 from mmgen.cli._completion import members, presets
 from mmgen.cli._console import follow, is_first_process, result, say
-from mmgen.cli._options import Anew, InputPath, Output, Resume, command_line, read_path, resume_mode
+from mmgen.cli._options import Anew, InputPath, KeepState, Output, Resume, command_line, read_path, resume_mode
 
 __all__ = ["train_command"]
 
@@ -64,18 +64,23 @@ def train_command(
         typer.Option("--minutes", help="Stop after this much training time; a cosine schedule then follows the clock."),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Examples per step.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--learning-rate", min=1e-9, help="Step size of the optimiser.")
+    ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = None,
     devices: Annotated[int | None, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="auto, bf16-mixed or 32-true.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = None,
     resume: Resume = False,
     overwrite: Anew = False,
+    keep_state: KeepState = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     """Train a model on a dataset.
 
-    Writes the weights that are best by validation bound, and beside them the state to continue from (.last.safetensors)
-    and a log (.log.jsonl). --set training.tensorboard=true also writes TensorBoard events.
+    Writes the weights that are best by validation bound, and beside them a log (.log.jsonl) and the state to continue
+    from (.last.safetensors), of which some kB are left when the run has ended: what it was, so that the same command
+    again finds it done. --set training.tensorboard=true also writes TensorBoard events.
     Ctrl-C saves; the same command again continues, with the same result as without the break. The exception is
     --minutes: the clock ends such a run, and a cosine schedule follows it.
 
@@ -89,10 +94,12 @@ def train_command(
         "training.steps": steps,
         "training.minutes": minutes,
         "training.batch": batch,
+        "training.learning_rate": learning_rate,
         "training.device": device,
         "training.devices": devices,
         "training.precision": precision,
         "training.seed": seed,
+        "training.keep_state": keep_state or None,
         "data.split": split,
         "data.paired": paired,
     }

@@ -37,6 +37,7 @@ TINY: dict[str, Any] = {
     "objective": {"name": "telbo"},
     "training": {
         "steps": 12,
+        "keep_state": True,
         "batch": 16,
         "validate_every": 4,
         "validation_examples": 8,
