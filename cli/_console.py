@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mmgen.parsing import shown
-from mmgen.progress import Progress, Work
+from mmgen.progress import Progress, Watch, Work
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["follow", "is_first_process", "result", "result_lines", "result_table", "say", "table"]
+__all__ = ["CONSOLE", "follow", "is_first_process", "result", "result_lines", "result_table", "say", "table"]
 
 T = TypeVar("T")
 
@@ -206,3 +206,17 @@ def follow(work: Work[T]) -> T:
             bars.update(task, completed=progress.done, facts=_facts(progress, work, pace, room))
         bars.update(task, completed=work.total)
     return work.result
+
+
+class _Console(Watch):
+    """Talk and progress bars on stderr."""
+
+    def say(self, text: str) -> None:
+        if is_first_process():
+            say(text)
+
+    def follow(self, work: Work[T]) -> T:
+        return follow(work)
+
+
+CONSOLE = _Console()

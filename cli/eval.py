@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mmgen.cli._completion import members, words
-from mmgen.cli._console import follow, result, result_lines, result_table, say
+from mmgen.cli._console import CONSOLE, result, result_lines, result_table, say
 from mmgen.cli._console import table as talk_table
 from mmgen.cli._options import Device, InputPath, Overwrite, Seed, read_path
 
 if TYPE_CHECKING:
-    from mmgen.loading import TrainedModel
     from mmgen.score import Score
 
 __all__ = ["eval_command"]
@@ -170,23 +169,14 @@ def eval_command(
     """
     path = read_path(checkpoint, "model or aggregate")
 
-    from mmgen.artifacts import Dataset, check_nothing_lost, check_output
-    from mmgen.classifier import load_classifier
-    from mmgen.config import validate
-    from mmgen.errors import UsageError
-    from mmgen.generation.judge import find_judge_of_dataset
-    from mmgen.loading import load
-    from mmgen.metrics import get
-    from mmgen.metrics._evaluate import evaluate, notice
-    from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+    from mmgen.artifacts import check_nothing_lost, check_output
+    from mmgen.workflow import measure, write_scores
 
     kept = output or (None if as_json else _beside(path))
     if kept:
         check_output(kept, None, path)
         check_nothing_lost(kept, overwrite, "" if output else "use --json to keep no file, ")
-    for name in metric or []:
-        get(name)  # every name is checked before anything slow
-    values: dict[str, Any] = {
+    values = {
         "protocol": protocol,
         "draws": draws,
         "queries": queries,
@@ -199,50 +189,26 @@ def eval_command(
         "seed": seed,
         "precision": precision,
     }
-    validate(EvaluationSettings, values)  # before anything slow
-    weights = _weights(guidance)
-    loaded = load(path, device)
-    for said in loaded.notices:
-        say(said)
-    guided = [loaded.guided(weight, seed) for weight in weights]
-    captioned = loaded.text is not None and loaded.given != "attributes"
-    metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
-    if text_proposal and "log-likelihood" not in metrics:
-        raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
-    judged = any(get(name).judged for name in metrics)
-    settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
-    source = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
-    with Dataset.open(source) as data:
-        judging = None
-        if judged:
-            near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
-            judge_path = read_path(str(judge), "classifier") if judge else find_judge_of_dataset(data, near)
-            judging = load_classifier(judge_path, loaded.device)
-            say(f"judge: {judge_path} ({_percent(judging.accuracy)} on images that it has not seen)")
-        drawn_from = load(read_path(str(text_proposal), "aggregate"), device) if text_proposal else None
-        names = _posteriors(posterior, loaded)
-        asked = [Evaluation(each, data, judging, names, settings, drawn_from) for each in guided]
-        if warning := notice(asked[0], metrics):
-            say(warning)
-        work = [evaluate(evaluation, metrics) for evaluation in asked]  # which checks what is asked
-        scores: list[Score] = []
-        for evaluation, measuring in zip(asked, work, strict=True):
-            found: list[Score] = follow(measuring)
-            scores += found
-            for said in evaluation.guidance_notices:
-                say(said)
-    for name in dict.fromkeys(metrics):
-        if all(score.metric != name for score in scores):
-            say(f"{name}: nothing to measure with these numbers of given attributes")
+    scores = measure(
+        path,
+        CONSOLE,
+        metrics=metric or (),
+        posteriors=posterior or (),
+        weights=_weights(guidance),
+        values=values,
+        dropped=_numbers(dropped, "--dropped"),
+        given_count=_numbers(given_count, "--given-count"),
+        judge=read_path(str(judge), "classifier") if judge else None,
+        dataset=read_path(str(dataset), "dataset") if dataset else None,
+        text_proposal=read_path(str(text_proposal), "aggregate") if text_proposal else None,
+        device=device,
+    )
     # Lines first: nothing that goes wrong with a table loses the work.
-    lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
     if kept:
-        from mmgen.artifacts import write_text_atomic
-
-        write_text_atomic(kept, "".join(line + "\n" for line in lines))
+        write_scores(kept, scores)
     if as_json:
-        for line in lines:
-            result(line)
+        for score in scores:
+            result(json.dumps(score.to_json(), allow_nan=False))
     elif output:
         result(output)
     show_scores(scores, as_result=not as_json and output is None)
@@ -252,7 +218,9 @@ def eval_command(
 
 def _beside(path: Path) -> Path | None:
     """Where scores of a file go by default; None in a folder that is not ours to write to."""
-    found = path.with_name(f"{path.stem}-scores.jsonl")
+    from mmgen.workflow import scores_beside
+
+    found = scores_beside(path)
     if os.access(found.parent, os.W_OK):
         return found
     say(f"the scores are only printed, since {found.parent} cannot be written to; --output keeps them elsewhere")
@@ -260,58 +228,23 @@ def _beside(path: Path) -> Path | None:
 
 
 def _weights(texts: Sequence[str] | None) -> list[float]:
-    """Weights of guidance, each once."""
+    """Weights of guidance, as they were typed."""
     from mmgen.errors import UsageError
-    from mmgen.generation.guidance import check_weight
 
     try:
-        found = [float(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
+        return [float(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
     except ValueError:
         got = " ".join(texts or [])
         raise UsageError(f"--guidance got '{got}', expected a weight, or several with commas between: 1,3,10") from None
-    return list(dict.fromkeys(check_weight(weight) for weight in found))
 
 
-def _numbers(text: str, option: str) -> list[int]:
+def _numbers(text: str | None, option: str) -> list[int] | None:
     from mmgen.errors import UsageError
 
     try:
-        return [int(part) for part in text.replace(" ", "").split(",")]
+        return None if text is None else [int(part) for part in text.replace(" ", "").split(",")]
     except ValueError:
         raise UsageError(f"{option} got '{text}', expected numbers with commas between, for example 0,1,2") from None
-
-
-def _dropped(dropped: str | None, given_count: str | None, loaded: "TrainedModel") -> list[int] | None:
-    """Numbers of attributes to leave out, from either option."""
-    from mmgen.errors import UsageError
-
-    if dropped is None and given_count is None:
-        return None
-    if dropped is not None and given_count is not None:
-        raise UsageError("--dropped and --given-count got both, expected one: they say the same in two ways")
-    count = len(loaded.attributes.names) if loaded.attributes is not None else 0
-    if dropped is not None:
-        numbers = _numbers(dropped, "--dropped")
-    else:
-        numbers = [count - number for number in _numbers(str(given_count), "--given-count")]
-    if any(not 0 <= number <= count for number in numbers):
-        raise UsageError(f"--dropped and --given-count expect numbers from 0 to {count}, the model's attributes")
-    return list(dict.fromkeys(numbers))
-
-
-def _posteriors(asked: Sequence[str] | None, loaded: "TrainedModel") -> list[str]:
-    """Where z is to come from; every name is checked before any work."""
-    if asked:
-        names = list(dict.fromkeys(asked))
-    else:
-        names = [loaded.target] if loaded.target else loaded.posteriors
-    for name in names:
-        loaded.latent_sampler(name)
-    return names
-
-
-def _percent(accuracy: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.1f} %" for name, value in accuracy.items()) or "accuracy never measured"
 
 
 def _plain(score: "Score") -> list[str]:

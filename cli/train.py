@@ -1,12 +1,12 @@
 """``mmgen train``: a dataset into a trained model."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from mmgen.cli._completion import members, presets
-from mmgen.cli._console import follow, is_first_process, result, say
+from mmgen.cli._console import CONSOLE, is_first_process, result, say
 from mmgen.cli._options import Anew, InputPath, KeepState, Output, Resume, command_line, read_path, resume_mode
 
 __all__ = ["train_command"]
@@ -103,61 +103,19 @@ def train_command(
         "data.split": split,
         "data.paired": paired,
     }
-    preset = _full_preset_name(preset, path, device or "auto") if preset else None
-    values = _values(preset, config, assignments or [], objective, options)
 
-    from mmgen.artifacts import Dataset
-    from mmgen.training.model_run import complete_settings, describe_left_out, train_model
-    from mmgen.training.pairing import describe_rows
-    from mmgen.training.start import start_values
+    from mmgen.config import parse_assignments
+    from mmgen.workflow import plan_training
 
-    values = start_values(start, values) if start else values
-    with Dataset.open(path) as opened:
-        settings = complete_settings(values, opened)
-        size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
-    notices = [describe_left_out(settings), describe_rows(size, settings.build_objective(), settings.data)]
-    for notice in filter(None, notices):
-        say(notice)
+    plan = plan_training(
+        path, output, CONSOLE, preset=preset, config=config, objective=objective, options=options,
+        assignments=parse_assignments(assignments or []), start=start,
+    )  # fmt: skip
     if dry_run:
-        result(settings.model_dump_json(indent=2))
+        result(plan.settings.model_dump_json(indent=2))
         return
-    tail = preset.rsplit("/", 1)[-1] if preset else settings.objective["name"]
-    out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
-    work = train_model(path, settings, out, command_line(), mode, start)
-    trained = follow(work)
+    trained = plan.run(command_line(), mode, CONSOLE)
     if trained.best is not None and is_first_process():
         say(f"best validation value {trained.best:,.2f} nats per example after {trained.steps:,} steps")
     if is_first_process():
-        result(out)
-
-
-def _full_preset_name(name: str, dataset: Path, device: str) -> str:
-    """``vedantam/telbo`` means the variant for this dataset and this hardware; says which one that is."""
-    from mmgen.artifacts import read_header
-    from mmgen.config import find_preset
-    from mmgen.training.precision import resolve_device
-
-    on_cpu = resolve_device(device).type == "cpu"
-    full = find_preset(name, str(read_header(dataset).settings.get("recipe", "")), on_cpu)
-    if full != name:
-        say(f"preset {name}: {full}" + (" (there is no GPU here)" if full.endswith("-cpu") else ""))
-    return full
-
-
-def _values(
-    preset: str | None, config: Path | None, assignments: list[str], objective: str | None, options: dict[str, Any]
-) -> dict[str, Any]:
-    """Preset, file, options and --set, each over the one before."""
-    import mmgen.config
-
-    values: dict[str, Any] = mmgen.config.preset(preset) if preset else {}
-    if config:
-        values = mmgen.config.merge(values, mmgen.config.read_toml(config))
-    given = values.get("objective", {})
-    if objective and isinstance(given, dict) and given.get("name") != objective:  # what is no table is refused later
-        values["objective"] = {"name": objective}  # another objective's settings would not be its own
-    for key, value in options.items():
-        if value is not None:
-            room, name = key.split(".")
-            values = mmgen.config.merge(values, {room: {name: value}})
-    return mmgen.config.merge(values, mmgen.config.parse_assignments(assignments))
+        result(plan.out)

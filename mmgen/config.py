@@ -16,6 +16,7 @@ __all__ = [
     "build_member",
     "find_preset",
     "merge",
+    "nested",
     "plain",
     "parse_assignments",
     "preset",
@@ -155,6 +156,22 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         for part in reversed(parts):
             nested = {part: nested}
         result = merge(result, nested)
+    return result
+
+
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted names as nested ones; nested ones stay.
+
+    Example:
+        >>> nested({"training.steps": 100, "objective": {"beta": 0.5}})
+        {'training': {'steps': 100}, 'objective': {'beta': 0.5}}
+    """
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        part: Any = nested(value) if isinstance(value, Mapping) else value
+        for name in reversed(str(key).split(".")):
+            part = {name: part}
+        result = merge(result, part)
     return result
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Progress", "Work", "outcome", "relay"]
+__all__ = ["Progress", "Watch", "Work", "outcome", "relay"]
 
 T = TypeVar("T")
 
@@ -66,6 +66,17 @@ class Work(Generic[T]):
         for _ in self:
             pass
         return self.result
+
+
+class Watch:
+    """Whoever watches a stage: is told what is to be known, and decides how progress is shown. This one is silent."""
+
+    def say(self, text: str) -> None:
+        """A sentence for people."""
+
+    def follow(self, work: Work[T]) -> T:
+        """Do the work and return its result."""
+        return work.run()
 
 
 def relay(work: Generator[float, None, T], start: float, share: float) -> Generator[float, None, T]:
