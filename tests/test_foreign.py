@@ -28,6 +28,7 @@ from mmgen.data_recipes._idx import read_idx
 from mmgen.data_recipes._opcodes import read_opcodes
 from mmgen.data_recipes._planetoid import read_citations
 from mmgen.data_recipes._scene_file import read_scene_file
+from mmgen.data_recipes._sprites import SpriteArchive
 from mmgen.errors import ArtifactError, DataError, MmgenError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member, unpack
 from mmgen.generation.images import images_of_file
@@ -57,6 +58,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "landmarks": _predictor,
     "citations": lambda path: read_citations("cora", path),
     "pickled": read_opcodes,
+    "dsprites": SpriteArchive,
 }
 """All that reads a file which somebody else made, but for mmgen's own formats, tables and settings."""
 
