@@ -43,6 +43,7 @@ _ORDER = (
     "report",
     "reproduce",
     "list",
+    "env",
 )
 
 

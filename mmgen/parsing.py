@@ -36,7 +36,7 @@ MAX_TEXT_BYTES = 16 * 2**20
 LOG_ENDING = ".log.jsonl"
 """Of the logs of training, beside what is trained."""
 MAX_LOG_BYTES = 2**30
-"""Of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
+"""Limit of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
 MAX_DEPTH = 64
 """Tables in tables; what mmgen writes has less than ten."""
 _MAX_TOML_LETTERS = 2**20  # tomllib is slow, and settings are written by people

@@ -15,7 +15,7 @@ __all__ = ["LEVEL", "Contrast", "Group", "contrast", "described_run", "paired_po
 LEVEL = 0.95
 """Of all intervals."""
 
-_NOT_OF_THE_RUN = ("seed", "device", "devices", "tensorboard", "log_to")
+_NOT_OF_THE_RUN = ("seed", "device", "devices", "tensorboard")
 """Settings of training that a run may differ in and still be another seed of the same."""
 
 

@@ -32,9 +32,9 @@ def of(model: str, *values: float) -> list[tuple[str, list[Score]]]:
 
 
 def test_settings_but_the_seed_make_a_run() -> None:
-    training = {"seed": 0, "steps": 9, "log_to": []}
+    training = {"seed": 0, "steps": 9, "device": "cpu"}
     one = described_run("a", [0, 0], [{"training": training}, {"x": 1}], ["d"])
-    two = described_run("b", [1, 2], [{"training": training | {"seed": 1, "log_to": ["wandb"]}}, {"x": 1}], ["d"])
+    two = described_run("b", [1, 2], [{"training": training | {"seed": 1, "device": "cuda"}}, {"x": 1}], ["d"])
     assert (one["seed"], two["seed"]) == ("0", "1/2")
     assert one["settings"] == two["settings"]
     others = [

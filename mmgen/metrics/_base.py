@@ -18,11 +18,13 @@ class Metric(ABC):
 
     unit: ClassVar[str]
     better: ClassVar[Better]
+    further_units: ClassVar[Mapping[str, Better]] = {}
+    """Units of scores that are in another one, and which way is better: {"ranks": "lower"}."""
     judged: ClassVar[bool] = False
     """Whether it needs a judge."""
     scores_points: ClassVar[bool] = False
     """Whether it scores single data points, which should not be training examples."""
-    heeds_guidance: ClassVar[bool] = True
+    takes_guidance: ClassVar[bool] = True
     """Whether it asks posteriors of descriptions, which can be guided."""
     per_posterior: ClassVar[bool] = True
     """Whether it is asked once per posterior, or once per model."""

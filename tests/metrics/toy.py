@@ -146,7 +146,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         settings=SimpleNamespace(
             objective={"name": "toy"},
             build_objective=Elbo,
-            data=SimpleNamespace(split=split, paired=1.0, paired_drawn=None),
+            data=SimpleNamespace(split=split, paired=1.0, least_paired_share=None),
         ),
         image=IMAGE,
         observed={"image": IMAGE},
@@ -163,6 +163,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         device=CPU,
         posteriors=["prior", "own"],
         encoder_given=("image",),
+        reads=lambda posterior: () if posterior == "prior" else ("attributes",),
         latent_sampler=samplers.__getitem__,
         latent_log_prob=lambda name: lambda z, condition: Painter().log_prior(z),
     )
