@@ -1,0 +1,136 @@
+"""Stages of a list: each is run by one at a time, here or on a Dask cluster, whoever is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmgen.cli import _runs
+from mmgen.errors import Interrupted, MmgenError
+from mmgen.reproductions._stages import Stage
+
+LIST = Path(__file__).parents[1] / "lists" / "two-objectives.toml"
+STAGE = Stage(why="a page", command="mmgen report -o a.html", makes="a.html")
+
+
+def until(wanted: Callable[[], Any], seconds: float = 120) -> Any:
+    end = time.monotonic() + seconds
+    while not (found := wanted()):
+        assert time.monotonic() < end, "it never came"
+        time.sleep(0.05)
+    return found
+
+
+def test_of_two_that_want_a_stage_one_runs_it_and_the_other_uses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = []
+
+    def run_command(*_: Any, **__: Any) -> str:
+        ran.append(1)
+        time.sleep(0.3)
+        (tmp_path / "a.html").write_text("made")
+        return ""
+
+    monkeypatch.setattr(_runs, "run_command", run_command)
+    monkeypatch.setattr(_runs, "_ASK_EVERY", 0.02)
+    found: list[float | None] = []
+    both = [
+        threading.Thread(target=lambda: found.append(_runs._perform(STAGE, tmp_path, []).seconds)) for _ in range(2)
+    ]
+    for thread in both:
+        thread.start()
+    for thread in both:
+        thread.join()
+    assert len(ran) == 1
+    assert sorted(seconds is None for seconds in found) == [False, True]
+    assert [path.name for path in tmp_path.iterdir()] == ["a.html"], "no lock is left"
+
+
+def test_what_outlives_whoever_ran_it_is_waited_for(tmp_path: Path) -> None:
+    """The process has the lock too: it holds on although nobody else has it open any more."""
+    lock = tmp_path / ".a.html.lock"
+    with lock.open("w") as handle:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        left = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"], pass_fds=[handle.fileno()])
+    try:
+        with pytest.raises(Interrupted), _runs._locked(tmp_path / "a.html", lambda: False):
+            pytest.fail("it is not ours yet")
+    finally:
+        left.kill()
+        left.wait()
+    with _runs._locked(tmp_path / "a.html", lambda: False):
+        assert lock.exists()
+    assert not lock.exists()
+
+
+def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(_runs.fcntl, "flock", refuse)
+    with (
+        pytest.raises(MmgenError, match=r"cannot lock .*: no locks available; use a folder on a file system that"),
+        _runs._locked(tmp_path / "a.html", lambda: True),
+    ):
+        pytest.fail("nothing is locked")
+
+
+def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
+    command = [sys.executable, "-P", "-m", "mmgen", "reproduce", str(LIST), "--seeds", "3", *arguments]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, **pipes)  # type: ignore[call-overload, no-any-return]
+
+
+def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    said, _ = start(tmp_path, "--scheduler", "tcp://127.0.0.1:9").communicate()
+    assert "no Dask scheduler answers at tcp://127.0.0.1:9" in said and "Traceback" not in said
+
+
+@pytest.mark.slow
+def test_three_seeds_of_two_objectives_on_a_cluster_that_is_killed(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
+    from tests.data_recipes.test_cluster import Cluster
+
+    cluster, folder = Cluster(tmp_path, workers=2), tmp_path / "two-cpu"
+    try:
+        # The client is killed while both workers train: they stop, and nothing is left running.
+        first = start(tmp_path, "--scheduler", cluster.address)
+        until(lambda: len(list(folder.glob("*.last.safetensors"))) >= 2)
+        first.kill()
+        first.communicate()
+        until(lambda: not list(folder.glob(".*.lock")), 30)
+        before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.h5")}
+
+        # A worker is killed while it trains; another takes its place.
+        second = start(tmp_path, "--scheduler", cluster.address)
+        until(lambda: len(list(folder.glob(".*-seed?.safetensors.lock"))) >= 1)
+        cluster.processes[1].send_signal(signal.SIGKILL)
+        said, _ = second.communicate(timeout=600)
+    finally:
+        cluster.stop()
+    assert second.returncode == 0, said
+    assert "digits.h5 is there" in said and "continued" in said
+    assert {path.name: path.stat().st_mtime_ns for path in folder.glob("*.h5")} == before
+    scores = [f"{model}{seed}.jsonl" for model in ("telbo", "jmvae") for seed in ("", "-seed1", "-seed2")]
+    assert sorted(path.name for path in folder.glob("*.jsonl") if ".log." not in path.name) == sorted(scores)
+    for log in folder.glob("*-seed?.log.jsonl"):  # no two wrote into one
+        steps = [json.loads(line)["step"] for line in log.read_text().splitlines()]
+        assert steps == sorted(steps) and steps[-1] == 400
+    assert "seeds" in (folder / "two-objectives-cpu.md").read_text()
+    command = [sys.executable, "-P", "-m", "mmgen", "compare", *scores, "--against", "jmvae"]
+    printed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
+    rows = [line.split("\t") for line in printed.splitlines()]
+    assert [(row[10], row[12]) for row in rows] == [("telbo", "3"), ("jmvae", "3")]
+    assert rows[0][-2:] == ["3", "seeds"]
