@@ -35,6 +35,9 @@ class Metric(ABC):
     its error, number of samples and the judge's accuracy are there anyway; scores without a number leave its place
     empty."""
 
+    protocols: ClassVar[Mapping[str, str]] = {}
+    """What protocols of its scores mean, each in a sentence for a page: {"bound": "The mean of log weights."}."""
+
     def check(self, evaluation: "Evaluation") -> None:  # noqa: B027  # most metrics accept every model
         """Raise a UsageError where the metric cannot be asked of this model; called before any work."""
 

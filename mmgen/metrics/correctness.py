@@ -48,6 +48,13 @@ class Correctness(Metric):
     judged = True
     rank = 2
     columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
+    protocols: ClassVar = {
+        "exact": "How many of the attributes asked for the judge sees in a picture; what it is told does not count.",
+        "paper": "The same with the words that the judge is told, which always match, as Cremer and Kushman count.",
+        "free-captions": "Pictures are drawn for the caption of an example and compared with its known attributes.",
+        "generated-text": "Nothing is given: pictures are compared with the words that the model says of the same z.",
+        "generated-text-exact": "The same without the words that the judge is told.",
+    }
 
     def check(self, evaluation: "Evaluation") -> None:
         if not evaluation.free_captions or any(evaluation.dropped):

@@ -67,6 +67,12 @@ class Coverage(Metric):
         "uncorrected": "uncorrected",
     }
 
+    protocols: ClassVar = {
+        "exact": "How near the values that are left open come to their shares in the training data, in base 2, with so "
+        "many pictures that the bias stays below the standard error.",
+        "paper": "The same as Vedantam et al. (2018) compute it.",
+    }
+
     def check(self, evaluation: "Evaluation") -> None:
         if evaluation.needs_captions:
             raise UsageError(

@@ -7,7 +7,7 @@ References:
 
 import math
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import torch
 from torch import Tensor
@@ -49,6 +49,10 @@ class LabelAccuracy(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    protocols: ClassVar = {
+        "samples": "The description that is likeliest on average over draws of q(z|x).",
+        "mean": "The description that is likeliest at the mean of q(z|x).",
+    }
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded

@@ -73,6 +73,11 @@ class LogLikelihood(Metric):
     better = "higher"
     per_posterior = False
     scores_points = True
+    protocols: ClassVar = {
+        "importance": "The log of the mean of K importance weights: a bound that is tight as K grows.",
+        "bound": "The mean of log weights: the one-sample bound.",
+        "importance-text": "log p(y) with draws of q(z|y) alone.",
+    }
     columns: ClassVar = {
         "drawn from": "proposal",
         "pixels": "pixels",

@@ -115,6 +115,10 @@ class Retrieval(Metric):
 
     unit = "%"
     better = "higher"
+    protocols: ClassVar = {
+        "text-given-image": "Ranked by log p(text | image). Ties count as every order of them is as likely.",
+        "evidence": "Ranked by log p(image | text) - log p(image). Ties count as every order of them is as likely.",
+    }
     further_units: ClassVar = {"ranks": "lower"}
     takes_guidance = False
     per_posterior = False

@@ -231,3 +231,28 @@ def test_what_real_halves_get_is_told_with_a_number(tmp_path: Path) -> None:
 def test_accuracies_of_a_judge_are_by_name(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="line 1 has a judge_accuracy of the wrong kind"):
         _read(tmp_path, _correctness(60.0, 4, judge_accuracy=[92.0]))
+
+
+def test_a_table_says_what_it_is_and_what_the_judge_makes_of_real_pictures(tmp_path: Path) -> None:
+    """The judge's accuracy stands below its scores, and every attribute has its numbers, not only on hovering."""
+    known = {"judge_accuracy": {"digit": 90.0, "scale": 98.0, "mean": 94.0}, "protocol": "exact"}
+    scores = _read(
+        tmp_path,
+        _correctness(80, 2, extra={"by_attribute": {"digit": 70.0, "scale": 90.0}}, **known),
+        _correctness(75, 1, extra={"by_attribute": {"digit": 65.0}}, **known),
+    )
+    (table,) = score_tables(scores, {})
+    assert "the judge sees in a picture" in table.explained and "two attributes are asked for" in table.explained
+    assert table.ceiling is not None
+    assert [cell.text if cell else None for cell in table.ceiling.cells] == ["94.0", "94.0"]
+    assert table.by_attribute is not None and table.by_attribute.names == ["digit", "scale"]
+    assert table.by_attribute.rows == [
+        ("q_agg: fitted to the aggregate", "2 given", ["70.0", "90.0"]),
+        ("q_agg: fitted to the aggregate", "1 given", ["65.0", "–"]),
+        ("judge on real pictures", "", ["90.0", "98.0"]),
+    ]
+
+
+def test_without_a_judge_there_is_no_ceiling(tmp_path: Path) -> None:
+    (table,) = score_tables(_read(tmp_path, _correctness(80, 2)), {})
+    assert table.ceiling is None and table.by_attribute is None

@@ -9,6 +9,7 @@ from mmgen.published import Published, published_tables
 from mmgen.score import Score
 
 __all__ = [
+    "AttributeTable",
     "Cell",
     "OtherData",
     "Row",
@@ -103,6 +104,9 @@ class ScoreTable:
         rows: One's own first, then the papers'.
         footnotes: Datasets of the published numbers, meaning of their errors; what was measured more than once.
         others: Published numbers of other data by the same recipe, which are not to be compared.
+        explained: What the protocol and the columns are, in a sentence or two.
+        ceiling: What the judge says of real pictures, in the same columns; None where no judge was asked.
+        by_attribute: The same scores attribute by attribute; None where they are of no attributes.
     """
 
     metric: str
@@ -115,6 +119,22 @@ class ScoreTable:
     rows: list[Row]
     footnotes: list[str]
     others: list[OtherData] = field(default_factory=list)
+    explained: str = ""
+    ceiling: Row | None = None
+    by_attribute: "AttributeTable | None" = None
+
+
+@dataclass(frozen=True)
+class AttributeTable:
+    """Scores by attribute.
+
+    Attributes:
+        names: The attributes.
+        rows: What was drawn from, the column of the score ("2 given"), and for each attribute its number, else "–".
+    """
+
+    names: list[str]
+    rows: list[tuple[str, str, list[str]]]
 
 
 def _digits(value: float, error: float | None) -> str:
@@ -250,6 +270,47 @@ def _about(key: TableKey, keys: Sequence[TableKey], names: _Names) -> str:
     return ", ".join(said)
 
 
+def _by_attribute(scores: Mapping[tuple[str, str, str], Score], names: "_Names") -> AttributeTable | None:
+    """Scores that were counted by attribute, and the judge's own accuracy below them."""
+    counted = [(score, each) for score in scores.values() if isinstance(each := score.extra.get("by_attribute"), dict)]
+    attributes = list(dict.fromkeys(str(name) for _, each in counted for name in each))
+    if not attributes:
+        return None
+
+    def cells(values: Mapping[str, Any]) -> list[str]:
+        known = [values.get(name) for name in attributes]
+        return [f"{value:.1f}" if isinstance(value, int | float) else "–" for value in known]
+
+    rows = [(names.of(score)[2] or "–", _column(score)[1], cells(each)) for score, each in counted]
+    judges = {tuple(sorted(score.judge_accuracy.items())) for score, _ in counted if score.judge_accuracy}
+    rows += [("judge on real pictures", "", cells(dict(accuracy))) for accuracy in sorted(judges)]
+    return AttributeTable(attributes, rows)
+
+
+def _ceiling(scores: Sequence[Score], columns: Sequence[str]) -> Row | None:
+    """The judge's own accuracy, which bounds what counts its answers; with told words where these are counted."""
+    cells: list[Cell | None] = [None] * len(columns)
+    for score in scores:
+        accuracy = score.judge_accuracy or {}
+        if not accuracy or not isinstance(score.extra.get("by_attribute"), dict):
+            continue
+        told = score.protocol in ("paper", "generated-text") and "words" in accuracy
+        value = accuracy.get("words" if told else "mean")
+        if value is not None:
+            cells[columns.index(_column(score)[1])] = Cell(f"{value:.1f}")
+    return Row("held-out pictures of the dataset", "judge on real pictures", cells) if any(cells) else None
+
+
+def _explained(key: TableKey, columns: Sequence[str]) -> str:
+    """What a reader who has not read the papers must know of a table."""
+    from mmgen import metrics
+
+    meaning = metrics.get(key.metric).protocols.get(key.protocol, "") if key.metric in metrics.names() else ""
+    if any(column.endswith(" given") for column in columns):
+        meaning += " “2 given”: two attributes are asked for, all others are left open."
+    return meaning.strip()
+
+
 def _is_best(score: Score, rivals: Sequence[Score]) -> bool:
     """Whether a number is not worse than any of its rivals by two standard errors of the difference; never alone."""
     if not rivals or score.value != score.value:
@@ -287,4 +348,7 @@ def _table(
         count = "1 number was" if len(repeated) == 1 else f"{len(repeated)} numbers were"
         footnotes.insert(0, f"{count} measured more than once, with other seeds or settings; the last line is shown.")
     every = [*rows.values(), *papers]
-    return ScoreTable(key.metric, key.protocol, key.split, about, key.unit, better, columns, every, footnotes, others)
+    return ScoreTable(
+        key.metric, key.protocol, key.split, about, key.unit, better, columns, every, footnotes, others,
+        _explained(key, columns), _ceiling(group, columns), _by_attribute(shown, names),
+    )  # fmt: skip
