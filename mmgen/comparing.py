@@ -4,16 +4,13 @@ What may stand in one column is said here, for every table of scores: numbers of
 protocol are never beside each other.
 """
 
-import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any, NamedTuple
 
 from mmgen.naming import LEARNED_PRIOR, posterior_name
 from mmgen.registry import unknown_name
-from mmgen.runs import Contrast, Group, contrast, summed_up
+from mmgen.runs import Contrast, Group, common_name, contrast, is_best, summed_up
 from mmgen.score import Score
 
 __all__ = ["Column", "Comparison", "Conditions", "Row", "Table", "compare_scores"]
@@ -185,23 +182,9 @@ def _names(named: Sequence[tuple[_Who, Score]]) -> dict[str, str]:
     called: dict[str, list[str]] = {}
     for (run, _), score in named:
         called.setdefault(run, []).append(score.run["name"] if score.run else run.removeprefix("file "))
-    found = {run: _common(names) for run, names in called.items()}
+    found = {run: common_name(names) for run, names in called.items()}
     several = {name for name in found.values() if list(found.values()).count(name) > 1}
     return {run: f"{name} ({run[:6]})" if name in several else name for run, name in found.items()}
-
-
-def _common(names: Sequence[str]) -> str:
-    """The part of names that does not count seeds.
-
-    Example:
-        >>> _common(["telbo", "telbo-seed1"]), _common(["telbo-0", "telbo-1"]), _common(["telbo-2"])
-        ('telbo', 'telbo', 'telbo-2')
-    """
-    if len(set(names)) == 1:
-        return names[0]
-    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
-    common = re.sub(r"[-_. ]*(?:seed|run)?[-_. ]*$", "", "".join(letters[0] for letters in alike))
-    return common or names[0]
 
 
 class _Base:
@@ -252,22 +235,12 @@ def _table(
             Row(
                 *row,
                 tuple(numbers),
-                tuple(_is_best(cell, of) for cell, of in zip(numbers, rivals, strict=True)),
+                tuple(is_best(cell, of) for cell, of in zip(numbers, rivals, strict=True)),
                 tuple(contrast(a, b) if a and b else None for a, b in zip(numbers, others, strict=True)),
             )
         )
     about = _about(conditions, every)
     return Table(conditions, about, found[0][1].better, tuple(columns), tuple(rows), base.text if base else "")
-
-
-def _is_best(cell: Group | None, rivals: Sequence[Group | None]) -> bool:
-    """Whether no rival is better by two standard errors of the difference."""
-    others = [rival for rival in rivals if rival is not None and math.isfinite(rival.mean)]
-    if cell is None or not others or not math.isfinite(cell.mean):
-        return False
-    sign = 1 if cell.runs[0].better == "higher" else -1
-    differences = [contrast(rival, cell) for rival in others]
-    return all(sign * one.value <= 2 * (one.stderr or 0.0) for one in differences)
 
 
 def _alike(conditions: Conditions, every: Sequence[Conditions]) -> list[Conditions]:

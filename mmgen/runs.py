@@ -3,14 +3,26 @@
 import hashlib
 import json
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from statistics import fmean, stdev
 from typing import Any, Literal
 
 from mmgen.score import Score
 
-__all__ = ["LEVEL", "Contrast", "Group", "contrast", "described_run", "paired_points", "summed_up"]
+__all__ = [
+    "LEVEL",
+    "Contrast",
+    "Group",
+    "common_name",
+    "contrast",
+    "described_run",
+    "is_best",
+    "paired_points",
+    "summed_up",
+]
 
 LEVEL = 0.95
 """Of all intervals."""
@@ -178,3 +190,27 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
     count = len(differences)
     spread = math.fsum((w * (d - mean)) ** 2 for w, d in zip(weights, differences, strict=True)) * count / (count - 1)
     return mean, math.sqrt(spread) / total
+
+
+def is_best(cell: Group | None, rivals: Sequence[Group | None]) -> bool:
+    """Whether no rival is better by two standard errors of the difference; never without a rival."""
+    others = [rival for rival in rivals if rival is not None]
+    if cell is None or not others or not math.isfinite(cell.mean):
+        return False
+    sign = 1 if cell.runs[0].better == "higher" else -1
+    differences = [contrast(rival, cell) for rival in others if math.isfinite(rival.mean)]
+    return all(sign * one.value <= 2 * (one.stderr or 0.0) for one in differences)
+
+
+def common_name(names: Sequence[str]) -> str:
+    """The part of names that does not count seeds.
+
+    Example:
+        >>> common_name(["telbo", "telbo-seed1"]), common_name(["telbo-0", "telbo-1"]), common_name(["telbo-2"])
+        ('telbo', 'telbo', 'telbo-2')
+    """
+    if len(set(names)) == 1:
+        return names[0]
+    alike = takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))
+    common = re.sub(r"[-_. ]*(?:seed|run)?[-_. ]*$", "", "".join(letters[0] for letters in alike))
+    return common or names[0]

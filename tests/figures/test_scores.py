@@ -1,6 +1,7 @@
 """Score tables: what is read, how it is arranged, which published numbers stand beside it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -256,3 +257,23 @@ def test_a_table_says_what_it_is_and_what_the_judge_makes_of_real_pictures(tmp_p
 def test_without_a_judge_there_is_no_ceiling(tmp_path: Path) -> None:
     (table,) = score_tables(_read(tmp_path, _correctness(80, 2)), {})
     assert table.ceiling is None and table.by_attribute is None
+
+
+def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
+    """80, 82, 87: mean 83, sd of the sample sqrt(13); by attribute the mean too."""
+    from tests.test_comparing import score
+
+    names = {f"m{seed}": f"telbo-seed{seed}" for seed in range(3)} | {"other": "jmvae"}
+    scores = [
+        replace(one, ids=one.ids | {"model": f"m{seed}"}, extra=one.extra | {"by_attribute": {"digit": 60.0 + seed}})
+        for seed, one in enumerate(score("telbo", seed, value) for seed, value in enumerate((80.0, 82.0, 87.0)))
+    ]
+    single = score("jmvae", 0, 70.0)
+    (table,) = score_tables([*scores, replace(single, ids=single.ids | {"model": "other"})], names)
+    assert [(row.label, row.cells[0] and row.cells[0].text) for row in table.rows] == [
+        ("telbo", "83.0 ± 3.6"), ("jmvae", "70.0 ± 0.5")
+    ]  # fmt: skip
+    assert table.rows[0].cells[0] and "standard deviation over 3 seeds" in table.rows[0].cells[0].detail
+    assert table.rows[0].cells[0].best
+    assert any("Rows of 3 seeds: their mean ± standard deviation" in note for note in table.footnotes)
+    assert table.by_attribute is not None and table.by_attribute.rows[0][2] == ["61.0"]

@@ -1,11 +1,12 @@
 """Tables of scores, the papers' numbers beside one's own."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any, NamedTuple
 
 from mmgen.published import Published, published_tables
+from mmgen.runs import Group, common_name, is_best, summed_up
 from mmgen.score import Score
 
 __all__ = [
@@ -156,9 +157,11 @@ def _column(score: Score | Mapping[str, Any]) -> tuple[int, str]:
     return 1, quantity or "value"
 
 
-def _own_cell(score: Score, best: bool) -> Cell:
+def _own_cell(score: Score, best: bool, seeds: int) -> Cell:
     detail = [f"{score.n:,} samples"] if score.n else []
-    if score.stderr is not None:
+    if seeds > 1:
+        detail.append(f"± is the standard deviation over {seeds} seeds")
+    elif score.stderr is not None:
         detail.append("± is the standard error")
     splits = score.extra.get("splits_sd")
     if isinstance(splits, int | float):
@@ -311,16 +314,16 @@ def _explained(key: TableKey, columns: Sequence[str]) -> str:
     return meaning.strip()
 
 
-def _is_best(score: Score, rivals: Sequence[Score]) -> bool:
-    """Whether a number is not worse than any of its rivals by two standard errors of the difference; never alone."""
-    if not rivals or score.value != score.value:
-        return False
-    sign = 1 if score.better == "higher" else -1
-    return all(
-        sign * (rival.value - score.value) <= 2 * math.hypot(score.stderr or 0, rival.stderr or 0)
-        for rival in rivals
-        if rival.value == rival.value
-    )
+def _merged(group: Group) -> Score:
+    """The score of a single run, or one that says of several what each of them says, on average."""
+    if group.n == 1:
+        return group.runs[0]
+    said = [each for score in group.runs if isinstance(each := score.extra.get("by_attribute"), dict)]
+    names = [name for name in (said[0] if said else ()) if all(name in one for one in said)]
+    means = {name: fmean(each[name] for each in said) for name in names}
+    samples = sum(score.n for score in group.runs)
+    extra = {"by_attribute": means} if means else {}
+    return replace(group.runs[-1], value=group.mean, stderr=group.sd, n=samples, extra=extra)
 
 
 def _table(
@@ -328,22 +331,30 @@ def _table(
 ) -> ScoreTable:
     columns = [name for _, name in sorted({_column(score) for score in group})]
     better = group[0].better
-    shown: dict[tuple[str, str, str], Score] = {}
+    found: dict[tuple[str, str, str], dict[str, Score]] = {}
+    labels: dict[str, list[str]] = {}
     repeated = set()
     for score in group:
-        identity, _, posterior = names.of(score)
-        cell = (identity, posterior, _column(score)[1])
-        if cell in shown and (shown[cell].value, shown[cell].stderr) != (score.value, score.stderr):
-            repeated.add(cell)
-        shown[cell] = score
+        identity, label, posterior = names.of(score)
+        run, seed = score.run.get("settings", identity), score.run.get("seed", "")
+        labels.setdefault(run, []).append(label)
+        runs = found.setdefault((run, posterior, _column(score)[1]), {})
+        if seed in runs and (runs[seed].value, runs[seed].stderr) != (score.value, score.stderr):
+            repeated.add((run, posterior, _column(score)[1], seed))
+        runs[seed] = score
+    groups = {place: summed_up(list(runs.values())) for place, runs in found.items()}
+    shown = {place: _merged(one) for place, one in groups.items()}
     rows: dict[tuple[str, str], Row] = {}
-    for cell, score in shown.items():
-        identity, source, column = cell
-        _, label, posterior = names.of(score)
-        row = rows.setdefault((identity, source), Row(label, posterior, [None] * len(columns)))
-        rivals = [other for place, other in shown.items() if place[2] == column and place != cell]
-        row.cells[columns.index(column)] = _own_cell(score, _is_best(score, rivals))
+    for place, one in groups.items():
+        run, posterior, column = place
+        row = rows.setdefault((run, posterior), Row(common_name(labels[run]), posterior, [None] * len(columns)))
+        rivals = [other for elsewhere, other in groups.items() if elsewhere[2] == column and elsewhere != place]
+        row.cells[columns.index(column)] = _own_cell(shown[place], is_best(one, rivals), one.n)
     papers, footnotes, others = _papers(key, columns, data)
+    if several := sorted({one.n for one in groups.values() if one.n > 1}):
+        counts = " or ".join(map(str, several))
+        said = f"Rows of {counts} seeds: their mean ± standard deviation; of a single run ± its standard error."
+        footnotes.insert(0, said)
     if repeated:
         count = "1 number was" if len(repeated) == 1 else f"{len(repeated)} numbers were"
         footnotes.insert(0, f"{count} measured more than once, with other seeds or settings; the last line is shown.")
