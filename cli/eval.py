@@ -115,8 +115,8 @@ def eval_command(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="A factor that disentanglement is measured of: an attribute or a factor of the dataset; repeatable, all "
-            "with few values by default.",
+            help="A factor that disentanglement is measured of: an attribute or a factor of the dataset; repeatable, "
+            "all with few values by default.",
         ),
     ] = None,
     pool: Annotated[

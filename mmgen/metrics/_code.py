@@ -90,7 +90,7 @@ def code_of(dataset: "Dataset", loaded: "OpenModel", factors: "Factors", seed: i
     from mmgen.training.batches import DatasetRows
 
     assert loaded.image is not None
-    source = DatasetRows(dataset, factors.rows, loaded.device, seed=seed, wanted=[loaded.image.name])
+    source = DatasetRows(dataset, factors.rows, loaded.device, seed=seed)
     means = []
     for start in range(0, len(source), _AT_ONCE):
         batch = source.batch(torch.arange(start, min(start + _AT_ONCE, len(source))))
@@ -152,8 +152,8 @@ def read_factors(dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[s
             used[name] = numbered
     if missing := [name for name in wanted or () if name not in used]:
         raise UsageError(
-            f"--factor got {missing[0]}, expected some of {', '.join(used) or 'none'}: attributes or whole numbers with "
-            f"2 to {_MOST_VALUES} values in {dataset.path}"
+            f"--factor got {missing[0]}, expected some of {', '.join(used) or 'none'}: attributes or whole numbers "
+            f"with 2 to {_MOST_VALUES} values in {dataset.path}"
         )
     if len(used) < 2 or known.sum() < _FEWEST:
         raise UsageError(
