@@ -12,6 +12,7 @@ from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._code import Code
 from mmgen.seeding import numpy_generator
+from mmgen.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -47,6 +48,8 @@ class Disentanglement(Metric):
     scores_points = True
     unit = "of 1"
     name: ClassVar[str]
+    tests: ClassVar[int] = 0
+    """Answers behind a share of right ones, in a repeat; 0 where the score is none."""
     protocol: ClassVar[str]
     """How it is measured, with its sizes."""
 
@@ -78,12 +81,15 @@ class Disentanglement(Metric):
         scores = []
         for quantity in repeats[0].values:
             values = np.array([found.values[quantity] for found in repeats])
+            error = float(values.std(ddof=1) / np.sqrt(_REPEATS))
+            if self.tests:
+                error = share_error(float(values.mean()), error, _REPEATS * self.tests)
             scores.append(
                 Score(
                     metric=self.name,
                     quantity=quantity,
                     value=float(values.mean()),
-                    stderr=float(values.std(ddof=1) / np.sqrt(_REPEATS)),
+                    stderr=error,
                     unit=self.unit,
                     better=self.better,
                     n=half,

@@ -24,6 +24,7 @@ class BetaScore(Disentanglement):
 
     name = "beta-score"
     unit = "%"
+    tests = _TEST
     protocol = f"{_PAIRS} pairs, {_TRAIN:,} points to learn from, {_TEST:,} to test"
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:

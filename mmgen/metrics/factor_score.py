@@ -24,6 +24,7 @@ class FactorScore(Disentanglement):
 
     name = "factor-score"
     unit = "%"
+    tests = _TEST
     protocol = f"{_ALIKE} examples alike, {_TRAIN:,} votes to learn from, {_TEST:,} to test"
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:
