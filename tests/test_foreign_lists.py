@@ -101,6 +101,7 @@ def test_options_that_name_programs_are_known() -> None:
         "--set blender_python=../evil", "--set=blender_python=evil", '--set "blender_python = evil"',
         "--set mnist=/etc",
         """--set 'celeba="/etc"'""", "--set 'render=\"../x\"'", "--overwrite", "--code evil.py", "--code=evil.py",
+        "--log-to wandb", "--log-to=wandb", "--set training.log_to=wandb",
         "-o ../x.h5", "-o /x.h5", "-o other.h5",
         "--output=other.h5", "-oother.h5",
     ],

@@ -35,6 +35,7 @@ ENDINGS = (".h5", ".safetensors", ".jsonl", ".png", ".pdf", ".svg", ".html", ".m
 """What the files that a stage makes may be."""
 
 _PROGRAM_NAMED = re.compile("|".join(rf"\b{name.replace('-', '[-_]')}\b" for name in NAMES_PROGRAMS))
+_SENDS = re.compile(r"\blog[-_]to\b")
 # A path begins with the word, behind a short option that it is typed together with, or behind what parts values.
 _BEGINS = r"""(?:^|^-\w|[=+,:;\s"'\[{(])"""
 _OUTSIDE = re.compile(rf"""{_BEGINS}(?:/|\\|~|[A-Za-z]:[/\\]|file:)|(?:{_BEGINS}|[/\\])\.\.(?:$|[/\\=+,;\s"'\]}})])""")
@@ -88,6 +89,8 @@ def _faults(stage: Stage) -> Iterator[str]:
     for word in words:
         if named := _PROGRAM_NAMED.search(word):
             yield f"says {_shown(word)}: {named[0]} is a program or a place that runs code"
+        if _SENDS.search(word):
+            yield f"says {_shown(word)}, which sends its log elsewhere"
         if word.partition("=")[0] == "--code":
             yield "says --code, and runs a file"
         if word.partition("=")[0] == "--overwrite":

@@ -127,7 +127,7 @@ def test_three_seeds_of_two_objectives_on_a_cluster_that_is_killed(tmp_path: Pat
     assert sorted(path.name for path in folder.glob("*.jsonl") if ".log." not in path.name) == sorted(scores)
     for log in folder.glob("*-seed?.log.jsonl"):  # no two wrote into one
         steps = [json.loads(line)["step"] for line in log.read_text().splitlines()]
-        assert steps == sorted(steps) and steps[-1] == 400
+        assert steps == sorted(steps) and steps[-1] == 150
     assert "seeds" in (folder / "two-objectives-cpu.md").read_text()
     command = [sys.executable, "-P", "-m", "mmgen", "compare", *scores, "--against", "jmvae"]
     printed = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout
