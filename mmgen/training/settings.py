@@ -107,7 +107,9 @@ class TrainingSettings(Settings):
     @model_validator(mode="before")
     @classmethod
     def _of_earlier_files(cls, values: Any) -> Any:
-        """``tensorboard = true`` is one of the loggers."""
+        """``tensorboard = true`` is one of the loggers, and a single logger needs no list."""
+        if isinstance(values, Mapping) and isinstance(values.get("log_to"), str):
+            values = {**values, "log_to": [values["log_to"]]}
         if not isinstance(values, Mapping) or not isinstance(values.get("tensorboard"), bool):
             return values
         rest = {key: value for key, value in values.items() if key != "tensorboard"}

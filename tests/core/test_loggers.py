@@ -144,6 +144,7 @@ def test_the_earlier_setting_of_tensorboard_is_still_read() -> None:
     assert TrainingSettings.model_validate({"tensorboard": False}).log_to == ()
     both = TrainingSettings.model_validate({"tensorboard": True, "log_to": ["wandb"]})
     assert both.log_to == ("wandb", "tensorboard")
+    assert TrainingSettings.model_validate({"log_to": "mlflow"}).log_to == ("mlflow",)
     assert "tensorboard" not in TrainingSettings().model_dump()
 
 
