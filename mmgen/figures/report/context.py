@@ -202,7 +202,6 @@ def context(
     """
     together, apart = _curves(material)
     tables = score_tables(material.scores, material.names, data=material.data, models=material.models)
-    sizes = [latent_sizes(group.header) for group in material.groups]
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
     counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
     return {
@@ -215,7 +214,6 @@ def context(
         "elsewhere": _elsewhere(tables),
         "papers": published_papers(),
         "runs": runs,
-        "latent_sizes": ", ".join(dict.fromkeys(sizes)),
         "curves": together,
         "terms": apart,
         "judges": _judges(material),

@@ -13,12 +13,12 @@ from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions
-from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._material import gather, latent_sizes
 from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.weak_supervision import curves_of
 from mmgen.figures.report.context import about, context
-from mmgen.figures.report.pictures import maps, same_words, varied_words, without_words
+from mmgen.figures.report.pictures import latents, maps, same_words, varied_words, without_words
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
@@ -93,7 +93,10 @@ _STAGES: dict[str, Callable[[Session], list[Picture]]] = {
     "texts": _texts,
     "transformations": _transformations,
     "maps": maps,
+    "latents": latents,
 }
+_WITHOUT_PICTURES = ("latents",)
+"""Stages that have something to show of models that draw no pictures."""
 
 
 def _curves(scores: Sequence[Score]) -> list[Picture]:
@@ -178,14 +181,19 @@ def make_report(
             material.notices += session.notices
             sessions.append(session)
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
+            run["dimensions"] = f"z of {latent_sizes(group.header)} dimensions"
             pictured = session.model.image is not None
             if not pictured:
                 material.notices.append(
-                    f"{run['name']} generates no pictures: its scores, curves and lineage are here."
+                    f"{run['name']} generates no pictures: its scores, encodings, curves and lineage are here."
                 )
             run["note"] = session.note
             for stage, drawn in _STAGES.items():
-                run[stage] = drawn(session) if pictured else []
+                try:
+                    run[stage] = drawn(session) if pictured or stage in _WITHOUT_PICTURES else []
+                except UsageError as error:  # of data without test examples: the rest of the page is worth showing
+                    run[stage] = []
+                    material.notices.append(f"{run['name']}: {error}.")
                 for picture in run[stage]:  # packed now, so that progress tells the truth
                     _ = picture.uri
                 done += 1

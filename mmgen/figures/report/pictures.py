@@ -6,11 +6,15 @@ from mmgen.figures.drawing.page import SENTENCE_TILE, TILE
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._session import Session, across, blocks, draw_all
 from mmgen.figures.plots.contours import contour_pictures
+from mmgen.figures.plots.embedding import embeddings
+from mmgen.figures.plots.interpolation import interpolations
 from mmgen.figures.plots.latent_map import latent_maps
+from mmgen.figures.plots.traversal import traversals
+from mmgen.generation.decode import drawn_images
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.draws import draw, share_right
 
-__all__ = ["maps", "same_words", "varied_words", "without_words"]
+__all__ = ["latents", "maps", "same_words", "varied_words", "without_words"]
 
 
 def _single(session: Session) -> bool:
@@ -70,11 +74,26 @@ def without_words(session: Session) -> list[Picture]:
     return [Picture("Without words", caption, grid)]
 
 
+def latents(session: Session) -> list[Picture]:
+    """What the latent space of any model is like: where examples lie, what each dimension does, ways between pictures.
+
+    What a model cannot show is left out: one that draws no pictures has the map of its encodings alone.
+    """
+    if session.group.dataset is None:
+        return []
+    model, found = session.model, [embeddings(session)]
+    if model.image is not None and model.image.name in drawn_images(model):
+        found.append(traversals(session))
+        if not model.model.conditional_on:
+            found.append(interpolations(session))
+    return found
+
+
 def maps(session: Session) -> list[Picture]:
     """Maps of a model with two latent dimensions; none for others."""
     import torch
 
-    if session.model.model.latent_size != 2:
+    if session.model.model.latent_size != 2 or session.model.image is None:
         return []
     with torch.inference_mode():
         return latent_maps(session) + contour_pictures(session)
