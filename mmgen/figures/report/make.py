@@ -18,7 +18,7 @@ from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.weak_supervision import curves_of
 from mmgen.figures.report.context import about, context
-from mmgen.figures.report.pictures import latents, maps, same_words, varied_words, without_words
+from mmgen.figures.report.pictures import TileSheet, latents, maps, same_words, varied_words, without_words
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
@@ -84,7 +84,7 @@ def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
     return [plots.get("word-uncertainty")(alike, PlotOptions())] if alike else []
 
 
-_STAGES: dict[str, Callable[[Session], list[Picture]]] = {
+_STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
     "same_words": same_words,
     "varied_words": varied_words,
     "without_words": without_words,
@@ -195,7 +195,8 @@ def make_report(
                     run[stage] = []
                     material.notices.append(f"{run['name']}: {error}.")
                 for picture in run[stage]:  # packed now, so that progress tells the truth
-                    _ = picture.uri
+                    if isinstance(picture, Picture):
+                        _ = picture.uri
                 done += 1
                 yield Progress(done)
             runs.append(run)
