@@ -18,6 +18,7 @@ from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.weak_supervision import curves_of
 from mmgen.figures.report.context import about, context
+from mmgen.figures.report.judges import confusions
 from mmgen.figures.report.pictures import TileSheet, latents, maps, same_words, varied_words, without_words
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.parsing import shown
@@ -200,7 +201,8 @@ def make_report(
                 done += 1
                 yield Progress(done)
             runs.append(run)
-        values = context(material, runs, heading, command, seed)
+        mistaken = {str(s.judge.content_id): confusions(s) for s in sessions if s.judge is not None}
+        values = context(material, runs, heading, command, seed, mistaken)
         values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render(values))
         yield Progress(total)
