@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from mmgen.cli._completion import members
 from mmgen.cli._console import result, say
 from mmgen.cli._options import Device, Guidance, Seed, output_option, read_path
 
@@ -14,7 +15,12 @@ __all__ = ["plot_command"]
 def plot_command(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", show_default=False, help="The figure: {mmgen.figures.plots}."),
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            help="The figure: {mmgen.figures.plots}.",
+            autocompletion=members("mmgen.figures.plots"),
+        ),
     ],
     files: Annotated[
         list[str],
@@ -66,6 +72,7 @@ def plot_command(
             show_default=False,
             help="Of trade-off: precision, for precision over recall; or two metrics, the upward one first. "
             "Correctness over coverage by default.",
+            autocompletion=members("mmgen.metrics"),
         ),
     ] = None,
     rows: Annotated[

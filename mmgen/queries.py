@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from mmgen.errors import UsageError
+from mmgen.errors import UsageError, clip
 from mmgen.free_text import is_free, unknown_word, words_of_free_text
 from mmgen.notation import UNKNOWN
 from mmgen.registry import nearest, unknown_name
@@ -22,6 +22,7 @@ __all__ = [
     "ANYTHING",
     "NOT",
     "OR",
+    "UNSPECIFIED",
     "TextVocabulary",
     "Vocabulary",
     "batch_of_captions",
@@ -45,7 +46,8 @@ NOT, OR = "NOT", "OR"
 """Words of expressions; see :mod:`mmgen.expressions`."""
 
 _SEPARATORS = " \t\r\n,;"
-_UNSPECIFIED = ("*", "?", "any", "unknown")
+UNSPECIFIED = ("*", "?", "any", "unknown")
+"""Values that say that an attribute is not specified; no attribute has one of that name."""
 
 
 class Vocabulary(Protocol):
@@ -112,8 +114,8 @@ def _bare_word(word: str, info: Vocabulary) -> str:
     every = [f"{name}={value}" for name, words in zip(info.names, info.values, strict=True) for value in words]
     plain = {pair.partition("=")[2]: pair for pair in reversed(every)}
     near = nearest(word, [*plain, *info.names])
-    hint = f"did you mean '{plain.get(near, near + '=...')}'? " if near else ""
-    return f"description has '{word}', expected attribute=value: {hint}Attributes: {', '.join(info.names)}"
+    hint = f": did you mean '{plain.get(near, near + '=...')}'?" if near else "."
+    return f"description has '{word}', expected attribute=value{hint} The attributes are {', '.join(info.names)}"
 
 
 def parse_query(text: str, info: Vocabulary) -> np.ndarray:
@@ -163,8 +165,10 @@ def parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
     words_of_it = info.values[position]
     if value in words_of_it:
         return position, words_of_it.index(value)
-    if value not in _UNSPECIFIED:
-        raise UsageError(unknown_name(f"value of '{name}'", value, words_of_it))
+    if value not in UNSPECIFIED:
+        near = nearest(value, words_of_it)
+        hint = f": did you mean '{near}'?" if near else "."
+        raise UsageError(f"{name} has no value '{clip(value, 100)}'{hint} Its values are {', '.join(words_of_it)}")
     return position, UNKNOWN
 
 

@@ -61,14 +61,14 @@ def test_what_is_not_mentioned_is_unknown(text: str, codes: list[int]) -> None:
     ("text", "expected"),
     [
         ("didgit=3", "attribute 'didgit': did you mean 'digit'? Available: digit, scale, orientation, location"),
-        ("scale=bgi", "unknown value of 'scale' 'bgi': did you mean 'big'? Available: big, small"),
-        ("digit=12", "unknown value of 'digit' '12'"),
+        ("scale=bgi", "scale has no value 'bgi': did you mean 'big'? Its values are big, small"),
+        ("digit=12", "digit has no value '12'"),
         ("big", "description has 'big', expected attribute=value: did you mean 'scale=big'?"),
         ("uprigt", "did you mean 'orientation=upright'?"),
         ("digit", "did you mean 'digit=...'?"),
         ("digit=3 digit=4", "description gives 'digit' twice, as '3' and '4'; give each attribute once"),
         ("digit='3", "has a quote that is not closed"),
-        ("digit=", "unknown value of 'digit' ''"),
+        ("digit=", "digit has no value ''"),
     ],
 )
 def test_a_mistake_names_itself_and_suggests(text: str, expected: str) -> None:

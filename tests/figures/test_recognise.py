@@ -169,7 +169,7 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--given", "parity=ood"], "unknown value of 'parity' 'ood': did you mean 'odd'?"),
+        (["--given", "parity=ood"], "parity has no value 'ood': did you mean 'odd'?"),
         (["--given", "size=3"], "unknown attribute 'size'"),
         (["-o", "grid.jpeg"], "expected a name ending in .png (a grid) or .h5 (samples)"),
         (["--posterior", "own"], "posterior"),
