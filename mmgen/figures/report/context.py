@@ -6,11 +6,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from mmgen import presets
 from mmgen.artifacts import Header
 from mmgen.artifacts.ancestors import outline
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.classifier._files import held_out_accuracy
-from mmgen.config import merge, plain, preset, preset_names
+from mmgen.config import merge, plain, preset
 from mmgen.errors import MmgenError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._material import Group, Material, latent_sizes, setting
@@ -69,7 +70,7 @@ def _usual(header: Header) -> dict[str, str]:
     try:
         words = shlex.split(header.command)
         named = next((after for word, after in pairwise(words) if word == "--preset"), "")
-        values = preset(named) if named in preset_names() else {}
+        values = preset(named) if named in presets.names() else {}
         if header.kind != "model":
             return flat({"training": TrainingSettings().model_dump(mode="json")})
         members = {
