@@ -113,7 +113,9 @@ def _curves(scores: Sequence[Score]) -> list[Picture]:
 
 def _plain_letters(value: Any) -> Any:
     """What a page shows of a value: nothing that steers a terminal, or turns the direction of what follows."""
-    return shown(value) if type(value) is str else value  # not what is marked as a page's own
+    if type(value) is not str:  # what is marked as a page's own
+        return value
+    return shown(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
 def page_environment() -> "Environment":
