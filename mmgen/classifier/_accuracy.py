@@ -10,7 +10,7 @@ from mmgen.notation import UNKNOWN
 from mmgen.shares import binomial_error
 from mmgen.training.batches import Rows
 
-__all__ = ["Accuracy", "measure"]
+__all__ = ["Accuracy", "confusion", "measure"]
 
 _CHUNK = 2048
 
@@ -67,3 +67,25 @@ def measure(classifier: Classifier, rows: Rows, image: str = "image", attributes
         {name: int(known[index]) for name, index in said},
         len(classifier.told),
     )
+
+
+def confusion(
+    classifier: Classifier, rows: Rows, image: str = "image", attributes: str = "attributes"
+) -> dict[str, torch.Tensor]:
+    """How often each value is taken for each: counts int64 [V, V] by attribute that the classifier says, true values
+    down, what it says across; images whose attribute is unknown do not count.
+    """
+    counts = {
+        index: torch.zeros(len(classifier.values[index]), len(classifier.values[index]), dtype=torch.int64)
+        for index in classifier.said
+    }
+    for indices in torch.arange(len(rows)).split(_CHUNK):
+        batch = rows.batch(indices)
+        present = batch.present[attributes]
+        codes = batch.values[attributes].masked_fill(~present, UNKNOWN)
+        said = classifier.predict(batch.values[image], codes).long()
+        for index, table in counts.items():
+            known = present[:, index]
+            pairs = codes[known, index].long() * len(table) + said[known, index]
+            table += torch.bincount(pairs.cpu(), minlength=table.numel()).reshape(table.shape)
+    return {classifier.names[index]: table for index, table in counts.items()}

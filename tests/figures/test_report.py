@@ -188,3 +188,27 @@ def test_contact_sheets(world: Path, name: str) -> None:
 def test_no_contact_sheet_of_what_has_no_images(world: Path) -> None:
     with pytest.raises(UsageError, match="is of kind latents and has no images"):
         contact_sheet(world / "flat-latents.h5")
+
+
+def test_what_the_judge_takes_for_what(world: Path) -> None:
+    """Shares of each true word add up to all of its pictures; both attributes are there."""
+    from mmgen.figures.plots._material import gather
+    from mmgen.figures.plots._session import open_session
+    from mmgen.figures.report.judges import confusions
+
+    (group,) = gather([world / "flat.safetensors", world / "judge.safetensors"]).groups
+    found = confusions(open_session(group, 0))
+    assert {table.name for table in found} == {"parity", "magnitude"}
+    for table in found:
+        assert sum(count for _, count, _ in table.rows) == 40
+        for _, count, shares in table.rows:
+            assert not count or sum(map(float, shares)) == pytest.approx(100, abs=1)
+
+
+def test_settings_that_somebody_chose_come_first(source: str) -> None:
+    settings = source[source.index('<section id="settings">') :]
+    assert "settings as the preset or the defaults have them" in settings
+    chosen = settings[settings.index("<summary>flat.safetensors") :]
+    chosen = chosen[: chosen.index("settings as the preset")]
+    assert "training.steps" in chosen and "model.latent_size" in chosen, "four steps, two dimensions"
+    assert "training.gradient_clip" not in chosen and "data.modalities" not in chosen

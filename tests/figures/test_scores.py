@@ -244,8 +244,8 @@ def test_a_table_says_what_it_is_and_what_the_judge_makes_of_real_pictures(tmp_p
     )
     (table,) = score_tables(scores, {})
     assert "the judge sees in a picture" in table.explained and "two attributes are asked for" in table.explained
-    assert table.ceiling is not None
-    assert [cell.text if cell else None for cell in table.ceiling.cells] == ["94.0", "94.0"]
+    (ceiling,) = table.bounds
+    assert [cell.text if cell else None for cell in ceiling.cells] == ["94.0", "94.0"]
     assert table.by_attribute is not None and table.by_attribute.names == ["digit", "scale"]
     assert table.by_attribute.rows == [
         ("q_agg: fitted to the aggregate", "2 given", ["70.0", "90.0"]),
@@ -256,7 +256,7 @@ def test_a_table_says_what_it_is_and_what_the_judge_makes_of_real_pictures(tmp_p
 
 def test_without_a_judge_there_is_no_ceiling(tmp_path: Path) -> None:
     (table,) = score_tables(_read(tmp_path, _correctness(80, 2)), {})
-    assert table.ceiling is None and table.by_attribute is None
+    assert table.bounds == [] and table.by_attribute is None
 
 
 def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
@@ -277,3 +277,16 @@ def test_runs_that_differ_only_in_their_seed_are_one_row() -> None:
     assert table.rows[0].cells[0].best
     assert any("Rows of 3 seeds: their mean ± standard deviation" in note for note in table.footnotes)
     assert table.by_attribute is not None and table.by_attribute.rows[0][2] == ["61.0"]
+
+
+def test_chance_stands_below_what_tells_it(tmp_path: Path) -> None:
+    lines = [
+        {"metric": "retrieval", "quantity": f"R@{k}, text to image", "value": 50.0, "stderr": 1.0, "unit": "%",
+         "better": "higher", "posterior": "own", "protocol": "evidence", "extra": {"chance": k / 2, "pool": 200}}
+        for k in (1, 5, 10)
+    ]  # fmt: skip
+    (table,) = score_tables(_read(tmp_path, *lines), {})
+    assert table.columns == [f"R@{k}, text to image" for k in (1, 5, 10)], "in the order of the metric"
+    (chance,) = table.bounds
+    assert (chance.posterior, chance.label) == ("chance", "among 200")
+    assert [cell.text if cell else None for cell in chance.cells] == ["0.50", "2.50", "5.00"]

@@ -1,19 +1,28 @@
 """The tables and lists of a report: everything on its page that is not drawn by a model."""
 
+import shlex
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from mmgen import presets
+from mmgen.artifacts import Header
 from mmgen.artifacts.ancestors import outline
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.classifier._files import held_out_accuracy
+from mmgen.config import merge, plain, preset
+from mmgen.errors import MmgenError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._material import Group, Material, latent_sizes, setting
-from mmgen.figures.report.curves import learning_curves, read_log, term_curves
+from mmgen.figures.report.curves import cut, learning_curves, read_log, term_curves
+from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, TableKey, score_tables
 from mmgen.parsing import flat
 from mmgen.published import Published, published_judges, published_papers, published_tables
 from mmgen.score import Score
+from mmgen.training.model_run import read_experiment
+from mmgen.training.settings import TrainingSettings
 from mmgen.version import __version__
 
 __all__ = ["about", "context", "flat"]
@@ -55,6 +64,25 @@ def _data(material: Material) -> list[str]:
     return lines
 
 
+def _usual(header: Header) -> dict[str, str]:
+    """Settings that a file has without anybody's choice, or by the preset that its command names: "" of a default."""
+    said = header.settings
+    try:
+        words = shlex.split(header.command)
+        named = next((after for word, after in pairwise(words) if word == "--preset"), "")
+        values = preset(named) if named in presets.names() else {}
+        if header.kind != "model":
+            return flat({"training": TrainingSettings().model_dump(mode="json")})
+        members = {
+            room: {"name": said[room]["name"]} for room in ("model", "objective") if "name" in said.get(room, {})
+        }
+        usual = read_experiment(merge(members, values))
+        objective = {"name": usual.objective["name"], **plain(usual.build_objective())}
+        return flat({**usual.model_dump(mode="json", exclude={"objective", "data"}), "objective": objective})
+    except (MmgenError, ValueError, AttributeError, TypeError):  # of another version, or of a member that is not here
+        return {}
+
+
 def _files(material: Material) -> list[dict[str, Any]]:
     """Settings of every file, and apart from them what was measured while it was made."""
     return [
@@ -66,12 +94,21 @@ def _files(material: Material) -> list[dict[str, Any]]:
                 ("content id", header.content_id),
                 ("made with", f"mmgen {header.program_version}, format {header.format_version}"),
                 ("seed", str(header.seed)),
-                *flat(header.settings).items(),
+                *chosen.items(),
             ],
+            "usual": [(key, value) for key, value in settings.items() if key not in chosen],
             "measured": list(flat(_rounded(header.facts)).items()),
         }
         for path, header in material.headers.values()
+        for settings, chosen in [_chosen(header)]
     ]
+
+
+def _chosen(header: Header) -> tuple[dict[str, str], dict[str, str]]:
+    """All settings of a file, and those that differ from its preset and the defaults; of data their own file tells."""
+    settings, usual = flat(header.settings), _usual(header)
+    differs = {key: value for key, value in settings.items() if not usual or usual.get(key) != value}
+    return settings, {key: value for key, value in differs.items() if not key.startswith("data.modalities")}
 
 
 def _rounded(value: Any) -> Any:
@@ -87,7 +124,7 @@ def _percent(value: Any) -> str:
     return f"{value:.1f}" if isinstance(value, int | float) else "–"
 
 
-def _judges(material: Material) -> list[dict[str, Any]]:
+def _judges(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> list[dict[str, Any]]:
     """Accuracies of the judges, by attribute, beside the published ones."""
     found: list[dict[str, Any]] = []
     for path, header in material.headers.values():
@@ -115,7 +152,8 @@ def _judges(material: Material) -> list[dict[str, Any]]:
         counts = [n for n in images.values() if isinstance(n, int)] if isinstance(images, dict) else []
         counted = f" on {max(counts):,} images" if counts else ""
         meaning = f"Measured{counted} that the judge has not seen. It bounds every score that it gives."
-        found.append({"names": names, "rows": rows, "others": others, "about": meaning})
+        confused = mistaken.get(header.content_id, [])
+        found.append({"names": names, "rows": rows, "others": others, "about": meaning, "confused": confused})
     return found
 
 
@@ -134,7 +172,7 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
     together, apart = [], []
     for kind, named in kinds.items():
         logs = [read_log(path, name) for name, path in named]
-        caption = f"{_plural(len(logs), 'run')}, by training step; higher is better."
+        caption = f"{_plural(len(logs), 'run')}, by training step; higher is better.{cut(logs)}"
         together.append(Picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs, _quantity(kind))))
         for log in logs:
             apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", term_curves(log)))
@@ -189,7 +227,12 @@ def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
 
 
 def context(
-    material: Material, runs: Sequence[Mapping[str, Any]], title: str, command: str, seed: int
+    material: Material,
+    runs: Sequence[Mapping[str, Any]],
+    title: str,
+    command: str,
+    seed: int,
+    mistaken: Mapping[str, Sequence[Confusion]] | None = None,
 ) -> dict[str, Any]:
     """Everything that the page's template names.
 
@@ -199,10 +242,10 @@ def context(
         title: Heading of the page.
         command: What made it.
         seed: Seed of its pictures.
+        mistaken: What judges take for what, by their content ids.
     """
     together, apart = _curves(material)
     tables = score_tables(material.scores, material.names, data=material.data, models=material.models)
-    sizes = [latent_sizes(group.header) for group in material.groups]
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
     counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
     return {
@@ -215,10 +258,9 @@ def context(
         "elsewhere": _elsewhere(tables),
         "papers": published_papers(),
         "runs": runs,
-        "latent_sizes": ", ".join(dict.fromkeys(sizes)),
         "curves": together,
         "terms": apart,
-        "judges": _judges(material),
+        "judges": _judges(material, mistaken or {}),
         "outline": outline(material.nodes),
         "compared": _compared(material),
         "files": _files(material),

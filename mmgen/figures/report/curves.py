@@ -14,7 +14,7 @@ from mmgen.errors import ArtifactError
 from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, tidy
 from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
-__all__ = ["TrainingLog", "learning_curves", "read_log", "term_curves"]
+__all__ = ["TrainingLog", "cut", "learning_curves", "read_log", "term_curves"]
 
 
 @dataclass(frozen=True)
@@ -122,6 +122,21 @@ def _window(values: Sequence[np.ndarray]) -> tuple[float, float] | None:
     low = min([low, *(v[-1] for v in settled if len(v))])
     margin = 0.06 * (high - low) or 1.0
     return float(low - margin), float(high + margin)
+
+
+def cut(logs: Sequence[TrainingLog]) -> str:
+    """What of the curves lies outside the picture, as a sentence with a space before it; "" where nothing does."""
+    curves = [(log.steps, _smooth(log.bound)) for log in logs] + [
+        (log.validation_steps, log.validation) for log in logs
+    ]
+    limits = _window([values for _, values in curves])
+    below = [(steps[values < limits[0]], values[values < limits[0]]) for steps, values in curves] if limits else []
+    below = [(steps, values) for steps, values in below if len(values)]
+    if not limits or not below:
+        return ""
+    last = int(max(steps.max() for steps, _ in below))
+    lowest = min(float(values.min()) for _, values in below)
+    return f" The axis is cut at {limits[0]:,.4g}: what lies below, down to {lowest:,.4g}, is of steps up to {last:,}."
 
 
 def _smooth(values: np.ndarray) -> np.ndarray:

@@ -13,12 +13,13 @@ from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions
-from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._material import gather, latent_sizes
 from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.weak_supervision import curves_of
 from mmgen.figures.report.context import about, context
-from mmgen.figures.report.pictures import maps, same_words, varied_words, without_words
+from mmgen.figures.report.judges import confusions
+from mmgen.figures.report.pictures import TileSheet, latents, maps, same_words, varied_words, without_words
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
@@ -84,7 +85,7 @@ def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
     return [plots.get("word-uncertainty")(alike, PlotOptions())] if alike else []
 
 
-_STAGES: dict[str, Callable[[Session], list[Picture]]] = {
+_STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
     "same_words": same_words,
     "varied_words": varied_words,
     "without_words": without_words,
@@ -93,7 +94,10 @@ _STAGES: dict[str, Callable[[Session], list[Picture]]] = {
     "texts": _texts,
     "transformations": _transformations,
     "maps": maps,
+    "latents": latents,
 }
+_WITHOUT_PICTURES = ("latents",)
+"""Stages that have something to show of models that draw no pictures."""
 
 
 def _curves(scores: Sequence[Score]) -> list[Picture]:
@@ -109,7 +113,9 @@ def _curves(scores: Sequence[Score]) -> list[Picture]:
 
 def _plain_letters(value: Any) -> Any:
     """What a page shows of a value: nothing that steers a terminal, or turns the direction of what follows."""
-    return shown(value) if type(value) is str else value  # not what is marked as a page's own
+    if type(value) is not str:  # what is marked as a page's own
+        return value
+    return shown(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
 def page_environment() -> "Environment":
@@ -178,20 +184,27 @@ def make_report(
             material.notices += session.notices
             sessions.append(session)
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
+            run["dimensions"] = f"z of {latent_sizes(group.header)} dimensions"
             pictured = session.model.image is not None
             if not pictured:
                 material.notices.append(
-                    f"{run['name']} generates no pictures: its scores, curves and lineage are here."
+                    f"{run['name']} generates no pictures: its scores, encodings, curves and lineage are here."
                 )
             run["note"] = session.note
             for stage, drawn in _STAGES.items():
-                run[stage] = drawn(session) if pictured else []
+                try:
+                    run[stage] = drawn(session) if pictured or stage in _WITHOUT_PICTURES else []
+                except UsageError as error:  # of data without test examples: the rest of the page is worth showing
+                    run[stage] = []
+                    material.notices.append(f"{run['name']}: {error}.")
                 for picture in run[stage]:  # packed now, so that progress tells the truth
-                    _ = picture.uri
+                    if isinstance(picture, Picture):
+                        _ = picture.uri
                 done += 1
                 yield Progress(done)
             runs.append(run)
-        values = context(material, runs, heading, command, seed)
+        mistaken = {str(s.judge.content_id): confusions(s) for s in sessions if s.judge is not None}
+        values = context(material, runs, heading, command, seed, mistaken)
         values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render(values))
         yield Progress(total)

@@ -1,16 +1,25 @@
 """Pictures that a report shows of every model: the same words from each posterior, many words, no words."""
 
+from dataclasses import dataclass
+
+from PIL import Image
+
 from mmgen.figures.drawing.comparison import comparison
-from mmgen.figures.drawing.grids import Panel, image_grid, image_table
-from mmgen.figures.drawing.page import SENTENCE_TILE, TILE
+from mmgen.figures.drawing.grids import Panel, image_table
+from mmgen.figures.drawing.page import lit, to_bytes
 from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.style import data_uri
 from mmgen.figures.plots._session import Session, across, blocks, draw_all
 from mmgen.figures.plots.contours import contour_pictures
+from mmgen.figures.plots.embedding import embeddings
+from mmgen.figures.plots.interpolation import interpolations
 from mmgen.figures.plots.latent_map import latent_maps
+from mmgen.figures.plots.traversal import traversals
+from mmgen.generation.decode import drawn_images
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.draws import draw, share_right
 
-__all__ = ["maps", "same_words", "varied_words", "without_words"]
+__all__ = ["PageTile", "TileSheet", "latents", "maps", "same_words", "varied_words", "without_words"]
 
 
 def _single(session: Session) -> bool:
@@ -31,24 +40,58 @@ def same_words(session: Session) -> list[Picture]:
     return [Picture("The same words, drawn from each posterior", caption, grid, session.note)]
 
 
-def varied_words(session: Session) -> list[Picture]:
+@dataclass(frozen=True)
+class PageTile:
+    """An image with its words, as a page sets them: in letters that grow with the reader's.
+
+    Attributes:
+        uri: The image as a ``data:`` address, a pixel for each of its own.
+        words: What was asked for.
+        remark: What the judge sees instead; "" where it agrees.
+        wrong: Whether it disagrees.
+    """
+
+    uri: str
+    words: str
+    remark: str = ""
+    wrong: bool = False
+
+
+@dataclass(frozen=True)
+class TileSheet:
+    """Images that a page arranges by its width.
+
+    Attributes:
+        title: What drew them.
+        words: How they were made.
+        tiles: The images.
+    """
+
+    title: str
+    words: str
+    tiles: list[PageTile]
+
+
+def varied_words(session: Session) -> list[TileSheet]:
     """One image for each of many descriptions, with the judge's reading where it differs (VE Fig. 3 and 10)."""
     info, asked = session.model.attributes, session.concepts
     if not len(asked) or (_single(session) and len(asked) <= 12):  # all of them are among the same words
         return []
-    pictures = []
+    sheets = []
     for name, drawn in draw_all(session, asked, 1, session.sources):
         captions = asked.values(session.model)
-        wrong = read = None
+        wrong, read = [False] * len(captions), [""] * len(captions)
         if info is not None and drawn.judged is not None and drawn.wrong is not None:
-            wrong = drawn.wrong[:, 0]
+            wrong = drawn.wrong[:, 0].tolist()
             read = [drawn.remark(row, 0, info) for row in range(len(drawn.asked))]
-        tile = TILE if asked.tokens is None else SENTENCE_TILE
-        grid = image_grid(drawn.means[:, 0], columns=6, captions=captions, remarks=read, wrong=wrong, tile=tile)
+        (shown,), remark = lit([to_bytes(drawn.means[:, 0])])
+        uris = [data_uri(Image.fromarray(pixels)) for pixels in shown]
+        tiles = [PageTile(*tile) for tile in zip(uris, captions, read, wrong, strict=True)]
         verdict = share_right(drawn)
         caption = f"One image for each of {len(captions)} descriptions of the test part"
-        pictures.append(Picture(name, f"{caption}{', ' + verdict if verdict else ''}.", grid, session.note))
-    return pictures
+        words = f"{caption}{', ' + verdict if verdict else ''}. {remark}".strip()
+        sheets.append(TileSheet(name, words, tiles))
+    return sheets
 
 
 def without_words(session: Session) -> list[Picture]:
@@ -70,11 +113,26 @@ def without_words(session: Session) -> list[Picture]:
     return [Picture("Without words", caption, grid)]
 
 
+def latents(session: Session) -> list[Picture]:
+    """What the latent space of any model is like: where examples lie, what each dimension does, ways between pictures.
+
+    What a model cannot show is left out: one that draws no pictures has the map of its encodings alone.
+    """
+    if session.group.dataset is None:
+        return []
+    model, found = session.model, [embeddings(session)]
+    if model.image is not None and model.image.name in drawn_images(model):
+        found.append(traversals(session))
+        if not model.model.conditional_on:
+            found.append(interpolations(session))
+    return found
+
+
 def maps(session: Session) -> list[Picture]:
     """Maps of a model with two latent dimensions; none for others."""
     import torch
 
-    if session.model.model.latent_size != 2:
+    if session.model.model.latent_size != 2 or session.model.image is None:
         return []
     with torch.inference_mode():
         return latent_maps(session) + contour_pictures(session)

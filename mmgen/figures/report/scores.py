@@ -106,7 +106,7 @@ class ScoreTable:
         footnotes: Datasets of the published numbers, meaning of their errors; what was measured more than once.
         others: Published numbers of other data by the same recipe, which are not to be compared.
         explained: What the protocol and the columns are, in a sentence or two.
-        ceiling: What the judge says of real pictures, in the same columns; None where no judge was asked.
+        bounds: What the judge says of real pictures, and what chance would, in the same columns.
         by_attribute: The same scores attribute by attribute; None where they are of no attributes.
     """
 
@@ -121,7 +121,7 @@ class ScoreTable:
     footnotes: list[str]
     others: list[OtherData] = field(default_factory=list)
     explained: str = ""
-    ceiling: Row | None = None
+    bounds: list[Row] = field(default_factory=list)
     by_attribute: "AttributeTable | None" = None
 
 
@@ -304,12 +304,25 @@ def _ceiling(scores: Sequence[Score], columns: Sequence[str]) -> Row | None:
     return Row("held-out pictures of the dataset", "judge on real pictures", cells) if any(cells) else None
 
 
+def _by_chance(scores: Sequence[Score], columns: Sequence[str]) -> Row | None:
+    """What who knows nothing would reach, where scores tell it, and among how many."""
+    cells: list[Cell | None] = [None] * len(columns)
+    pools = set()
+    for score in scores:
+        value = score.extra.get("chance")
+        if isinstance(value, int | float):
+            cells[columns.index(_column(score)[1])] = Cell(_digits(value, None))
+            pools.add(score.extra.get("pool"))
+    among = " or ".join(f"{pool:,}" for pool in sorted(pool for pool in pools if isinstance(pool, int)))
+    return Row(f"among {among}" if among else "", "chance", cells) if any(cells) else None
+
+
 def _explained(key: TableKey, columns: Sequence[str]) -> str:
     """What a reader who has not read the papers must know of a table."""
     from mmgen import metrics
 
     meaning = metrics.get(key.metric).protocols.get(key.protocol, "") if key.metric in metrics.names() else ""
-    if any(column.endswith(" given") for column in columns):
+    if any(column.endswith(" given") and column != "0 given" for column in columns):
         meaning += " “2 given”: two attributes are asked for, all others are left open."
     return meaning.strip()
 
@@ -329,7 +342,8 @@ def _merged(group: Group) -> Score:
 def _table(
     key: TableKey, group: Sequence[Score], names: _Names, data: Mapping[str, Mapping[str, Any]], about: str
 ) -> ScoreTable:
-    columns = [name for _, name in sorted({_column(score) for score in group})]
+    # Many attributes given first; quantities in the order of their metric.
+    columns = [name for _, name in sorted(dict.fromkeys(map(_column, group)), key=lambda column: column[0])]
     better = group[0].better
     found: dict[tuple[str, str, str], dict[str, Score]] = {}
     labels: dict[str, list[str]] = {}
@@ -361,5 +375,6 @@ def _table(
     every = [*rows.values(), *papers]
     return ScoreTable(
         key.metric, key.protocol, key.split, about, key.unit, better, columns, every, footnotes, others,
-        _explained(key, columns), _ceiling(group, columns), _by_attribute(shown, names),
+        _explained(key, columns), [row for row in (_ceiling(group, columns), _by_chance(group, columns)) if row],
+        _by_attribute(shown, names),
     )  # fmt: skip

@@ -1,0 +1,64 @@
+"""What judges take for what, on pictures of the dataset that they have not learned from."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from mmgen.artifacts import Dataset, read_header
+from mmgen.classifier._accuracy import confusion
+from mmgen.figures.plots._session import Session
+from mmgen.training.batches import DatasetRows
+
+__all__ = ["Confusion", "confusions"]
+
+_PICTURES, _MOST_VALUES, _MOST_TABLES = 1000, 12, 8
+
+
+@dataclass(frozen=True)
+class Confusion:
+    """One attribute.
+
+    Attributes:
+        name: The attribute.
+        values: Its words.
+        rows: For each true word, how many pictures show it and the share in percent that was taken for each.
+    """
+
+    name: str
+    values: Sequence[str]
+    rows: list[tuple[str, int, list[str]]]
+
+
+def confusions(session: Session) -> list[Confusion]:
+    """Attributes of few values, those first that the judge confuses most; [] without a judge or data.
+
+    The pictures are of the test part, the first of them where there are many.
+    """
+    judge, path, model = session.judge, session.group.dataset, session.model
+    if judge is None or path is None or model.image is None or model.attributes is None:
+        return []
+    with Dataset.open(path) as data:
+        assert session.group.judge is not None
+        said = str(read_header(session.group.judge).settings.get("split") or "")  # it has learned from another's test
+        scheme = said if said in data.schemes else model.settings.data.split
+        rows = data.split(scheme, "test")[:_PICTURES]
+        if not len(rows):
+            return []
+        wanted = (model.image.name, model.attributes.name)
+        source = DatasetRows(data, rows, judge.device, wanted=wanted, seed=session.seed)
+        with torch.inference_mode():
+            counts = {name: each.numpy() for name, each in confusion(judge, source, *wanted).items()}
+    few = {name: each for name, each in counts.items() if len(each) <= _MOST_VALUES and each.sum()}
+    order = sorted(few, key=lambda name: float(np.trace(few[name]) / few[name].sum()))
+    return [_table(name, few[name], judge.values[judge.names.index(name)]) for name in order[:_MOST_TABLES]]
+
+
+def _table(name: str, counts: np.ndarray, values: Sequence[str]) -> Confusion:
+    shares = 100 * counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    rows = [
+        (word, int(row.sum()), [f"{share:.0f}" if row.sum() else "–" for share in part])
+        for word, row, part in zip(values, counts, shares, strict=True)
+    ]
+    return Confusion(name, values, rows)
