@@ -83,7 +83,7 @@ def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int
     example = next(" ".join(vocabulary[word] for word in row) for row in rows if row)
     said = [f"captions '{name}': {len(vocabulary):,} words, at most {length} in a caption, such as \"{example}\""]
     if silent:
-        said.append(f"  {silent:,} pictures have none")
+        said.append(f"  {silent:,} pictures have none, which is to models a caption of no words")
     if cut:
         said.append(f"  {cut:,} were cut after {max_words} words (the longest has {longest:,}); --max-words keeps more")
     if rare:
