@@ -42,6 +42,7 @@ _ORDER = (
     "report",
     "reproduce",
     "list",
+    "env",
 )
 
 

@@ -14,7 +14,7 @@ from mmgen.errors import UsageError
 from mmgen.generation.judge import check_judge
 from mmgen.memory import check_memory
 from mmgen.metrics._draw import JudgedPictures
-from mmgen.metrics._queries import Frequencies, Queries, queries
+from mmgen.metrics._queries import Frequencies, Queries, caption_queries, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._settings import EvaluationSettings
 from mmgen.naming import posterior_called
@@ -88,7 +88,10 @@ class Evaluation:
         """
         described = self.loaded.attributes
         if described is None:
-            raise UsageError("this model knows no attributes, so it cannot be asked to draw a description")
+            captions = "; of captions, --metric retrieval asks the model itself" if self.loaded.text is not None else ""
+            raise UsageError(
+                f"this model knows no attributes, so no judge can say whether its pictures show a description{captions}"
+            )
         return described
 
     @property
@@ -159,6 +162,20 @@ class Evaluation:
             seed=self.settings.seed,
         )
 
+    @property
+    def free_captions(self) -> bool:
+        """Whether a posterior that is asked reads captions in free words, of whose meaning nothing is written down."""
+        text = self.loaded.text
+        return self.needs_captions and text is not None and not text.slots
+
+    def captions(self) -> Queries:
+        """The captions of examples of the chosen part, with the attributes of each example."""
+        rows, text = self.dataset.split(self.split, self.settings.part), self.loaded.text
+        assert text is not None
+        tokens = self.dataset.read_text(text.name, rows)
+        settings = self.settings
+        return caption_queries(tokens, self._codes, needed=self.told, most=settings.queries, seed=settings.seed)
+
     def check_queries(self, what: str) -> None:
         """Raise a UsageError where a posterior cannot be asked what ``what`` asks."""
         text = self.loaded.text
@@ -172,7 +189,7 @@ class Evaluation:
         if text is None or not text.slots:
             raise UsageError(
                 f"{what} needs captions whose positions spell attributes that a judge knows, and those of "
-                f"{self.dataset.path} do not"
+                f"{self.dataset.path} do not; --metric correctness and retrieval are of captions in free words too"
             )
 
     @property

@@ -35,6 +35,8 @@ class EvaluationSettings(Settings):
     """Importance samples of log p(y), the denominator of log p(x|y), per distinct description (WG: 5000)."""
     number: Count = 1000
     """Data points of log-likelihoods and active units."""
+    pool: Annotated[int, Field(ge=2)] = 200
+    """Examples among which retrieval looks for the right one, N; its pairs are this number squared."""
     split: str = ""
     """Split scheme that queries and points come from; the one that the model was trained on if empty."""
     part: Literal["train", "val", "test"] = "test"
