@@ -1,13 +1,16 @@
 """The commands of docs/own-data.md, on pictures that were drawn: from a folder to a report."""
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
 import pytest
 
+from mmgen import make_data
 from mmgen.artifacts import Dataset
 from mmgen.cli._main import main
+from mmgen.errors import UsageError
 from tests.cli.test_docs import ROOT, command_lines
 from tests.own_data._pictures import write_csv, write_folder
 
@@ -76,3 +79,16 @@ def test_the_command_in_the_file_makes_it_again(tmp_path: Path, monkeypatch: pyt
     typed([*command.split()[1:], "--overwrite"])
     with Dataset.open(Path("folder.h5")) as data:
         assert data.header.content_id == content
+
+
+def test_a_notebook_makes_it_by_the_command_of_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    pictures = write_folder(Path("my pictures"), 24)
+    with make_data("folder", "own.h5", pictures=pictures, size=8, ignore=["colour"], workers=1, progress=False) as data:
+        command, content = data.header.command, data.header.content_id
+    assert command.startswith("mmgen make-data folder 'my pictures' ")
+    typed([*shlex.split(command)[1:], "--workers", "1", "--overwrite"])
+    with Dataset.open(Path("own.h5")) as data:
+        assert data.header.content_id == content and data.attributes["attributes"].names == ("size",)
+    with pytest.raises(UsageError, match="is there already"):  # pictures may have changed since
+        make_data("folder", "own.h5", pictures=pictures, size=8, ignore=["colour"], workers=1, progress=False)
