@@ -78,7 +78,7 @@ def make_data_command(
         say(f"{path} is there already, made by the same command; --overwrite makes it again")
         result(path)
         return
-    check_nothing_lost(path, overwrite, "use the same command to keep it, ")
+    check_nothing_lost(path, overwrite, "" if _reads_files(chosen) else "use the same command to keep it, ")
     preparing = chosen.prepare()
     if preparing is not None:
         follow(preparing)
@@ -96,13 +96,17 @@ def _is_there(path: Path, seed: int, recipe_name: str, recipe: Any) -> bool:
     from mmgen.artifacts.members import members_of
     from mmgen.version import __version__
 
-    reads_files = recipe.reads_sources or any(isinstance(value, Path) for _, value in recipe)
-    if reads_files or not path.exists() or not path.stat().st_size:
+    if _reads_files(recipe) or not path.exists() or not path.stat().st_size:
         return False
     header = read_header(path)
     commands = [command.replace(" --overwrite", "") for command in (header.command, command_line())]
     same = (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
     return same and header.members == members_of({"recipe": recipe_name})  # another version of a package is another one
+
+
+def _reads_files(recipe: Any) -> bool:
+    """Whether a recipe reads what the user has, and may have changed since."""
+    return recipe.reads_sources or any(isinstance(value, Path) for _, value in recipe)
 
 
 def _settings(recipe: Any) -> list[str]:
