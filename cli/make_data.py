@@ -65,6 +65,9 @@ def make_data_command(
             "out, or make a package of the file and install it there"
         )
     _check_settings(recipe, schema, assigned)
+    twice = next(((option, name) for option, (name, _) in given.items() if name in assigned), None)
+    if twice is not None:
+        raise UsageError(f"{twice[0]} and --set {twice[1]} give one setting, {twice[1]}, two values; give one of them")
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
     where = workers if scheduler is None else scheduler

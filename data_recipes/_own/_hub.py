@@ -60,6 +60,9 @@ class HubSource(Source):
             splits = _loaded(library, dataset, subset, revision)
         splits = self._chosen_splits(splits)
         first = next(iter(splits.values()))
+        strange = next((name for name in first.features if not name.isprintable()), None)
+        if strange is not None:
+            raise DataError(f"{dataset} has the column {printable(strange, 60)!r} with a control character; rename it")
         kinds = self._pictures_of(library, first, image_columns, ignore)
         self._columns: list[dict[str, Any]] = []
         for part, data in splits.items():
@@ -162,6 +165,11 @@ class HubSource(Source):
             raise DataError(
                 f"the column '{printable(column, 60)}' of {self.where} holds a {error} where one value is expected, as "
                 f"objects and several labels are; leave it out with --ignore {printable(column, 60)}"
+            ) from None
+        except ValueError as error:
+            raise DataError(
+                f"the column '{printable(column, 60)}' of {self.where} holds a control character ({error}); "
+                f"leave it out with --ignore {printable(column, 60)}"
             ) from None
 
 
