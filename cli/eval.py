@@ -108,6 +108,17 @@ def eval_command(
     number: Annotated[
         int, typer.Option("--number", "-n", min=2, help="Data points of likelihoods, labels, active units.")
     ] = 1000,
+    encodings: Annotated[
+        int, typer.Option(min=40, metavar="N", help="Images that metrics of disentanglement encode, at most.")
+    ] = 20_000,
+    factor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A factor that disentanglement is measured of: an attribute or a factor of the dataset; repeatable, "
+            "all with few values by default.",
+        ),
+    ] = None,
     pool: Annotated[
         int, typer.Option("--pool", min=2, metavar="N", help="Examples among which retrieval looks for the right one.")
     ] = 200,
@@ -188,6 +199,8 @@ def eval_command(
         "proposal": proposal,
         "number": number,
         "pool": pool,
+        "encodings": encodings,
+        "factors": factor or None,
         "split": split or "",
         "part": part,
         "seed": seed,

@@ -29,6 +29,7 @@ from mmgen.data_recipes._opcodes import read_opcodes
 from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._planetoid import read_citations
 from mmgen.data_recipes._scene_file import read_scene_file
+from mmgen.data_recipes._sprites import SpriteArchive
 from mmgen.errors import ArtifactError, DataError, MmgenError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member, unpack
 from mmgen.generation.images import images_of_file
@@ -65,6 +66,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "pickled": read_opcodes,
     "table": _folder,
     "zip of pictures": lambda path: FolderSource(path, None, ()),
+    "dsprites": SpriteArchive,
 }
 """All that reads a file which somebody else made, but for mmgen's own formats, tables and settings."""
 

@@ -13,6 +13,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.judge import check_judge
 from mmgen.memory import check_memory
+from mmgen.metrics._code import Code, Factors, code_of, read_factors
 from mmgen.metrics._draw import JudgedPictures
 from mmgen.metrics._queries import Frequencies, Queries, caption_queries, queries
 from mmgen.metrics._real import Real
@@ -262,6 +263,22 @@ class Evaluation:
         chosen = numpy_generator(self.settings.seed, "points").permutation(len(rows))[: self.settings.number]
         source = DatasetRows(self.dataset, rows[np.sort(chosen)], self.loaded.device, seed=self.settings.seed)
         return source.batch(torch.arange(len(source)))
+
+    @cached_property
+    def factors(self) -> Factors:
+        """Factors behind the rows that metrics of disentanglement encode: a random choice of the part, ascending.
+
+        Raises:
+            UsageError: The dataset has too few, or not those that were asked for.
+        """
+        rows = self.dataset.split(self.split, self.settings.part)
+        chosen = numpy_generator(self.settings.seed, "encodings").permutation(len(rows))[: self.settings.encodings]
+        return read_factors(self.dataset, rows[np.sort(chosen)], self.settings.factors)
+
+    @cached_property
+    def code(self) -> Code:
+        """Encodings beside factors, shared by the metrics of disentanglement."""
+        return code_of(self.dataset, self.loaded, self.factors, self.settings.seed, self.settings.precision)
 
     @cached_property
     def whole_part(self) -> Batch:
