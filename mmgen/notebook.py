@@ -165,15 +165,13 @@ def make_data(
     chosen: Any = validate(room.get(recipe), settings)
     path = Path(output) if output is not None else Path(f"{recipe}.h5")
     check_output(path, "dataset")
-    places = placed(type(chosen))
-    words = ["make-data", recipe, *(settings[name] for name in places if name in settings)]
-    others = {name: value for name, value in settings.items() if name not in places}
+    others = dict(settings)
+    words = ["make-data", recipe, *(others.pop(name) for name in placed(type(chosen)) if name in settings)]
     command = _command(words, {"--seed": seed, "-o": path}, others)
     if not overwrite and path.exists() and path.stat().st_size:
         header = read_header(path)
-        # Files may have changed.
-        made_of_files = chosen.reads_sources or any(isinstance(value, Path) for _, value in chosen)
-        if (header.command, header.seed) == (command, seed) and not made_of_files:
+        may_have_changed = chosen.reads_sources or any(isinstance(value, Path) for _, value in chosen)
+        if (header.command, header.seed) == (command, seed) and not may_have_changed:
             return Dataset.open(path)
     check_nothing_lost(path, overwrite)
     watch = _watch(progress)
