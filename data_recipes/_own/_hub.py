@@ -4,6 +4,7 @@ The library finds the files and says what their columns are; pictures are decode
 others. Formats that would be unpickled or run are not asked for.
 """
 
+import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -189,6 +190,7 @@ def _library() -> Any:
     from datasets.packaged_modules.webdataset.webdataset import WebDataset
 
     datasets.logging.set_verbosity(datasets.logging.CRITICAL)
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     datasets.disable_progress_bars()
     WebDataset.DECODERS = {name: decoder for name, decoder in WebDataset.DECODERS.items() if name not in _CODE}
     return datasets
