@@ -65,6 +65,9 @@ def make_data_command(
             "out, or make a package of the file and install it there"
         )
     _check_settings(recipe, schema, assigned)
+    twice = next(((option, name) for option, (name, _) in given.items() if name in assigned), None)
+    if twice is not None:
+        raise UsageError(f"{twice[0]} and --set {twice[1]} give one setting, {twice[1]}, two values; give one of them")
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
     where = workers if scheduler is None else scheduler
@@ -78,7 +81,7 @@ def make_data_command(
         say(f"{path} is there already, made by the same command; --overwrite makes it again")
         result(path)
         return
-    check_nothing_lost(path, overwrite, "use the same command to keep it, ")
+    check_nothing_lost(path, overwrite, "" if _reads_files(chosen) else "use the same command to keep it, ")
     preparing = chosen.prepare()
     if preparing is not None:
         follow(preparing)
@@ -96,13 +99,17 @@ def _is_there(path: Path, seed: int, recipe_name: str, recipe: Any) -> bool:
     from mmgen.artifacts.members import members_of
     from mmgen.version import __version__
 
-    reads_files = recipe.reads_sources or any(isinstance(value, Path) for _, value in recipe)
-    if reads_files or not path.exists() or not path.stat().st_size:
+    if _reads_files(recipe) or not path.exists() or not path.stat().st_size:
         return False
     header = read_header(path)
     commands = [command.replace(" --overwrite", "") for command in (header.command, command_line())]
     same = (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
     return same and header.members == members_of({"recipe": recipe_name})  # another version of a package is another one
+
+
+def _reads_files(recipe: Any) -> bool:
+    """Whether a recipe reads what the user has, and may have changed since."""
+    return recipe.reads_sources or any(isinstance(value, Path) for _, value in recipe)
 
 
 def _settings(recipe: Any) -> list[str]:

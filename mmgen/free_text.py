@@ -1,14 +1,16 @@
 """Captions in free words, as people type them: their words with marks about them, and the nearest word of the data."""
 
+import re
 from collections.abc import Sequence
 
 from mmgen.errors import clip
 from mmgen.registry import nearest
 
-__all__ = ["is_free", "unknown_word", "words_of_free_text"]
+__all__ = ["is_free", "unknown_word", "words_of", "words_of_free_text"]
 
 _MARKS = ".!?,;:'\"`()[]\u2018\u2019\u201c\u201d"
 """What may stand about a word, where it is no part of it in the data."""
+_WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:[-'][^\W_]+)*")
 _MOST_LISTED = 20
 """Words that a message lists."""
 
@@ -21,7 +23,8 @@ def is_free(slots: Sequence[str], vocabulary: Sequence[str]) -> bool:
 def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
     """The words of a caption as the data have them, as far as they do.
 
-    A word is looked for as it is, in any case; then without the marks about it; then in parts where commas part it.
+    A word is looked for as it is, in any case; then without the marks about it; then in parts where commas part it;
+    then as :func:`words_of` takes the captions of people's own pictures apart.
 
     Example:
         >>> words_of_free_text("The dog's (blue,red) ball.", ["the", "dog's", "blue", "red", "ball"])
@@ -37,8 +40,23 @@ def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
     for word in text.split():
         parts = [word] if known(word) or known(word.strip(_MARKS)) else word.replace(";", ",").split(",")
         bare = [part if known(part) else part.strip(_MARKS) for part in parts]
-        found += [known(part) or part for part in bare if part]
+        for part in filter(None, bare):
+            said = words_of(part)
+            apart = not known(part) and all(map(known, said))
+            found += [known(one) or one for one in (said if apart else [part])]
     return found
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a caption of which nobody has said what its words are, in lower case.
+
+    Letters and digits are words, with hyphens and apostrophes inside, and points inside numbers; all else parts them.
+
+    Example:
+        >>> words_of("A large, dark-red circle; it’s 2.5 cm wide!")
+        ['a', 'large', 'dark-red', 'circle', "it's", '2.5', 'cm', 'wide']
+    """
+    return _WORD.findall(text.casefold().replace("’", "'"))
 
 
 def unknown_word(where: str, word: str, vocabulary: Sequence[str]) -> str:

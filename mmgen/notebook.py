@@ -28,6 +28,7 @@ from mmgen.markup import facts_table
 from mmgen.progress import Progress, Watch, Work
 from mmgen.registry import registry_of
 from mmgen.score import Scores
+from mmgen.switches import placed
 from mmgen.workflow import measure, plan_fit, plan_judge, plan_training, scores_beside, write_scores
 
 __all__ = ["Judge", "evaluate", "fit_aggregate", "make_data", "sample", "train", "train_classifier"]
@@ -164,11 +165,13 @@ def make_data(
     chosen: Any = validate(room.get(recipe), settings)
     path = Path(output) if output is not None else Path(f"{recipe}.h5")
     check_output(path, "dataset")
-    command = _command(["make-data", recipe], {"--seed": seed, "-o": path}, settings)
+    others = dict(settings)
+    words = ["make-data", recipe, *(others.pop(name) for name in placed(type(chosen)) if name in settings)]
+    command = _command(words, {"--seed": seed, "-o": path}, others)
     if not overwrite and path.exists() and path.stat().st_size:
         header = read_header(path)
-        made_of_files = any(isinstance(value, Path) for _, value in chosen)  # which may have changed
-        if (header.command, header.seed) == (command, seed) and not made_of_files:
+        may_have_changed = chosen.reads_sources or any(isinstance(value, Path) for _, value in chosen)
+        if (header.command, header.seed) == (command, seed) and not may_have_changed:
             return Dataset.open(path)
     check_nothing_lost(path, overwrite)
     watch = _watch(progress)

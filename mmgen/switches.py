@@ -6,7 +6,7 @@ Other settings need nothing: ``size`` is ``--size PIXELS``, and what is true or 
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Positional", "Switch", "Switches"]
+__all__ = ["Positional", "Switch", "Switches", "placed"]
 
 
 @dataclass(frozen=True)
@@ -55,3 +55,9 @@ class Positional:
     """
 
     metavar: str
+
+
+def placed(schema: Any) -> list[str]:
+    """The fields of a settings model that are given by their places, in order."""
+    fields = schema.model_fields.items()
+    return [name for name, field in fields if any(isinstance(one, Positional) for one in field.metadata)]

@@ -1,5 +1,6 @@
 """Pictures in a folder or zip: classes and parts by folder, and tables that name files."""
 
+import unicodedata
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
@@ -182,10 +183,11 @@ class FolderSource(Source):
 
     def _found(self, name: str) -> str | None:
         """The file that a table means: as it is called, or from the folder above all."""
-        if name in self._files:
-            return name
-        shorter = name.removeprefix(self._files.within)
-        return shorter if shorter in self._files else None
+        for one in (name, name.removeprefix(self._files.within)):
+            for form in ("NFC", "NFD"):  # macOS takes letters with accents apart
+                if (spelled := unicodedata.normalize(form, one)) in self._files:
+                    return spelled
+        return None
 
     def _take_folders(self) -> None:
         """Parts, where the first folders are called so; the folders below them are classes."""

@@ -4,6 +4,7 @@ The library finds the files and says what their columns are; pictures are decode
 others. Formats that would be unpickled or run are not asked for.
 """
 
+import logging
 import os
 import warnings
 from collections.abc import Iterator
@@ -60,6 +61,9 @@ class HubSource(Source):
             splits = _loaded(library, dataset, subset, revision)
         splits = self._chosen_splits(splits)
         first = next(iter(splits.values()))
+        strange = next((name for name in first.features if not name.isprintable()), None)
+        if strange is not None:
+            raise DataError(f"{dataset} has the column {printable(strange, 60)!r} with a control character; rename it")
         kinds = self._pictures_of(library, first, image_columns, ignore)
         self._columns: list[dict[str, Any]] = []
         for part, data in splits.items():
@@ -163,6 +167,11 @@ class HubSource(Source):
                 f"the column '{printable(column, 60)}' of {self.where} holds a {error} where one value is expected, as "
                 f"objects and several labels are; leave it out with --ignore {printable(column, 60)}"
             ) from None
+        except ValueError as error:
+            raise DataError(
+                f"the column '{printable(column, 60)}' of {self.where} holds a control character ({error}); "
+                f"leave it out with --ignore {printable(column, 60)}"
+            ) from None
 
 
 def _library() -> Any:
@@ -181,6 +190,7 @@ def _library() -> Any:
     from datasets.packaged_modules.webdataset.webdataset import WebDataset
 
     datasets.logging.set_verbosity(datasets.logging.CRITICAL)
+    logging.getLogger("huggingface_hub").setLevel(logging.CRITICAL)
     datasets.disable_progress_bars()
     WebDataset.DECODERS = {name: decoder for name, decoder in WebDataset.DECODERS.items() if name not in _CODE}
     return datasets

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr
 
 from mmgen.artifacts.elements import NAME
-from mmgen.data_recipes._base import Recipe, Workers, check_examples, in_order
+from mmgen.data_recipes._base import Recipe, Workers, in_order
 from mmgen.data_recipes._own._attributes import Attributes, attributes_of, check_columns, parse_bins
 from mmgen.data_recipes._own._files import listed
 from mmgen.data_recipes._own._parts import PARTS, part_of, parts_as_given, parts_drawn, together
@@ -30,6 +30,7 @@ __all__ = ["OwnRecipe"]
 
 _LEAST = 20  # pictures
 _CHUNK = 128
+_CHUNK_PIXELS = 2**25  # numbers of a chunk's pictures at most
 _CAPTIONS = ("text", "caption")
 _SPLIT = "split"
 _RECORDED = 100  # unreadable pictures that the file names
@@ -146,12 +147,12 @@ class OwnRecipe(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = _CHUNK, command: str = ""
     ) -> Work[Path]:
         source = self._opened()
-        chunk = min(chunk, _CHUNK)  # a chunk of photos is large
+        pixels = int(np.prod(self.fitting.shape)) * len(source.pictures)
+        chunk = max(1, min(chunk, _CHUNK, _CHUNK_PIXELS // pixels))
         try:
             number = len(source)
             if self._seen is None:
                 self._contents(source, np.arange(number), None, seed)
-            check_examples(number, int(np.prod(self.fitting.shape)), chunk)
         except BaseException:
             source.close()
             raise

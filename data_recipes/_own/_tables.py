@@ -29,12 +29,15 @@ def cell_of(value: Any) -> Cell:
 
     Raises:
         TypeError: It is a list, a table, bytes.
+        ValueError: It holds signs that no text has; says which text.
 
     Example:
         >>> [cell_of(value) for value in (" red cube ", 3, 3.0, 0.25, True, None, float("nan"), "")]
         ['red cube', '3', '3', '0.25', 'yes', None, None, None]
     """
     if isinstance(value, str):
+        if not value.isprintable() and any(not (sign.isprintable() or sign.isspace()) for sign in value):
+            raise ValueError(repr(printable(value, 40)))
         return value.strip() or None
     if value is None:
         return None
@@ -79,11 +82,11 @@ def read_table(data: bytes, where: str) -> Columns:
                     f"{where} holds a {error} in row {number} of the column '{printable(name, 60)}', expected texts "
                     "and numbers; leave the column out, or make columns of it"
                 ) from None
-            if cell is not None and any(not (sign.isprintable() or sign.isspace()) for sign in cell):
+            except ValueError as error:
                 raise DataError(
                     f"{where} holds a control character in row {number} of the column '{printable(name, 60)}' "
-                    f"({printable(cell, 40)!r}); take it out"
-                )
+                    f"({error}); take it out"
+                ) from None
             # Of few values each is kept once, however many rows have it.
             texts = known[name]
             if cell is not None and (cell in texts or len(texts) < 1000):

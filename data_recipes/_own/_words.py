@@ -1,6 +1,5 @@
 """Captions in free words: which words there are, and the codes of each caption."""
 
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,22 +9,11 @@ from numpy.typing import NDArray
 
 from mmgen.data_recipes._own._tables import Cell
 from mmgen.errors import DataError
+from mmgen.free_text import words_of
 
-__all__ = ["Captions", "captions_of", "words_of"]
+__all__ = ["Captions", "captions_of"]
 
 _MOST_WORDS = 65_535  # codes are uint16, and one of them is the padding
-_WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:-[^\W_]+)*")
-_APOSTROPHES = re.compile("['’]")
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a caption, in lower case: letters and digits, hyphens and points between them; no other signs.
-
-    Example:
-        >>> words_of("A large, dark-red circle; it's 2.5 cm wide!")
-        ['a', 'large', 'dark-red', 'circle', 'its', '2.5', 'cm', 'wide']
-    """
-    return _WORD.findall(_APOSTROPHES.sub("", text.casefold()))
 
 
 @dataclass(frozen=True)
@@ -83,7 +71,7 @@ def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int
     example = next(" ".join(vocabulary[word] for word in row) for row in rows if row)
     said = [f"captions '{name}': {len(vocabulary):,} words, at most {length} in a caption, such as \"{example}\""]
     if silent:
-        said.append(f"  {silent:,} pictures have none")
+        said.append(f"  {silent:,} pictures have none, which is to models a caption of no words")
     if cut:
         said.append(f"  {cut:,} were cut after {max_words} words (the longest has {longest:,}); --max-words keeps more")
     if rare:

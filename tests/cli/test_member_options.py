@@ -15,7 +15,7 @@ from mmgen.cli._main import load_command
 from mmgen.cli._members import options_of
 from mmgen.config import Settings, validate
 from mmgen.registry import registry_of
-from mmgen.switches import Positional, Switch, Switches
+from mmgen.switches import Positional, Switch, Switches, placed
 from tests.cli.conftest import Run
 from tests.cli.test_main import loaded_by
 
@@ -31,9 +31,8 @@ def typed_in_help(*arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("recipe", OURS)
 def test_a_recipe_has_the_options_of_its_own_fields_and_no_others(recipe: str) -> None:
-    described = data_recipes.get(recipe).model_fields
-    placed = {name for name, field in described.items() if any(isinstance(one, Positional) for one in field.metadata)}
-    fields = {name.replace("_", "-") for name in described.keys() - placed}
+    schema = data_recipes.get(recipe)
+    fields = {name.replace("_", "-") for name in schema.model_fields.keys() - set(placed(schema))}
     own = typed_in_help(recipe) - SHARED
     switched = {"--binarise", "--grey", "--dynamic"}
     assert own - switched == {f"--{name}" for name in fields - {"binarise"}} - switched
@@ -191,6 +190,8 @@ def test_nothing_that_is_typed_is_dropped(run: Run, tmp_path: Path) -> None:
     assert "setting 'number' got 0" in run("make-data", "mnist", "--number", "0").stderr
     both = run("make-data", "mnist", "--grey", "--dynamic").stderr
     assert both == "mmgen: --grey and --dynamic give one setting, binarise, two values; give one of them\n"
+    both = run("make-data", "folder", "p", "--set", "pictures=q").stderr
+    assert both == "mmgen: PICTURES and --set pictures give one setting, pictures, two values; give one of them\n"
     assert run("make-data").stderr.startswith("mmgen: Missing argument 'RECIPE'.")
     done = run("make-data", "mnist", "--source", "digits", "--dynamic", "--number", "40", "--workers", "1")
     assert done.returncode == 0, done.stderr

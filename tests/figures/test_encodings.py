@@ -24,7 +24,7 @@ def test_dimensions_are_ranked_by_their_divergence() -> None:
 
 
 def test_the_plane_is_that_of_the_largest_variance() -> None:
-    """Of z = (3 a, b, c / 10) turned about, the plane is spanned by the turned first two axes, and holds 10 / 10.01."""
+    """The plane of z = (3 a, b, c / 10) turned about is spanned by the turned first two axes, and holds 10 / 10.01."""
     generator = torch.Generator().manual_seed(0)
     turn, _ = torch.linalg.qr(torch.randn(3, 3, generator=generator, dtype=torch.float64))
     ends = torch.tensor([[3.0, 0, 0], [-3.0, 0, 0], [0, 1.0, 0], [0, -1.0, 0], [0, 0, 0.1], [0, 0, -0.1]]).double()

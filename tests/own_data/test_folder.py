@@ -3,6 +3,7 @@
 import io
 import json
 import shutil
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -278,6 +279,14 @@ def test_everything_that_is_left_out_is_said(tmp_path: Path) -> None:
         "split 'iid' (85/5/10 % at random): train ",
     ):
         assert line in said, said
+
+
+def test_names_with_accents_are_found_however_they_are_spelled(tmp_path: Path, make: Make) -> None:
+    folder, rows = write_folder(tmp_path / "p"), rows_of(30)
+    (folder / "003.png").rename(folder / unicodedata.normalize("NFD", "café.png"))
+    rows[3]["file_name"] = unicodedata.normalize("NFC", "café.png")
+    write_csv(folder / "metadata.csv", rows)
+    assert make(folder).size == 30
 
 
 def test_what_says_unknown_is_unknown(tmp_path: Path, make: Make) -> None:

@@ -122,6 +122,13 @@ def test_what_is_no_single_value_is_refused(tmp_path: Path) -> None:
         assert data.size == 30
 
 
+def test_signs_that_steer_a_terminal_are_refused(tmp_path: Path) -> None:
+    table().add_column("x", ["\x1b[2J"] * 30).save_to_disk(str(tmp_path / "p"))
+    assert "the column 'x'" in refused(tmp_path / "p")
+    table().add_column("\x1b[2J", ["x"] * 30).save_to_disk(str(tmp_path / "q"))
+    assert "with a control character; rename it" in refused(tmp_path / "q")
+
+
 def test_a_dataset_may_not_name_files_of_this_machine(tmp_path: Path) -> None:
     outside = tmp_path / "private.png"
     outside.write_bytes(picture(0))
