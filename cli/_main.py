@@ -40,6 +40,7 @@ _ORDER = (
     "show",
     "plot",
     "report",
+    "explore",
     "reproduce",
     "list",
 )

@@ -112,12 +112,12 @@ def _plain_letters(value: Any) -> Any:
     return shown(value) if type(value) is str else value  # not what is marked as a page's own
 
 
-def page_environment() -> "Environment":
-    """What templates of pages are filled in by: every value is escaped and shown as plain letters."""
+def page_environment(room: str = "report") -> "Environment":
+    """What templates of a room's pages are filled in by: every value is escaped and shown as plain letters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("mmgen.figures.report"),
+        loader=PackageLoader(f"mmgen.figures.{room}"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
