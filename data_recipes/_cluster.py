@@ -25,7 +25,7 @@ def on_cluster(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], addre
     Args:
         render: What to do.
         calls: Arguments.
-        address: Of the cluster's scheduler, such as ``tcp://host:8786``.
+        address: Address of the cluster's scheduler, such as ``tcp://host:8786``.
 
     Raises:
         UsageError: Dask is not installed, or the address is none.

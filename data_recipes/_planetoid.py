@@ -40,7 +40,7 @@ class Network:
         edges: Undirected edges without loops.
         features: Words that are looked for.
         classes: Fields.
-        sha256: Of the number of nodes and the edges, whatever file they came in (:func:`_edges_hash`).
+        sha256: Hash of the number of nodes and the edges, whatever file they came in (:func:`_edges_hash`).
     """
 
     nodes: int
@@ -66,7 +66,7 @@ class Citations:
         features: What each paper says, float32 [N, F]; None where the source holds none.
         classes: The field of each paper int64 [N], -1 where it is not known; None where the source holds none.
         nodes: N.
-        sha256: Of edges and features, whatever file they came in.
+        sha256: Hash of edges and features, whatever file they came in.
     """
 
     edges: NDArray[np.int64]

@@ -92,8 +92,8 @@ class Scenes:
         rotation: About the vertical [n, objects], radians.
         camera: Positions [n, 3].
         key: Positions [n, 3] of the key lamp.
-        fill: Of the fill lamp.
-        back: Of the back lamp.
+        fill: Position of the fill lamp.
+        back: Position of the back lamp.
         visible: Pixels [n, objects] that show each object at 112 x 112.
     """
 

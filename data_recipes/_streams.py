@@ -81,7 +81,7 @@ def truncated_normal(
 
     Args:
         u: Uniform draws [n] in (0, 1), one for each result.
-        mean: Of the normal distribution before truncation.
+        mean: Mean of the normal distribution before truncation.
         sd: Its standard deviation.
         low: Lower end of the interval.
         high: Upper end, above the lower one.

@@ -49,7 +49,7 @@ def posterior_name(
 
     Args:
         posterior: "prior", "own", "true", "aggregate" or "image"; anything else is its own name.
-        text_weight: Of "true", the weight of log p(y|z) that it was fitted with; None where nobody says.
+        text_weight: For "true", the weight of log p(y|z) that it was fitted with; None where nobody says.
         guidance: The power of p(y|z) that tilts it; 0 for none.
         given: What kind of description it is conditioned on, where it is a fitted one: "nothing" for q(z).
 
@@ -134,7 +134,7 @@ class Guidance:
         base: What is guided: a name of ``loaded.posteriors``, or "learned prior".
         weight: w.
         notice: What is to be said of the draws, such as too few candidates; "" if there is nothing.
-        text_weight: Of a guided q_true, the weight that it was fitted with.
+        text_weight: For a guided q_true, the weight that it was fitted with.
 
     Example:
         >>> str(Guidance("aggregate", 3.0))

@@ -33,7 +33,7 @@ __all__ = [
 MAX_TEXT_BYTES = 16 * 2**20
 """No honest header, line or settings file comes near this; a larger one is refused unread."""
 MAX_LOG_BYTES = 2**30
-"""Of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
+"""Limit of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
 MAX_DEPTH = 64
 """Tables in tables; what mmgen writes has less than ten."""
 _MAX_TOML_LETTERS = 2**20  # tomllib is slow, and settings are written by people

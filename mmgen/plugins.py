@@ -61,7 +61,7 @@ class Origin:
         distribution: Name of the installed distribution; "" for a file.
         version: Version of the distribution; "" for a file.
         file: Name of the file, without its folder; "" for a distribution.
-        sha256: Of the file's text, in hex; "" for a distribution.
+        sha256: Hash of the file's text, in hex; "" for a distribution.
     """
 
     distribution: str = ""

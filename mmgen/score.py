@@ -46,12 +46,12 @@ class Score:
         given: Number of attributes that were given; None where the question makes no sense.
         protocol: How it was measured ("exact", "paper", "importance", "bound", ...).
         judge_accuracy: The judge's own held-out accuracy in percent by attribute and "mean"; None without a judge.
-        text_weight: Of posterior "true", the power of p(y|z) that it was fitted with; None for every other.
-        guidance: Of posterior "guided", the power w of p(y|z) that tilts it; None for every other.
+        text_weight: For posterior "true", the power of p(y|z) that it was fitted with; None for every other.
+        guidance: For posterior "guided", the power w of p(y|z) that tilts it; None for every other.
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
             scores that depend on them, "split", "part" and "seed". "warnings" are sentences for whoever reads it.
-        base: Of a guided posterior, what is guided: prior, own, true, aggregate, learned prior; else "".
+        base: For a guided posterior, what is guided: prior, own, true, aggregate, learned prior; else "".
     """
 
     metric: str

@@ -47,8 +47,8 @@ def drawn_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
 
     Args:
         stored: uint8 [B, ...].
-        numbers: Of the examples in their file, int64 [B]: each draws from a stream of its own.
-        key: Of this sight, from :func:`sight_key`.
+        numbers: Row numbers of the examples in their file, int64 [B]: each draws from a stream of its own.
+        key: Key of this sight, from :func:`sight_key`.
 
     Example:
         >>> grey = torch.full((2, 1, 2, 2), 128, dtype=torch.uint8)

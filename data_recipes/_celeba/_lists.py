@@ -58,7 +58,7 @@ class Lists:
         part: uint8 [N], codes of :data:`PARTS`.
         points: float32 [N, 5, 2], x and y in pixels of eyes, nose and mouth corners, the picture's left ones first;
             None where there is no list of landmarks.
-        sha256: Of all that.
+        sha256: Hash of all that.
     """
 
     names: tuple[str, ...]

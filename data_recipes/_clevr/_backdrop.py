@@ -24,10 +24,10 @@ START = 8.0
 """Where it begins to, from the origin."""
 
 RADIUS = 8.0
-"""Of the quarter cylinder, which ends in the wall."""
+"""Radius of the quarter cylinder, which ends in the wall."""
 
 HALF_WIDTH = 22.0
-"""Of floor and wall, to both sides of the origin; mirrored in metal, their ends can be seen."""
+"""Extent of floor and wall to either side of the origin; mirrored in metal, their ends can be seen."""
 
 _AMBIENT = np.array([0.0055, 0.0067, 0.0092, 0.0130, 0.0209, 0.0231, 0.0164, 0.0187])
 """Radiance that the backdrop sends back of light which came over its other parts, every 4 units from 12 before the

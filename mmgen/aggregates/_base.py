@@ -136,7 +136,7 @@ class Aggregate(nn.Module):
         """Set shift and scale to the moments of the aggregate of encodings [N, D]: of means plus mean variance.
 
         Args:
-            mean: Of the layers that it is fitted to, as :meth:`of_layers` gives them.
+            mean: Mean of the layers that it is fitted to, as :meth:`of_layers` gives them.
             log_sd: Their log standard deviations.
         """
         self.shift.copy_(mean.mean(0))

@@ -118,7 +118,7 @@ class Encoding:
         split: Split scheme.
         number: Training examples at most (a random choice), and a tenth as many validation examples.
         seed: Seed of the choice of examples.
-        precision: Of the encoder; posteriors come out in fp32.
+        precision: Arithmetic of the encoder; posteriors come out in fp32.
     """
 
     model_path: Path

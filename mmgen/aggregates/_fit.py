@@ -54,14 +54,14 @@ class AggregateSettings(Settings):
     target: Annotated[Target, BeforeValidator(_spelled)] = "aggregate"
     """aggregate: CK Eq. 5; true: CK Eq. 3, the baseline that it is compared with."""
     text_weight: TextWeight = None
-    """Of target true: the power w of p(y|z) in its target p(y|z)^w p(z). training is lambda / beta of the model's
-    objective, 1 the exact p(z|y); left out, training."""
+    """Power w of p(y|z) in q_true's target p(y|z)^w p(z), for target true alone. training is lambda / beta of the
+    model's objective, 1 the exact p(z|y); left out, training."""
     guidance: Guidance = 0.0
-    """Of target aggregate: the power w of p(y|z) that tilts it, q_agg(z|y) p(y|z)^w; 0 is q_agg itself."""
+    """Power w of p(y|z) that tilts q_agg, q_agg(z|y) p(y|z)^w, for target aggregate alone; 0 is q_agg itself."""
     candidates: Annotated[int, Field(ge=2)] | None = None
     """M, draws of q_agg from which each draw of the guided one is chosen; left out, 64 where there is guidance."""
     layers: Layers = "all"
-    """Of a model with several layers of z: all, or the top one, below which z is drawn from the model's own p(z)."""
+    """Layers of z that are fitted, where a model has several: all, or the top one (p(z) draws the others)."""
     keep_all: Annotated[float, Field(ge=0, le=1)] = 0.5
     """Share of descriptions that stay whole during fitting; from the others attributes are dropped at random."""
     text_network: TextNetwork | None = None
@@ -103,7 +103,7 @@ class FitSettings(StageSettings):
     aggregate: AggregateSettings = Field(default_factory=AggregateSettings)
     training: TrainingSettings = Field(default_factory=_fit_training)
     data: DataSettings = Field(default_factory=DataSettings)
-    """Of the model; filled in."""
+    """The model's; filled in."""
 
     @property
     def name(self) -> str:
@@ -125,7 +125,7 @@ class FitSettings(StageSettings):
 
     @property
     def base(self) -> "FitSettings":
-        """Of the plain q_agg that a guided one starts from and draws its candidates from."""
+        """Settings of the plain q_agg that a guided one starts from and draws its candidates from."""
         plain_fit = self.aggregate.model_copy(update={"guidance": 0.0, "candidates": None})
         return self.model_copy(update={"aggregate": plain_fit})
 

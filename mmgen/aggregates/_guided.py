@@ -46,7 +46,7 @@ def few_candidates(facts: Mapping[str, Any], number: int) -> str:
     """A notice of a fit whose draws were chosen from too few candidates; "" where there were enough.
 
     Args:
-        facts: Of the finished file.
+        facts: Facts of the finished file.
         number: M.
     """
     terms = facts.get("validation_terms")

@@ -49,8 +49,8 @@ def resolve_text_weight(
     Args:
         asked: A number, "training", or None for the default, which is the training's.
         given: What the posterior is conditioned on.
-        data: Of the model.
-        objective: Of the model.
+        data: The model's data settings.
+        objective: The model's objective.
 
     Raises:
         UsageError: There is no p(y|z) to weigh, or its training weight is no number to fit with.

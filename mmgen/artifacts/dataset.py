@@ -247,7 +247,7 @@ class Dataset:
         Args:
             name: Image modality.
             rows: A slice, or row numbers in any order.
-            seed: Of the draw; the same row looks the same in every call.
+            seed: Seed of the draw; the same row looks the same in every call.
         """
         images = self.read_image(name, rows)
         if self.images[name].layout != "probabilities":

@@ -229,7 +229,7 @@ def content_of(header: Header, settings: Mapping[str, Any] | None = None) -> Con
     """The hash that must come to the content id of the file with this header, once it has covered the arrays.
 
     Args:
-        header: Of the file.
+        header: Header of the file.
         settings: What stands for the settings where that is not the header's alone.
     """
     facts = header.facts if header.format_version >= FIRST_WITH_FACTS else None

@@ -37,9 +37,9 @@ class OutsideMember:
         room: What it is: "objective", "recipe".
         name: Its name there.
         distribution: The distribution that it came from; "" for a file.
-        version: Of the distribution; "" for a file.
+        version: Version of the distribution; "" for a file.
         file: Name of the user's file that it came from, without its folder; "" for a distribution.
-        sha256: Of that file, in hex; "" for a distribution.
+        sha256: Hash of that file, in hex; "" for a distribution.
     """
 
     room: str

@@ -23,7 +23,7 @@ class Reader:
     """Multinomial logistic regression from features [N, F] to codes [N], with one strength of its l2 penalty.
 
     Args:
-        features: Of the labelled images.
+        features: Features of the labelled images.
         codes: Their labels; a label that none of them has is never said.
         inverse_penalty: C.
     """

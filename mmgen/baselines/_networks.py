@@ -32,7 +32,7 @@ class WithoutNoise(Task):
     """The path from image to z to ``generated`` with the stochastic layer taken out: z is the mean of q(z|x).
 
     Args:
-        model: Of q(z|x) and p(generated|z); only these are trained.
+        model: The model of q(z|x) and p(generated|z); only these are trained.
         image: Name of the image modality.
         generated: What is to be said of the image, or the image itself.
         l2_attributes_decoder: As of :class:`mmgen.training.task.ModelTask`, where attributes are what is said.

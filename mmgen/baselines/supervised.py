@@ -25,7 +25,7 @@ class _Reading(WithoutNoise):
     """Trained by log p(label | image), stopped by accuracy: with few pairs the former falls while the latter rises.
 
     Args:
-        model: Of q(z|x) and p(attributes|z).
+        model: The model of q(z|x) and p(attributes|z).
         image: Name of the image modality.
         attributes: Name of the attributes modality.
         column: Which attribute is the label; of the others nothing is learnt.

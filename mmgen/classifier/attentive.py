@@ -14,8 +14,9 @@ _STRIDES = (1, 1, 2, 1)
 _LOOKS = 2
 _UNITS = 256
 _MOMENTUM = 0.5
-"""Of running statistics. Nearly all of a scene is floor, so they hardly differ between batches; but a small change of
-weights moves them by many standard deviations, and slow averages lag behind: validation was nats worse than training.
+"""Momentum of running statistics. Nearly all of a scene is floor, so they hardly differ between batches; but a small
+change of weights moves them by many standard deviations, and slow averages lag behind: validation was nats worse than
+training.
 """
 
 

@@ -95,8 +95,8 @@ class Terms:
 
     Attributes:
         densities: [K, N] by name.
-        log_q: Of every component at every draw [M, K, N].
-        names: Of the M components; the first is the one that one-sample bounds are through.
+        log_q: Log-density of every component at every draw [M, K, N].
+        names: Names of the M components; the first is the one that one-sample bounds are through.
         informed: Which of them may be expected to do alone.
         sizes: How many draws are from each; they follow each other.
     """
@@ -166,7 +166,7 @@ class Estimate:
         source: Which estimate each point has, int64 [N]: points of the same one share its noise. None: each its own.
         alone: What components of a mixture say without the others, each from its own share of the draws, by name.
         names: What was drawn from.
-        variance: Of the mean weight over its square, where it is known better than from the effective sample size.
+        variance: Variance of the mean weight over its square, where more than the effective sample size tells it.
     """
 
     value: Tensor

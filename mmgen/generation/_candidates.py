@@ -45,8 +45,8 @@ def resample(
     that candidates can come in blocks and none need be kept but the best so far.
 
     Args:
-        draw: Of candidates.
-        weigh: Of their log weights.
+        draw: Draws candidates.
+        weigh: Gives their log weights.
         n: How many draws.
         enough: The effective sample size, on average over the draws, at which candidates are enough.
         at_once: Candidates in memory at a time.

@@ -277,7 +277,7 @@ class Guide:
         return total / condition.size
 
     def _normalised(self, condition: Batch) -> list[tuple[bytes, tuple[float, float]]]:
-        """Of each description what it is known by, and log Z_w with its error."""
+        """The key of each description, and its log Z_w with its error."""
         name = self.words(condition)
         known = [part.name for part in (self._files.attributes, self._files.text) if part is not None]
         described, found = condition.select(known), []

@@ -30,7 +30,7 @@ def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, d
     Args:
         seed: Seed of everything.
         purpose: "latents", "pixels" or "words".
-        key: Of the description, from :meth:`~mmgen.generation.descriptions.Descriptions.key`.
+        key: Key of the description, from :meth:`~mmgen.generation.descriptions.Descriptions.key`.
         have: How many draws there are already; those to come have a further stream.
         device: Where it draws.
     """

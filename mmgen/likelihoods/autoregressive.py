@@ -18,7 +18,7 @@ class Speaker(Protocol):
     """A recurrent network over words; the last of its V + 1 classes is "no word". M stands for any leading axes."""
 
     def logits(self, context: Tensor, tokens: Tensor) -> Tensor:
-        """Of every word given those before it: context [M, F], tokens [M, T] (they broadcast) -> [M, T, V+1]."""
+        """Logits of every word given those before it: context [M, F], tokens [M, T] (they broadcast) -> [M, T, V+1]."""
 
     def start(self, context: Tensor) -> tuple[Tensor, Tensor]:
         """The state before the first word [M, H] and the code of what precedes it [M]."""

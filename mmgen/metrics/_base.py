@@ -22,7 +22,7 @@ class Metric(ABC):
     """Whether it needs a judge."""
     scores_points: ClassVar[bool] = False
     """Whether it scores single data points, which should not be training examples."""
-    heeds_guidance: ClassVar[bool] = True
+    takes_guidance: ClassVar[bool] = True
     """Whether it asks posteriors of descriptions, which can be guided."""
     per_posterior: ClassVar[bool] = True
     """Whether it is asked once per posterior, or once per model."""

@@ -89,7 +89,7 @@ def within(one: Sequence[Floats], other: Sequence[Floats], weights: Floats) -> D
     Args:
         one: Points [n, F] of each description, n > 1.
         other: The same of the other set.
-        weights: Of each description [Q].
+        weights: Weight of each description [Q].
     """
     groups = _groups(len(weights))
     apart = [w * ((a.mean(0) - b.mean(0)) ** 2).sum() for a, b, w in zip(one, other, weights, strict=True)]
@@ -171,8 +171,8 @@ def extrapolated(whole: Distance, halves: Sequence[Distance]) -> Callable[[int |
     """The distance for infinitely many points, on the line through those of all points and of half as many.
 
     Args:
-        whole: Of all points.
-        halves: Of the one half of the points, and of the other.
+        whole: Estimate from all points.
+        halves: Estimates from either half of the points.
     """
     spacing = float(np.mean([half.spacing for half in halves]))
     step = whole.spacing / (spacing - whole.spacing)

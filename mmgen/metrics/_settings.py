@@ -15,7 +15,7 @@ class EvaluationSettings(Settings):
     """How scores are measured."""
 
     protocol: Literal["exact", "paper"] = "exact"
-    """Of coverage: exact (base 2, training frequencies, bias below the standard error) or paper (as VE)."""
+    """Definition of coverage: exact (base 2, training frequencies, bias below the standard error) or paper (as VE)."""
     dropped: tuple[Annotated[int, Field(ge=0)], ...] | None = None
     """Numbers of attributes to leave out of queries; None for 0, 1, 2, 3 as far as there are attributes, and for 0
     where whole captions are asked for."""
@@ -23,7 +23,7 @@ class EvaluationSettings(Settings):
     """Pictures of each query, at least."""
     queries: Count = 1000
     """Descriptions asked for, at most, for each number of attributes left out: a random choice where there are more.
-    Of captions it is the number of examples whose captions are asked for."""
+    For captions, the number of examples whose captions are asked for."""
     samples: Count = 100
     """Importance samples K of log p(x) and log p(x, y) per data point (WG: 1000, CelebA 100); of label-accuracy, draws
     of z."""
@@ -40,6 +40,6 @@ class EvaluationSettings(Settings):
     part: Literal["train", "val", "test"] = "test"
     """Part of the split that queries and points come from."""
     seed: Annotated[int, Field(ge=0)] = 0
-    """Of all draws."""
+    """Seed of all draws."""
     precision: Literal["auto", "32-true", "bf16-mixed"] = "auto"
     """Arithmetic of networks; densities are always fp32 or better."""

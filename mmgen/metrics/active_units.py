@@ -45,7 +45,7 @@ class ActiveUnits(Metric):
 
     unit = "units"
     better = "higher"
-    heeds_guidance = False
+    takes_guidance = False
     per_posterior = False
     scores_points = True
 

@@ -148,7 +148,7 @@ def exact_coverage(queries: Queries, judged: NDArray[np.uint8], frequencies: Fre
     Args:
         queries: Descriptions with at least one attribute dropped.
         judged: [Q, n, A].
-        frequencies: Of the training part.
+        frequencies: Frequencies in the training part.
         seed: Seed of the simulation that estimates the bias.
     """
     corrected, uncorrected, bias = (np.zeros(len(queries)) for _ in range(3))

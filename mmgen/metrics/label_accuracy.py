@@ -46,7 +46,7 @@ class LabelAccuracy(Metric):
 
     unit = "%"
     better = "higher"
-    heeds_guidance = False
+    takes_guidance = False
     per_posterior = False
     scores_points = True
 
@@ -128,7 +128,7 @@ def _greedy_words(text: Text, contexts: Tensor) -> Tensor:
 
 
 def _scores(evaluation: "Evaluation", points: Batch, said: Tensor, protocol: str, draws: int) -> list[Score]:
-    """Of the whole description, and of its parts where it has several."""
+    """Scores of the whole description, and of its parts where it has several."""
     name = described_by(evaluation.loaded)
     assert name is not None
     modality = evaluation.loaded.model.modalities[name]
@@ -196,5 +196,5 @@ def _supervision(evaluation: "Evaluation") -> dict[str, object]:
         known["paired"] = paired_count(size, settings.data.paired)
         drawn = drawn_share(size, settings.build_objective(), settings.data)
         if drawn is not None:
-            known["paired_drawn"] = drawn
+            known["least_paired_share"] = drawn
     return known

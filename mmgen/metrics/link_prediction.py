@@ -71,7 +71,7 @@ class LinkPrediction(Metric):
 
     unit = "percent"
     better = "higher"
-    heeds_guidance = False
+    takes_guidance = False
     per_posterior = False
     scores_points = True
 

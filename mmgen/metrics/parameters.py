@@ -20,7 +20,7 @@ class Parameters(Metric):
 
     unit = "parameters"
     better = "lower"
-    heeds_guidance = False
+    takes_guidance = False
     per_posterior = False
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:

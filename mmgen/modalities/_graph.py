@@ -143,7 +143,7 @@ class Graph(Modality):
             parameters: Vectors of the nodes [..., B, F].
             pairs: Which are joined.
             density: rho, the share of ordered pairs that edges join (see :meth:`density`).
-            scales: Of pairs of different nodes, and of a node with itself (see :meth:`scales`).
+            scales: Factors of pairs of different nodes and of a node with itself (see :meth:`scales`).
 
         Returns:
             Each node's share [..., B].
@@ -178,7 +178,7 @@ class Graph(Modality):
             return vectors @ vectors.mT
 
     def _own_log_odds(self, parameters: Tensor) -> Tensor:
-        """Of every node with itself [..., B]."""
+        """Log odds of every node with itself [..., B]."""
         return full_precision(parameters).square().sum(-1)
 
     def _none_joined(self, parameters: Tensor, once: Tensor | None, own: Tensor) -> Tensor:

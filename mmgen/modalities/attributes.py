@@ -161,7 +161,7 @@ class Attributes(Modality):
         """log p(y_k | logits) of one attribute by number, in nats; 0 where it is unknown.
 
         Args:
-            logits: Of that attribute alone [..., B, V_k].
+            logits: Logits of that attribute alone [..., B, V_k].
             attribute: k.
             value: Codes of all attributes [B, A].
             present: [B, A].

@@ -191,7 +191,7 @@ class Model(nn.Module, ABC):
             z: Latents [..., D].
             generator: Randomness of the draw.
             condition: See :meth:`decode`.
-            greedy: Of text, the likeliest word at every step instead of a draw.
+            greedy: For text, the likeliest word at every step instead of a draw.
         """
         parameters = self.decode(name, z, condition)
         if greedy:

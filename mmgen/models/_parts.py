@@ -44,7 +44,7 @@ def networks_by_kind(
 
     Args:
         data: The modalities that there are.
-        given: Of the kinds that the model has keys of its own for.
+        given: Settings of the kinds that the model has keys of its own for.
         settings: ``model.networks``: of other kinds, where they are not the defaults.
 
     Raises:

@@ -22,6 +22,8 @@ D = TypeVar("D", bound=Description)
 
 _ONCE = {"image": "image", "further_images": "image", "attributes": "attributes", "text": "text"}
 """Kinds by the keys that once held descriptions, each kind its own."""
+_SHARE_ONCE = "paired_drawn"
+"""What ``least_paired_share`` was once called."""
 
 
 class ModelSettings(Settings):
@@ -86,9 +88,9 @@ class DataSettings(Settings):
     paired: Annotated[float, Field(ge=0, le=1)] = 1.0
     """Share of the training examples that stay whole; the others are taken apart into their modalities and shuffled
     (WG Section 5.1). Validation and test stay whole."""
-    paired_drawn: Annotated[float, Field(gt=0, lt=1)] | None = None
-    """Least share of whole examples among those drawn in training, where few are paired; left out, every row is drawn
-    equally often, as WG do."""
+    least_paired_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Least share of paired examples in what training draws, which are repeated to reach it; left out, every row is
+    drawn equally often, as WG do."""
     modalities: dict[str, Described] = Field(default_factory=dict)
     """All that an example is made of, by name: each a table with its kind and what the kind says of it. The main
     picture comes first, then other pictures, then everything else by kind."""
@@ -106,6 +108,8 @@ class DataSettings(Settings):
         """Files once had a key for each kind; names are filled in, and modalities put in order."""
         if not isinstance(values, Mapping):
             return values
+        if _SHARE_ONCE in values and "least_paired_share" not in values:
+            values = {("least_paired_share" if key == _SHARE_ONCE else key): value for key, value in values.items()}
         found = {key: value for key, value in values.items() if key not in _ONCE}
         once = {key: values[key] for key in _ONCE if values.get(key)}
         tables = [(key, table) for key, one in once.items() for table in (one if key == "further_images" else [one])]

@@ -132,7 +132,7 @@ class GraphVAE(GaussianModel):
         return DiagonalGaussian(mean, self.log_sd_head(adjacency, hidden)[nodes])
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
-        """Of a graph, z itself: pairs of it are what says who is joined."""
+        """z itself: its pairs say which nodes are joined."""
         if name != self.graph.name:
             raise UsageError(f"this model does not generate {name}; it generates {self.graph.name}")
         return z

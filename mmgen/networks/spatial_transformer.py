@@ -37,11 +37,11 @@ class SpatialTransformer(ImageNetwork):
     background: float = -6.0
     """Decoder output where nothing is drawn, at first: a logit, so the probability of ink is 0.2 %."""
     patch: Size = 4
-    """Of the encoder: side of the patches folded into channels."""
+    """Side of the patches that the encoder folds into channels."""
     channels: tuple[Size, ...] = (32, 64, 128)
-    """Of the encoder: feature maps of its layers."""
+    """Feature maps of the encoder's layers."""
     features: tuple[Size, ...] = (256,)
-    """Of the encoder: widths of its fully connected layers."""
+    """Widths of the encoder's fully connected layers."""
     activation: Literal["elu", "relu", "silu"] = "relu"
     """Non-linearity."""
 

@@ -13,7 +13,7 @@ from mmgen.score import Score
 __all__ = ["Cell", "Compared", "Difference", "compare"]
 
 Difference = tuple[float, float | None]
-"""Of two cells, and its standard error."""
+"""The difference of two cells, and its standard error."""
 
 
 @dataclass(frozen=True)

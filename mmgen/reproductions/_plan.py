@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 State = Literal["missing", "unfinished", "outdated", "done"]
-"""Of a stage: nothing there, a run that was interrupted, scores or a page of other files, or there to be used."""
+"""What there is of a stage: nothing, a run that was interrupted, scores or a page of other files, or all to be used."""
 
 
 def read_plan(name: str) -> Plan:

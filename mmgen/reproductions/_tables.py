@@ -23,7 +23,7 @@ class Selector(Settings):
     protocol: str | None = None
     posterior: Annotated[str, AfterValidator(posterior_called)] | None = None
     text_weight: float | None = None
-    """Of the posterior "true", the power of p(y|z) that it was fitted with."""
+    """Power of p(y|z) that the posterior "true" was fitted with."""
     guidance: float | None = None
     """The power of p(y|z) that tilts the posterior."""
     field: str | None = None

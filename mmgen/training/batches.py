@@ -89,7 +89,7 @@ def batch_of(described: Mapping[str, Description], values: Mapping[str, Tensor])
 
     Args:
         described: What each modality is.
-        values: Of the same examples.
+        values: Values of the same examples.
     """
     observed = {name: described[name].observed(value) for name, value in values.items()}
     return Batch(*({name: pair[part] for name, pair in observed.items()} for part in (0, 1)))
@@ -107,7 +107,7 @@ class DatasetRows(Rows):
         device: Where batches are wanted.
         resident: Whether to hold all rows in memory; None decides by size.
         wanted: Modalities that are wanted, all by default; others are neither held nor unpacked, but for small ones.
-        seed: Of what is drawn anew at every sight, as :meth:`batch` shows it.
+        seed: Seed of what is drawn anew at every sight, as :meth:`batch` shows it.
         part: Part of a split that the rows are; None where they are of none.
     """
 

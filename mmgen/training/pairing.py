@@ -135,7 +135,7 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
     Args:
         rows: The training part of a split.
         objective: What is maximised.
-        data: ``paired`` and ``paired_drawn`` are read.
+        data: ``paired`` and ``least_paired_share`` are read.
         seed: Seed of the training.
     """
     names = objective.demands.modalities
@@ -148,11 +148,11 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
             "it out"
         )
     apart = names if objective.demands.any_subset else ()
-    return PairedRows(rows, apart, data.paired, seed, data.paired_drawn)
+    return PairedRows(rows, apart, data.paired, seed, data.least_paired_share)
 
 
 def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> float | None:
-    """``paired_drawn`` where it changes what is drawn from ``size`` training examples, else None.
+    """``least_paired_share`` where it changes what is drawn from ``size`` training examples, else None.
 
     It changes nothing where all examples are paired or none is, for an objective that needs whole examples or looks at
     a single modality, and where the paired rows are already that part.
@@ -161,8 +161,8 @@ def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> floa
     if data.paired == 1 or len(names) < 2 or not objective.demands.any_subset:
         return None
     count = paired_count(size, data.paired)
-    repeated = _whole_rows(count, len(names) * (size - count), data.paired_drawn)
-    return data.paired_drawn if repeated > count else None
+    repeated = _whole_rows(count, len(names) * (size - count), data.least_paired_share)
+    return data.least_paired_share if repeated > count else None
 
 
 def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> str:
@@ -171,11 +171,11 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
     Raises:
         DataError: No example is left to train on.
     """
-    names, wished = objective.demands.modalities, data.paired_drawn is not None
+    names, wished = objective.demands.modalities, data.least_paired_share is not None
     if data.paired == 1:
-        return "All training examples are paired, so data.paired_drawn changes nothing." if wished else ""
+        return "All training examples are paired, so data.least_paired_share changes nothing." if wished else ""
     if len(names) < 2:
-        changes = "data.paired and data.paired_drawn change" if wished else "data.paired changes"
+        changes = "data.paired and data.least_paired_share change" if wished else "data.paired changes"
         return f"This objective looks at {names[0]} alone, so {changes} nothing."
     count = paired_count(size, data.paired)
     left = size - count
@@ -184,14 +184,14 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
             raise DataError("data.paired got 0, but this objective needs paired examples; choose a share above 0")
         return (
             f"This objective needs whole examples: it trains on the {count:,} paired ones and leaves {left:,} out "
-            f"(mvae learns from them too){', so data.paired_drawn changes nothing' if wished else ''}."
+            f"(mvae learns from them too){', so data.least_paired_share changes nothing' if wished else ''}."
         )
     drawn = ""
     if (share := drawn_share(size, objective, data)) is not None:
         drawn = f"; the pairs are repeated until they are {100 * share:g} % of what is drawn"
     elif wished:
         there = "they are at least that part of these rows" if count else "there are no pairs"
-        drawn = f"; data.paired_drawn changes nothing, as {there}"
+        drawn = f"; data.least_paired_share changes nothing, as {there}"
     return (
         f"{count:,} of {size:,} training examples stay paired; the others are taken apart into "
         f"{' and '.join(f'{left:,} of {name} alone' for name in names)}{drawn}."

@@ -46,7 +46,7 @@ class Player:
     Attributes:
         name: As the task calls it.
         module: The task, as Fabric wraps it: ``module(values, present, shared, step)`` are the player's figures.
-        optimizer: Of the player's parameters.
+        optimizer: Optimiser of the player's parameters.
         others: Parameters of the other players; none where it plays alone.
         guard: What watches its figures.
     """

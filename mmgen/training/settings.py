@@ -54,22 +54,22 @@ class TrainingSettings(Settings):
     schedule: Annotated[str, *_one_of("schedule", SCHEDULES)] = "constant"
     """Learning rate over time; cosine and linear fall to 1 % of its value, stages are told by ``stages``."""
     stages: tuple[tuple[Positive, Positive], ...] = ()
-    """Of schedule stages: pairs of a duration and a factor of the learning rate, one after the other. Durations are in
+    """Pairs of a duration and a factor of the learning rate, one after the other, for schedule stages. Durations are in
     any unit (passes over the data, say): all of them together are the steps of the run."""
     optimizer: Annotated[str, *_one_of("optimiser", OPTIMIZERS)] = "adam"
     """What makes a step of a gradient."""
     adam_betas: tuple[Share, Share] = (0.9, 0.999)
-    """Of adam and adamw: decay of the running means of the gradient and of its square."""
+    """Decay of the running means of the gradient and of its square, for adam and adamw."""
     adam_epsilon: Positive = 1e-8
-    """Of adam and adamw: what is added to the root of the mean square."""
+    """What adam and adamw add to the root of the mean square."""
     rmsprop_decay: Share = 0.99
-    """Of rmsprop: decay of the running mean of the gradient's square."""
+    """Decay of the running mean of the gradient's square, for rmsprop."""
     rmsprop_epsilon: Positive = 1e-8
-    """Of rmsprop: what is added to the root of the mean square."""
+    """What rmsprop adds to the root of the mean square."""
     momentum: Share = 0.0
-    """Of sgd and rmsprop: how much of the last step the next one keeps."""
+    """How much of the last step the next one keeps, for sgd and rmsprop."""
     nesterov: bool = False
-    """Of sgd: take the gradient after the momentum's part of the step (Sutskever et al., 2013)."""
+    """Whether sgd takes the gradient after the momentum's part of the step (Sutskever et al., 2013)."""
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Factor of the learning rate at every step, besides the schedule (CK's published code: 0.999995)."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0

@@ -65,7 +65,7 @@ class Everything(Settings):
     where: Path | None = None
     """A folder."""
     mode: Literal["soft", "hard"] = "soft"
-    """Of what kind."""
+    """Which kind."""
     words: tuple[str, ...] = ("a", "b")
     """Which words."""
     numbers: tuple[int, ...] = ()

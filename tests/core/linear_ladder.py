@@ -56,7 +56,7 @@ def ladder_observations(size: int, seed: int = 0) -> Batch:
 
 
 def lower_covariance() -> Tensor:
-    """Of z1 under p: A A' + s^2 I."""
+    """Covariance of z1 under p: A A' + s^2 I."""
     return UP @ UP.T + LAYER_SD**2 * torch.eye(2, dtype=torch.float64)
 
 

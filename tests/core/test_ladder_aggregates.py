@@ -31,7 +31,7 @@ SD, TOP_SD = 0.5, 0.9  # of q(z1|x) and of q(z2|z1), see linear_ladder
 
 
 def exact_covariance() -> Tensor:
-    """Of [z1, z2] under the aggregate posterior: z1 = P x + 0.5 e, z2 = Q z1 + 0.9 e, and x from the model itself."""
+    """Covariance of [z1, z2] under the aggregate posterior: z1 = P x + 0.5 e, z2 = Q z1 + 0.9 e, x drawn from p."""
     weights = WEIGHTS["image"]
     x = weights @ lower_covariance() @ weights.T + NOISE**2 * torch.eye(4, dtype=torch.float64)
     p, q = 0.8 * torch.linalg.pinv(weights), 0.5 * torch.linalg.pinv(UP)

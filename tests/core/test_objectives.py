@@ -116,7 +116,7 @@ def test_beta_and_warmup_scale_the_divergence_alone(sigma_points: int) -> None:
 
 
 def _likelihood_gradient(name: str, x: torch.Tensor, q: DiagonalGaussian) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of E_q[log N(x | W z, s^2)] with respect to mean and log sd.
+    """Gradient of E_q[log N(x | W z, s^2)] with respect to mean and log sd.
 
     E[log p] = const - (|x - W m|^2 + sum_d sd_d^2 |W_d|^2) / (2 s^2), so
     d/dm = W'(x - W m) / s^2 and d/dlog sd_d = - sd_d^2 |W_d|^2 / s^2.
@@ -127,7 +127,7 @@ def _likelihood_gradient(name: str, x: torch.Tensor, q: DiagonalGaussian) -> tup
 
 
 def _prior_gradient(q: DiagonalGaussian) -> tuple[torch.Tensor, torch.Tensor]:
-    """Of -KL(q || N(0, I)) = -sum (m^2 + sd^2 - 1) / 2 + log sd: -m and 1 - sd^2."""
+    """Gradient of -KL(q || N(0, I)) = -sum (m^2 + sd^2 - 1) / 2 + log sd: -m and 1 - sd^2."""
     return -q.mean, 1 - q.variance
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.batch import Batch
 from mmgen.errors import DataError, Interrupted, SettingsError
+from mmgen.models._settings import DataSettings
 from mmgen.objectives._base import Objective
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
@@ -213,22 +214,22 @@ def test_what_objectives_that_need_whole_examples_are_given(dataset_path: Path) 
     [
         # 6 pairs and 2 x 58 rows alone: the pairs are 6 / 122 = 4.9 % of the rows; a fifth takes 29 of 145.
         ("mvae", 0.1, 0.2, "58 of attributes alone; the pairs are repeated until they are 20 % of what is drawn."),
-        ("mvae", 0.1, 0.04, "; data.paired_drawn changes nothing, as they are at least that part of these rows."),
-        ("mvae", 0.0, 0.2, "; data.paired_drawn changes nothing, as there are no pairs."),
-        ("mvae", 1.0, 0.2, "All training examples are paired, so data.paired_drawn changes nothing."),
-        ("jmvae", 0.1, 0.2, "leaves 58 out (mvae learns from them too), so data.paired_drawn changes nothing."),
-        ("jmvae", 1.0, 0.2, "All training examples are paired, so data.paired_drawn changes nothing."),
-        ("elbo", 0.1, 0.2, "image alone, so data.paired and data.paired_drawn change nothing."),
+        ("mvae", 0.1, 0.04, "; data.least_paired_share changes nothing, as they are at least that part of these rows."),
+        ("mvae", 0.0, 0.2, "; data.least_paired_share changes nothing, as there are no pairs."),
+        ("mvae", 1.0, 0.2, "All training examples are paired, so data.least_paired_share changes nothing."),
+        ("jmvae", 0.1, 0.2, "leaves 58 out (mvae learns from them too), so data.least_paired_share changes nothing."),
+        ("jmvae", 1.0, 0.2, "All training examples are paired, so data.least_paired_share changes nothing."),
+        ("elbo", 0.1, 0.2, "image alone, so data.paired and data.least_paired_share change nothing."),
     ],
 )
 def test_a_share_of_draws_that_changes_nothing_is_said(
     dataset_path: Path, objective: str, paired: float, drawn: float, said: str
 ) -> None:
     asked = {"name": objective} | ({"modalities": ["image"], "given": ["image"]} if objective == "elbo" else {})
-    settings = settings_of(dataset_path, objective=asked, data={"paired": paired, "paired_drawn": drawn})
+    settings = settings_of(dataset_path, objective=asked, data={"paired": paired, "least_paired_share": drawn})
     built, rows = settings.build_objective(), Numbered(64)
     assert describe_rows(64, built, settings.data).endswith(said)
-    plain = settings.data.model_copy(update={"paired_drawn": None})
+    plain = settings.data.model_copy(update={"least_paired_share": None})
     assert "drawn" not in describe_rows(64, built, plain) and drawn_share(64, built, plain) is None
     with_it, without = (len(training_rows(rows, built, data, 0)) for data in (settings.data, plain))
     assert drawn_share(64, built, settings.data) == (drawn if with_it != without else None)
@@ -316,3 +317,10 @@ def test_an_interrupted_run_resumes_to_identical_weights(
     # Validation examples are whole, whatever training ones are.
     lines = [json.loads(line) for line in (tmp_path / "whole.log.jsonl").read_text().splitlines()]
     assert all("log p(attributes|z)" in " ".join(line["validation"]["terms"]) for line in lines if "validation" in line)
+
+
+def test_the_share_by_its_former_name() -> None:
+    """Files made before the setting was renamed say ``paired_drawn``."""
+    read = DataSettings.model_validate({"paired": 0.1, "paired_drawn": 0.2})
+    assert read.least_paired_share == 0.2
+    assert "paired_drawn" not in read.model_dump()

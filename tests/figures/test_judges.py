@@ -1,4 +1,4 @@
-"""Of two judges, scores, figures and reports take the same one."""
+"""Scores, figures and reports take the same one of two judges."""
 
 import json
 import os

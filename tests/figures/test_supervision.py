@@ -60,7 +60,7 @@ def test_what_methods_learnt_from_and_how() -> None:
     assert learnt_from(curves[:1]).endswith("without labels.") and learnt_from(curves[1:]).endswith("pairs alone.")
     assert departures(SCORES) == ""
     departed = score("mvae", 10, 1.0, "mean")
-    departed.extra.update(paired_drawn=0.2, predicts={"image": ["attributes"]})
+    departed.extra.update(least_paired_share=0.2, predicts={"image": ["attributes"]})
     assert departures([*SCORES, departed]) == (
         "Unlike in the paper, at least 20 % of the examples drawn are paired and q(z|image) explains attributes of "
         "paired examples too."

@@ -112,7 +112,7 @@ def test_line_leaves_nothing_where_few_points_make_most_of_the_distance() -> Non
 
 
 def test_line_of_pooled_points() -> None:
-    """Of 200 pooled points in 20 dimensions the bias is near 2 F / n + F^2 / (2 n) or so; the line leaves little."""
+    """The bias of 200 pooled points in 20 dimensions is near 2 F / n + F^2 / (2 n) or so; the line leaves little."""
     one, other = gaussians(20, 10, 20), gaussians(20, 10, 20)
     whole = pooled(one, other)
     parts = [pooled([a[k::2] for a in one], [b[k::2] for b in other]) for k in (0, 1)]

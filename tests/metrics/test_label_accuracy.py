@@ -68,7 +68,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
             settings=SimpleNamespace(
                 objective={"name": "mvae", "predicts": {}},
                 build_objective=Mvae,
-                data=SimpleNamespace(split="official", paired=0.05, paired_drawn=0.2),
+                data=SimpleNamespace(split="official", paired=0.05, least_paired_share=0.2),
             ),
         ),
         dataset=SimpleNamespace(schemes=["official"], split=lambda scheme, part: range(1000)),
@@ -109,7 +109,12 @@ def test_attributes_by_hand() -> None:
         assert each.value == 75.0  # 1, 1, 0, 1
         assert whole.extra["by_attribute"] == {"side": 75.0, "size": pytest.approx(200 / 3)}
         assert whole.extra["values"] == [100.0, 100.0, 0.0, 100.0]
-        assert [whole.extra[key] for key in ("method", "share", "paired", "paired_drawn")] == ["mvae", 0.05, 50, 0.2]
+        assert [whole.extra[key] for key in ("method", "share", "paired", "least_paired_share")] == [
+            "mvae",
+            0.05,
+            50,
+            0.2,
+        ]
         assert "predicts" not in whole.extra
 
 

@@ -264,7 +264,7 @@ def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
 def test_given_text_is_not_given_attributes_too(
     family: type[Inference], slots: tuple[str, ...], known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a model of image, attributes and text y is the text: log p(x|y) is log p(x, text) - log p(text) whether or not
+    """y is the text in a model of image, attributes and text: log p(x|y) is log p(x, text) - log p(text) whether or not
     attributes of the points are known, and so are the draws that log p(y) comes from."""
     monkeypatch.setitem(WEIGHTS, "text", torch.tensor([[0.9, 0.0], [0.0, 0.6]], dtype=torch.float64))
     told = three_modalities(family, slots)

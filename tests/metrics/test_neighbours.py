@@ -31,7 +31,7 @@ def test_agrees_with_the_definition_point_by_point() -> None:
 
 @pytest.mark.parametrize("shift", [0.25, 0.5, 0.8])
 def test_squares_that_overlap(shift: float) -> None:
-    """Of the moved square 1 - shift lies in the other; balls of 3 among 2,000 points reach about 0.02 beyond it."""
+    """1 - shift of the moved square lies in the other; balls of 3 among 2,000 points reach about 0.02 beyond it."""
     n = 2000
     precision, recall = both(square(n), square(n, shift))
     border = np.sqrt(NEIGHBOURS / (np.pi * n))

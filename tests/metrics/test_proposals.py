@@ -74,7 +74,7 @@ def test_printed_errors_hold_where_a_posterior_misses_a_mode(mixed: list[dict[st
 
 
 def test_a_proposal_that_misses_a_mode_is_told(mixed: list[dict[str, Score]]) -> None:
-    """Of q(z|image) alone log p(x,y) is nats too low at a printed noise of hundredths; what is printed says both."""
+    """log p(x,y) of q(z|image) alone is nats too low at a printed noise of hundredths; what is printed says both."""
     for seed in SEEDS[:2]:
         found = scores(samples=1000, seed=seed, proposal="image")
         for quantity in ("log p(x,y)", "log p(x|y)", "log p(y|x)"):

@@ -12,7 +12,7 @@ __all__ = ["Labels"]
 
 _DIRECTIONS = [math.radians(angle) for angle in (0, 45, 315, 90, 270, 135, 225, 180)]
 _DISTANCES = (5.0, 9.0, 14.0, 22.0, 32.0)
-"""Of labels from their points; those that need not be there stay close, or one would not know whose they are."""
+"""Distances of labels from their points; the nearest free one is taken, so that it is clear whose label it is."""
 _STEP = 4.0
 """Points between places along a line that labels keep away from."""
 

@@ -29,7 +29,7 @@ class PlotOptions:
         sources: Image modalities to start from; empty: the figure chooses.
         targets: Image modalities to draw; empty: the figure chooses.
         metrics: What is measured along the axes; empty: the figure chooses.
-        scores: Of the score files that were named.
+        scores: Scores of the files that were named.
         guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
     """
 

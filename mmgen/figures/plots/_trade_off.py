@@ -50,7 +50,7 @@ class Point:
     """One posterior with one weight.
 
     Attributes:
-        weight: Of p(y|z); 0 where it is not guided.
+        weight: Power of p(y|z); 0 where it is not guided.
         x: Mean over models, in percent.
         y: The same of the other measure.
         x_error: Standard deviation over models; of a single one the standard error; None where there is none.
@@ -222,7 +222,7 @@ def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
     """Curves of all posteriors that both metrics are known of.
 
     Args:
-        scores: Of score files.
+        scores: Scores of the files that were named.
         metrics: The upward one, and the other.
 
     Raises:

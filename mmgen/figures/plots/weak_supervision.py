@@ -154,7 +154,8 @@ def departures(scores: Sequence[Score]) -> str:
     """How a model's training differed from the paper's, in a sentence; "" where it did not."""
     said = {}
     for score in scores:
-        drawn, predicts = score.extra.get("paired_drawn"), score.extra.get("predicts")
+        drawn = score.extra.get("least_paired_share", score.extra.get("paired_drawn"))  # its name, and its former one
+        predicts = score.extra.get("predicts")
         if isinstance(drawn, int | float):
             said["drawn"] = f"at least {100 * drawn:g} % of the examples drawn are paired"
         if isinstance(predicts, dict):

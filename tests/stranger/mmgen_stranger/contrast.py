@@ -20,7 +20,7 @@ class Contrast(Metric):
 
     unit = "%"
     better = "higher"
-    heeds_guidance = False
+    takes_guidance = False
     per_posterior = False
     scores_points = True
 
