@@ -10,7 +10,7 @@ from mmgen.figures.drawing.style import category_colours
 from mmgen.figures.explore.answers import Answers
 from mmgen.figures.explore.asked import Questions
 from mmgen.figures.explore.density import CELLS, DRAWS, Chart
-from mmgen.figures.explore.space import Decoded, Landscape, Traversals
+from mmgen.figures.explore.space import Decoded, Landscape, Neighbours, Traversals
 from mmgen.figures.explore.sprites import Sheets, lighter, pack
 from mmgen.figures.plots._session import Session
 
@@ -56,6 +56,7 @@ class Content:
         landscape: The encodings; None without data.
         traversals: Dimensions one at a time; None without data.
         over_map: What is decoded on the map; None where decoders want a description.
+        neighbours: What is decoded from encodings; None where the map shows all of z, or decoders want a description.
         cells: Cells along each side of the map.
     """
 
@@ -67,6 +68,7 @@ class Content:
     landscape: Landscape | None = None
     traversals: Traversals | None = None
     over_map: Decoded | None = None
+    neighbours: Neighbours | None = None
     cells: int = 0
 
     @property
@@ -78,12 +80,14 @@ class Content:
         """Letters that traversals and map take."""
         sheets = [*self._space(), *(_pictures(one) for one in self.references)]
         drawn = [*(self.traversals.pictures if self.traversals else ()), *([self.over_map] if self.over_map else ())]
+        drawn += [self.neighbours.decoded] if self.neighbours else []
         judged = sum(part.judged.size * 4 // 3 for part in drawn if part.judged is not None)
         points = len(self.landscape.places) * 14 if self.landscape else 0
         return sum(len(pack(part)) for part in sheets if len(part)) + judged + points
 
     def _space(self) -> list[np.ndarray]:
         found = [self.over_map.pictures] if self.over_map is not None else []
+        found += [self.neighbours.decoded.pictures] if self.neighbours is not None else []
         if self.traversals is not None:
             found += [np.concatenate([one.pictures for one in self.traversals.pictures]), self.traversals.originals]
         return found
@@ -105,13 +109,15 @@ def _bytes(codes: np.ndarray | None) -> str | None:
 def _verdict(one: Answers) -> str:
     """Words right over everything that it draws; "" without a judge."""
     right, asked = (sum(each.right[place] for each in one.each) for place in (0, 1))
-    return f"{100 * right / asked:.1f} % of {asked:,} words right over all descriptions of this page" if asked else ""
+    share = f"{100 * right / max(asked, 1):.1f}\N{NO-BREAK SPACE}%"
+    return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
 
 
 def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
     """A posterior: what it is called, how to draw from it, its pictures."""
     source, rows = one.source, [each.row for each in one.each]
     name, _, what = source.name.partition(": ")
+    what = what or source.loaded.title_of(source.posterior).partition(": ")[2]
     judged = [each.judged for each in one.each if each.judged is not None]
     densities = _densities(one)
     return {
@@ -156,7 +162,7 @@ def _traversals(one: Traversals, land: Landscape, packed: Sheets, originals: She
     judged = [part.judged for part in one.pictures]
     values = dict(zip(land.ranking.dimensions, land.ranking.values, strict=True))
     return {
-        "values": [round(value, 3) for value in one.values],
+        "values": [round(value, 3) + 0.0 for value in one.values],
         "dimensions": [{"number": d + 1, "value": float(f"{values[d]:.3g}")} for d in one.dimensions],
         "of": len(land.ranking.dimensions),
         "measure": land.ranking.measure,
@@ -169,16 +175,17 @@ def _traversals(one: Traversals, land: Landscape, packed: Sheets, originals: She
     }
 
 
-def _map(content: Content, land: Landscape, packed: Sheets | None) -> dict[str, Any]:
+def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets | None) -> dict[str, Any]:
     chart, info = land.chart, content.session.model.attributes
     places = np.rint((land.places + 1) / 2 * _GRID).astype(int)
     if chart.projection.axes.shape[1] <= 2:
         axes = ["z1", "z2"][: chart.projection.axes.shape[1]] + ["no second dimension"] * (not chart.exact)
     else:
         axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(land.shares)]
+    beside = content.neighbours
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
     if not chart.exact and any(source.loaded.guidance for source in content.session.sources):
-        how += " Of a guided posterior they are weighed by p(words|z)^w."
+        how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
     return {
         "cells": content.cells,
         "reach": float(f"{chart.reach:.3g}"),
@@ -190,6 +197,13 @@ def _map(content: Content, land: Landscape, packed: Sheets | None) -> dict[str, 
         "colours": [category_colours(len(words)) for words in info.values] if info is not None else [],
         "pictures": packed.to_json() if packed else None,
         "judged": _bytes(content.over_map.judged) if content.over_map is not None else None,
+        "neighbours": {
+            "points": beside.points.tolist(),
+            "pictures": near.to_json(),
+            "judged": _bytes(beside.decoded.judged),
+        }
+        if beside is not None and near is not None
+        else None,
         "density": f"Density: {how} Dark and pale hold 50 % and 90 % of it.",
         "densityCells": CELLS,
         "latent": content.session.model.model.latent_size,
@@ -206,6 +220,7 @@ def page_data(content: Content, seed: int) -> dict[str, Any]:
     parts = [_part(part, [next(answered) for _ in part.answers], session) for part in content.parts]
     references = [_source(one, next(answered), 1) for one in content.references]
     over = space.pop(0) if content.over_map is not None else None
+    near = space.pop(0) if content.neighbours is not None else None
     moved = None
     if content.traversals is not None and content.landscape is not None:
         first, originals = space
@@ -221,5 +236,5 @@ def page_data(content: Content, seed: int) -> dict[str, Any]:
         "parts": parts,
         "references": references,
         "traversals": moved,
-        "map": _map(content, content.landscape, over) if content.landscape is not None else None,
+        "map": _map(content, content.landscape, over, near) if content.landscape is not None else None,
     }

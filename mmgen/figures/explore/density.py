@@ -21,7 +21,7 @@ __all__ = ["CELLS", "DRAWS", "Chart", "densities", "inside", "smoothed"]
 CELLS = 31
 """Cells along each side of a density; pages draw it smoothly."""
 DRAWS = 160
-"""Of z, that a density in a plane of more dimensions is estimated from."""
+"""Draws of z that a density in a plane of more dimensions is estimated from."""
 _SMALLEST = 0.6
 """Cells of smoothing at least."""
 

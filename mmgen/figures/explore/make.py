@@ -19,7 +19,7 @@ from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.explore.answers import Answers, answer, reference
 from mmgen.figures.explore.asked import Questions, questions_of
 from mmgen.figures.explore.content import Content, Part, page_data
-from mmgen.figures.explore.space import landscape, over_map, traversals
+from mmgen.figures.explore.space import landscape, neighbours, over_map, traversals
 from mmgen.figures.explore.sprites import pack
 from mmgen.figures.plots._material import Group, gather
 from mmgen.figures.plots._session import Session, open_session
@@ -38,8 +38,10 @@ _CHUNK = 24
 _EXAMPLES = 6
 _DIMENSIONS = 16
 _CELLS = (41, 31, 21, 15)
+_NEIGHBOURS = 700
+"""Encodings on the map whose pictures are shown."""
 _PART = 0.3
-"""Of the page, for the traversals at most, and for the pictures of the map."""
+"""Share of the page that the traversals take at most, and the pictures of the map."""
 _MARGIN = 0.96
 
 
@@ -179,6 +181,12 @@ def _draw_space(content: Content, limits: Limits) -> None:
             examples = max(1, min(examples - 1, int(examples * most / size)))
         else:
             dimensions = max(1, min(dimensions - 1, int(dimensions * most / size)))
+    count = _NEIGHBOURS
+    while True:
+        near = content.neighbours = neighbours(session, land, count)
+        if near is None or count == 1 or len(pack(near.decoded.pictures)) <= most:
+            break
+        count //= 2
     for cells in _CELLS:
         content.over_map, content.cells = over_map(session, land.chart, cells), cells
         if content.over_map is None or len(pack(content.over_map.pictures)) <= most:
@@ -237,7 +245,6 @@ def _page(content: Content, limits: Limits, title: str, command: str, seed: int)
 
 def _rendered(content: Content, title: str, command: str, seed: int) -> str:
     from jinja2.utils import htmlsafe_json_dumps
-    from markupsafe import Markup
 
     session, group = content.session, content.session.group
     style, script = _read("explore.css"), _read("explore.js")
@@ -248,8 +255,8 @@ def _rendered(content: Content, title: str, command: str, seed: int) -> str:
         judged=judge_note(judge.accuracy if judge else None, sees_samples(session.model)),
         notices=content.notices,
         model=group.header.content_id,
-        style=Markup(style),
-        script=Markup(script),
+        style=style,
+        script=script,
         style_hash=_hash(style),
         script_hash=_hash(script),
         data=htmlsafe_json_dumps(_plain(page_data(content, seed))),

@@ -23,7 +23,18 @@ from mmgen.seeding import numpy_generator, torch_generator
 if TYPE_CHECKING:
     from mmgen.batch import Batch
 
-__all__ = ["STEPS", "Decoded", "Landscape", "Traversals", "decoded", "landscape", "over_map", "traversals"]
+__all__ = [
+    "STEPS",
+    "Decoded",
+    "Landscape",
+    "Neighbours",
+    "Traversals",
+    "decoded",
+    "landscape",
+    "neighbours",
+    "over_map",
+    "traversals",
+]
 
 STEPS = 11
 """Values that each dimension takes."""
@@ -122,6 +133,35 @@ def over_map(session: Session, chart: Chart, cells: int) -> Decoded | None:
 
 
 @dataclass(frozen=True)
+class Neighbours:
+    """What is decoded from the encodings of some of the pictures on the map.
+
+    Attributes:
+        points: Which of the map's points, int [m].
+        decoded: Their pictures.
+    """
+
+    points: np.ndarray
+    decoded: Decoded
+
+
+def neighbours(session: Session, land: Landscape, count: int) -> Neighbours | None:
+    """Pictures to show for the encoding nearest to the pointer, where the plane is not all of z: it passes through
+    places where no picture lies. None where it is, or where decoders want a description.
+
+    Args:
+        session: The model.
+        land: Its encodings.
+        count: m at most.
+    """
+    if land.chart.exact or session.model.model.conditional_on:
+        return None
+    points = np.unique(np.linspace(0, len(land.places) - 1, count).round().astype(int))
+    z = land.encodings.mean[torch.from_numpy(points)]
+    return Neighbours(points, decoded(session, z, nothing(session.model), "encodings"))
+
+
+@dataclass(frozen=True)
 class Traversals:
     """Pictures with one dimension of z at a time moved.
 
@@ -131,7 +171,7 @@ class Traversals:
         values: What each takes, [STEPS].
         originals: The examples' own pictures, uint8 [P, H, W, C].
         means: The value that each dimension has in q(z|x), [P, d].
-        pictures: Of each example first what is decoded where nothing is moved, then dimension by dimension.
+        pictures: For each example first what is decoded where nothing is moved, then dimension by dimension.
     """
 
     shown: Examples

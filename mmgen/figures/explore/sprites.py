@@ -20,7 +20,7 @@ STEP = 17
 _SIDE = 2048
 """Pixels along a sheet at most: what every browser decodes at once."""
 _QUALITY = 80
-"""Of WebP, of 100."""
+"""Quality of WebP, 100 at most."""
 
 
 @dataclass(frozen=True)

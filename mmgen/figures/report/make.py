@@ -13,7 +13,7 @@ from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions
-from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._material import Group, gather
 from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.weak_supervision import curves_of
@@ -130,6 +130,18 @@ def render(values: Mapping[str, Any]) -> str:
     return page_environment().get_template("report.html.jinja").render(values)
 
 
+def _explored(out: Path, groups: Sequence[Group]) -> str:
+    """Name of the page to explore that lies beside a report and shows one of its models; "" without one."""
+    page = out.with_name("explore.html")
+    try:
+        with page.open(encoding="utf-8", errors="replace") as file:
+            start = file.read(4096)
+    except OSError:
+        return ""
+    marks = [f'<meta name="mmgen-model" content="{group.header.content_id}">' for group in groups]
+    return page.name if any(mark in start for mark in marks) else ""
+
+
 def make_report(
     paths: Iterable[Path],
     out: Path,
@@ -192,6 +204,7 @@ def make_report(
                 yield Progress(done)
             runs.append(run)
         values = context(material, runs, heading, command, seed)
+        values["explored"] = _explored(out, material.groups)
         values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render(values))
         yield Progress(total)

@@ -360,6 +360,8 @@ if (data.map) {
   const chart = byId("chart");
   const sheets = found.pictures && new Sheets(found.pictures);
   const judged = bytes(found.judged);
+  const beside = found.neighbours && { ...found.neighbours, judged: bytes(found.neighbours.judged) };
+  const others = beside && new Sheets(beside.pictures);
   const codes = bytes(found.codes);
   const points = found.points;
   const whole = 1000; // what coordinates of points count to
@@ -367,15 +369,19 @@ if (data.map) {
   let colour = -1; // attribute that points are coloured by
   let alone = -1; // its value that is shown alone
   let cloud = null; // the density as a small canvas of alphas
+  let nearest = -1; // point whose picture is shown
   let waiting = 0;
 
   byId("map").hidden = false;
-  const shares = found.exact ? "" : `, in the plane of the first two principal components, ${found.shares.join(" % and ")} % of their variance`;
+  const shares = found.exact ? "" : `, in the plane of the first two principal components, ${found.shares.join("\u00a0% and ")}\u00a0% of their variance`;
   byId("map-about").textContent =
     `Each dot is a test picture at the mean of q(z|x)${shares}. ` +
-    (sheets ? "Beside it: what is decoded at the pointer" + (found.exact ? "." : ", a point of that plane.") : "");
+    (others ? "Beside it: what is decoded from the encoding nearest to the pointer (ringed), and at the pointer itself, " +
+      "a place of the plane, around which there may be no pictures." : sheets ? "Beside it: what is decoded at the pointer." : "");
   byId("axes").textContent = `Across: ${found.axes[0]}; up: ${found.axes[1]}; ${-found.reach} to ${found.reach}.`;
   byId("under-figure").hidden = !sheets;
+  byId("near-figure").hidden = !others;
+  if (others) [byId("near").width, byId("near").height] = others.size;
   if (sheets) [byId("under").width, byId("under").height] = sheets.size;
 
   const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
@@ -419,6 +425,15 @@ if (data.map) {
         pen.fillText(word, (middle(0) / whole) * side, (1 - middle(1) / whole) * side);
       });
     }
+    if (nearest >= 0) {
+      for (const [shade, thick] of [["#ffffff", 5], ["#000000", 2]]) {
+        pen.strokeStyle = shade;
+        pen.lineWidth = (thick * side) / 500;
+        pen.beginPath();
+        pen.arc((points[nearest][0] / whole) * side, (1 - points[nearest][1] / whole) * side, 2.5 * radius, 0, 2 * Math.PI);
+        pen.stroke();
+      }
+    }
     // The pointer: a cross over the whole map and a ring, white below black, so that it shows on any ground.
     const x = ((cell.column + 0.5) / found.cells) * side;
     const y = (1 - (cell.row + 0.5) / found.cells) * side;
@@ -439,8 +454,9 @@ if (data.map) {
     const where = `${at(cell.column).toFixed(2)}, ${at(cell.row).toFixed(2)}`;
     const number = cell.row * found.cells + cell.column;
     const read = judgeReads(judged, number);
-    const said = `at ${where}${read ? `; judge: ${read}` : ""}`;
+    let said = `at ${where}${read ? `; judge: ${read}` : ""}`;
     byId("under-says").textContent = said;
+    if (others) said = `${showNearest()}; ${said}`;
     chart.setAttribute("aria-label", `Map of encodings, pointer ${said}`);
     if (sheets) {
       sheets.draw(byId("under"), number);
@@ -449,6 +465,29 @@ if (data.map) {
     clearTimeout(waiting);
     waiting = setTimeout(() => (byId("under-live").textContent = said), RELAXED);
     draw();
+  };
+
+  // The picture of the encoding that is nearest to the pointer, among those that are shown.
+  const showNearest = () => {
+    const at = [((cell.column + 0.5) / found.cells) * whole, ((cell.row + 0.5) / found.cells) * whole];
+    const width = words ? words.names.length : 0;
+    let best = -1;
+    let least = Infinity;
+    beside.points.forEach((n, place) => {
+      if (alone >= 0 && codes[n * width + colour] !== alone) return;
+      const distance = (points[n][0] - at[0]) ** 2 + (points[n][1] - at[1]) ** 2;
+      if (distance < least) [least, best] = [distance, place];
+    });
+    if (best < 0) return "";
+    nearest = beside.points[best];
+    others.draw(byId("near"), best);
+    const own = codes ? [...codes.subarray(nearest * width, (nearest + 1) * width)] : [];
+    const is = own.map((code, a) => words.values[a][code]).filter((word) => word !== undefined).join(", ");
+    const read = judgeReads(beside.judged, best);
+    const said = `nearest${is ? `: ${is}` : ""}${read ? `; judge, of what is decoded: ${read}` : ""}`;
+    byId("near-says").textContent = said;
+    byId("near").setAttribute("aria-label", `decoded from the ${said}`);
+    return said;
   };
 
   const follow = (event) => {
@@ -484,7 +523,7 @@ if (data.map) {
         button.addEventListener("click", () => {
           alone = alone === value ? -1 : value;
           [...byId("legend").children].forEach((other, n) => other.setAttribute("aria-pressed", n === alone));
-          draw();
+          point(cell.column, cell.row);
         });
         byId("legend").append(button);
       });
@@ -518,7 +557,7 @@ if (data.map) {
     if (chooser.value !== asked || chosen.source.place(chosen.part.row) !== place) return;
     const large = make("canvas");
     large.width = large.height = fine;
-    const pen = large.getContext("2d");
+    const pen = large.getContext("2d", { willReadFrequently: true });
     pen.imageSmoothingQuality = "high";
     pen.translate(0, fine);
     pen.scale(1, -1); // row 0 is the bottom
