@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from mmgen.parsing import shown
-from mmgen.progress import Progress, Work
+from mmgen.progress import Progress, Watch, Work
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["follow", "is_first_process", "result", "result_lines", "result_table", "say", "table"]
+__all__ = ["CONSOLE", "follow", "is_first_process", "result", "result_lines", "result_table", "say", "table"]
 
 T = TypeVar("T")
 
@@ -44,11 +44,12 @@ def _wrapped(text: str, width: int) -> str:
     lines = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]
+        joined = line.replace(" %", "\xa0%").replace(" ± ", "\xa0±\xa0")  # a number is one with its unit and error
         pieces = textwrap.wrap(
-            line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
+            joined, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False,
             replace_whitespace=False, drop_whitespace=True,
         )  # fmt: skip
-        lines += pieces or [line]
+        lines += [piece.replace("\xa0", " ") for piece in pieces] or [line]
     return "\n".join(lines)
 
 
@@ -137,17 +138,22 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
+def _figure(value: float) -> str:
+    """A figure in four digits, and never as a power of ten: ``-85.12``, ``11,550``."""
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:,.4g}"
+
+
 def _facts(progress: Progress, work: Work[T], pace: _Pace, room: int | None = None) -> str:
     """Rate, time left and the work's own figures: ``1,200 step/s · 0:41 left · bound -85.12``; as many as fit."""
     parts = []
     rate = pace.rate
-    if rate is not None:
+    if rate is not None and work.unit:
         parts.append(f"{rate:,.0f} {work.unit}/s" if rate >= 10 else f"{rate:.2g} {work.unit}/s")
     left = [(work.total - progress.done) / rate] if rate is not None else []
     left += [progress.seconds_left] if progress.seconds_left is not None else []
     if left:
         parts.append(f"{_clock(min(left))} left")
-    parts += [f"{name} {value:,.4g}" for name, value in progress.values.items()]
+    parts += [f"{name} {_figure(value)}" for name, value in progress.values.items()]
     while room is not None and parts and len(" · ".join(parts)) > room:
         parts.pop()
     return " · ".join(parts)
@@ -163,7 +169,7 @@ def _follow_plainly(work: Work[T]) -> T:
         if now - max(last, started) >= _PLAIN_INTERVAL:
             say(f"{work.description}: {progress.done:,} of {work.total:,} · {_facts(progress, work, pace)}")
             last = now
-    values = " · ".join(f"{name} {value:,.4g}" for name, value in (progress.values if progress else {}).items())
+    values = " · ".join(f"{name} {_figure(value)}" for name, value in (progress.values if progress else {}).items())
     done = f"{work.description}: done in {_clock(time.monotonic() - started)}"
     say(f"{done} · {values}" if values else done)
     return work.result
@@ -200,3 +206,17 @@ def follow(work: Work[T]) -> T:
             bars.update(task, completed=progress.done, facts=_facts(progress, work, pace, room))
         bars.update(task, completed=work.total)
     return work.result
+
+
+class _Console(Watch):
+    """Talk and progress bars on stderr."""
+
+    def say(self, text: str) -> None:
+        if is_first_process():
+            say(text)
+
+    def follow(self, work: Work[T]) -> T:
+        return follow(work)
+
+
+CONSOLE = _Console()

@@ -43,6 +43,7 @@ _ORDER = (
     "explore",
     "reproduce",
     "list",
+    "env",
 )
 
 

@@ -17,6 +17,7 @@ __all__ = [
     "Device",
     "Guidance",
     "InputPath",
+    "KeepState",
     "Output",
     "Anew",
     "Overwrite",
@@ -48,6 +49,14 @@ Resume = Annotated[
     typer.Option("--resume", help="Insist on continuing a saved run (the same command again continues one if found)."),
 ]
 Anew = Annotated[bool, typer.Option("--overwrite", help="Begin anew even if a run was saved.")]
+KeepState = Annotated[
+    bool,
+    typer.Option(
+        "--keep-state",
+        help="Keep the last weights and the optimiser's moments after the last step, three times the model: with them "
+        "the same command with more --steps goes on, where the learning rate is constant.",
+    ),
+]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
 Guidance = Annotated[
     float,

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mmgen.cli._completion import members, presets
 from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._options import Device, InputPath, Output, Overwrite, Seed, read_path
 
@@ -21,7 +22,13 @@ def baseline_command(
     dataset: InputPath,
     method: Annotated[
         str,
-        typer.Option("--method", "-m", metavar="NAME", help="How the label is read: {mmgen.baselines}."),
+        typer.Option(
+            "--method",
+            "-m",
+            metavar="NAME",
+            help="How the label is read: {mmgen.baselines}.",
+            autocompletion=members("mmgen.baselines"),
+        ),
     ] = "logistic",
     paired: Annotated[
         list[float] | None,
@@ -40,6 +47,7 @@ def baseline_command(
             metavar="NAME",
             show_default="wu/ and the dataset's recipe",
             help="Joint model whose networks and training are used.",
+            autocompletion=presets,
         ),
     ] = None,
     assignments: Annotated[
@@ -93,12 +101,13 @@ def _settings(
 ) -> "ExperimentSettings":
     """The joint model's settings: preset, --set, options, each over the one before."""
     import mmgen.config
+    from mmgen import presets
     from mmgen.errors import UsageError
     from mmgen.training.model_run import complete_settings
 
     recipe = str(dataset.header.settings.get("recipe", ""))
     name = preset or f"wu/{recipe}"
-    if preset is None and name not in mmgen.config.preset_names():
+    if preset is None and name not in presets.names():
         raise UsageError(f"--preset is not given and there is none for the recipe '{recipe}'; see mmgen list presets")
     name = mmgen.config.find_preset(name, recipe)
     if preset is None:

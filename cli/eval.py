@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mmgen.cli._console import follow, result, result_lines, result_table, say
+from mmgen.cli._completion import members, words
+from mmgen.cli._console import CONSOLE, result, result_lines, result_table, say
 from mmgen.cli._console import table as talk_table
 from mmgen.cli._options import Device, InputPath, Overwrite, Seed, read_path
 
 if TYPE_CHECKING:
-    from mmgen.loading import TrainedModel
     from mmgen.score import Score
 
 __all__ = ["eval_command"]
@@ -29,7 +30,8 @@ def eval_command(
             "-m",
             metavar="NAME",
             help="What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage where attributes "
-            "are given.",
+            "are given, retrieval where there are only captions.",
+            autocompletion=members("mmgen.metrics"),
         ),
     ] = None,
     posterior: Annotated[
@@ -40,6 +42,7 @@ def eval_command(
             metavar="NAME",
             help="Where z comes from: prior, own (the model's q(z | words)), true or aggregate; repeatable. "
             "By default prior and own of a model, what was fitted of an aggregate.",
+            autocompletion=words("prior", "own", "aggregate", "true"),
         ),
     ] = None,
     guidance: Annotated[
@@ -53,21 +56,25 @@ def eval_command(
         ),
     ] = None,
     protocol: Annotated[
-        str, typer.Option("--protocol", metavar="NAME", help="Of coverage: exact, or paper as Vedantam et al. did.")
+        str,
+        typer.Option(
+            "--protocol",
+            metavar="NAME",
+            help="Of coverage: exact, or paper as Vedantam et al. did.",
+            autocompletion=words("exact", "paper"),
+        ),
     ] = "exact",
     dropped: Annotated[
         str | None,
-        typer.Option(
-            "--dropped", metavar="LIST", show_default="0,1,2,3", help="Numbers of attributes to leave out of queries."
-        ),
+        typer.Option("--dropped", metavar="LIST", hidden=True, help="Like --given-count, but counting those left out."),
     ] = None,
     given_count: Annotated[
         str | None,
         typer.Option(
             "--given-count",
             metavar="LIST",
-            show_default=False,
-            help="Like --dropped, but counting the attributes that are given.",
+            show_default="all, and 1, 2 and 3 fewer",
+            help="Numbers of attributes that queries give, such as 4,3; the others are left open.",
         ),
     ] = None,
     samples: Annotated[
@@ -83,6 +90,7 @@ def eval_command(
             metavar="NAME",
             help="What importance samples are drawn from: mixture of all that there are and p(z); or one alone, image, "
             "joint for that given all modalities, description, or auto for the image's where there is one.",
+            autocompletion=words("mixture", "image", "joint", "description", "auto"),
         ),
     ] = "mixture",
     text_samples: Annotated[
@@ -100,6 +108,20 @@ def eval_command(
     number: Annotated[
         int, typer.Option("--number", "-n", min=2, help="Data points of likelihoods, labels, active units.")
     ] = 1000,
+    encodings: Annotated[
+        int, typer.Option(min=40, metavar="N", help="Images that metrics of disentanglement encode, at most.")
+    ] = 20_000,
+    factor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A factor that disentanglement is measured of: an attribute or a factor of the dataset; repeatable, "
+            "all with few values by default.",
+        ),
+    ] = None,
+    pool: Annotated[
+        int, typer.Option("--pool", min=2, metavar="N", help="Examples among which retrieval looks for the right one.")
+    ] = 200,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Pictures of each query; exact coverage takes more where it must.")
     ] = 24,
@@ -118,7 +140,13 @@ def eval_command(
         ),
     ] = None,
     part: Annotated[
-        str, typer.Option("--part", metavar="NAME", help="Where queries and points come from: train, val or test.")
+        str,
+        typer.Option(
+            "--part",
+            metavar="NAME",
+            help="Where queries and points come from: train, val or test.",
+            autocompletion=words("test", "val", "train"),
+        ),
     ] = "test",
     judge: Annotated[
         Path | None,
@@ -131,7 +159,12 @@ def eval_command(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="FILE", show_default=False, help="Write JSON lines there, print its path."
+            "--output",
+            "-o",
+            metavar="FILE",
+            show_default="beside FILE: NAME-scores.jsonl",
+            help="Write JSON lines there and print its path; by default only the table is printed, and the lines go "
+            "beside FILE, or with --json nowhere.",
         ),
     ] = None,
     overwrite: Overwrite = False,
@@ -150,22 +183,14 @@ def eval_command(
     """
     path = read_path(checkpoint, "model or aggregate")
 
-    from mmgen.artifacts import Dataset, check_nothing_lost, check_output
-    from mmgen.classifier import load_classifier
-    from mmgen.config import validate
-    from mmgen.errors import UsageError
-    from mmgen.generation.judge import find_judge_of_dataset
-    from mmgen.loading import load
-    from mmgen.metrics import get
-    from mmgen.metrics._evaluate import evaluate, notice
-    from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+    from mmgen.artifacts import check_nothing_lost, check_output
+    from mmgen.workflow import measure, write_scores
 
-    if output:
-        check_output(output, None, path)
-        check_nothing_lost(output, overwrite)
-    for name in metric or []:
-        get(name)  # every name is checked before anything slow
-    values: dict[str, Any] = {
+    kept = output or (None if as_json else _beside(path))
+    if kept:
+        check_output(kept, None, path)
+        check_nothing_lost(kept, overwrite, "" if output else "use --json to keep no file, ")
+    values = {
         "protocol": protocol,
         "draws": draws,
         "queries": queries,
@@ -173,113 +198,70 @@ def eval_command(
         "text_samples": text_samples,
         "proposal": proposal,
         "number": number,
+        "pool": pool,
+        "encodings": encodings,
+        "factors": factor or None,
         "split": split or "",
         "part": part,
         "seed": seed,
         "precision": precision,
     }
-    validate(EvaluationSettings, values)  # before anything slow
-    weights = _weights(guidance)
-    loaded = load(path, device)
-    for said in loaded.notices:
-        say(said)
-    guided = [loaded.guided(weight, seed) for weight in weights]
-    captioned = loaded.text is not None and loaded.given != "attributes"
-    metrics = metric or (["correctness"] if captioned else ["correctness", "coverage"])
-    if text_proposal and "log-likelihood" not in metrics:
-        raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
-    judged = any(get(name).judged for name in metrics)
-    settings = validate(EvaluationSettings, {**values, "dropped": _dropped(dropped, given_count, loaded)})
-    source = read_path(str(dataset), "dataset") if dataset else loaded.dataset_path()
-    with Dataset.open(source) as data:
-        judging = None
-        if judged:
-            near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
-            judge_path = read_path(str(judge), "classifier") if judge else find_judge_of_dataset(data, near)
-            judging = load_classifier(judge_path, loaded.device)
-            say(f"judge: {judge_path} ({_percent(judging.accuracy)} on images that it has not seen)")
-        drawn_from = load(read_path(str(text_proposal), "aggregate"), device) if text_proposal else None
-        names = _posteriors(posterior, loaded)
-        asked = [Evaluation(each, data, judging, names, settings, drawn_from) for each in guided]
-        if warning := notice(asked[0], metrics):
-            say(warning)
-        work = [evaluate(evaluation, metrics) for evaluation in asked]  # which checks what is asked
-        scores: list[Score] = []
-        for evaluation, measuring in zip(asked, work, strict=True):
-            found: list[Score] = follow(measuring)
-            scores += found
-            for said in evaluation.guidance_notices:
-                say(said)
-    for name in dict.fromkeys(metrics):
-        if all(score.metric != name for score in scores):
-            say(f"{name}: nothing to measure with these numbers of given attributes")
+    scores = measure(
+        path,
+        CONSOLE,
+        metrics=metric or (),
+        posteriors=posterior or (),
+        weights=_weights(guidance),
+        values=values,
+        dropped=_numbers(dropped, "--dropped"),
+        given_count=_numbers(given_count, "--given-count"),
+        judge=read_path(str(judge), "classifier") if judge else None,
+        dataset=read_path(str(dataset), "dataset") if dataset else None,
+        text_proposal=read_path(str(text_proposal), "aggregate") if text_proposal else None,
+        device=device,
+    )
     # Lines first: nothing that goes wrong with a table loses the work.
-    lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
-    if output:
-        from mmgen.artifacts import write_text_atomic
-
-        write_text_atomic(output, "".join(line + "\n" for line in lines))
+    if kept:
+        write_scores(kept, scores)
     if as_json:
-        for line in lines:
-            result(line)
+        for score in scores:
+            result(json.dumps(score.to_json(), allow_nan=False))
     elif output:
         result(output)
     show_scores(scores, as_result=not as_json and output is None)
+    if kept and not output:
+        say(f"scores kept in {kept}")
+
+
+def _beside(path: Path) -> Path | None:
+    """Where scores of a file go by default; None in a folder that is not ours to write to."""
+    from mmgen.workflow import scores_beside
+
+    found = scores_beside(path)
+    if os.access(found.parent, os.W_OK):
+        return found
+    say(f"the scores are only printed, since {found.parent} cannot be written to; --output keeps them elsewhere")
+    return None
 
 
 def _weights(texts: Sequence[str] | None) -> list[float]:
-    """Weights of guidance, each once."""
+    """Weights of guidance, as they were typed."""
     from mmgen.errors import UsageError
-    from mmgen.generation.guidance import check_weight
 
     try:
-        found = [float(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
+        return [float(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
     except ValueError:
         got = " ".join(texts or [])
         raise UsageError(f"--guidance got '{got}', expected a weight, or several with commas between: 1,3,10") from None
-    return list(dict.fromkeys(check_weight(weight) for weight in found))
 
 
-def _numbers(text: str, option: str) -> list[int]:
+def _numbers(text: str | None, option: str) -> list[int] | None:
     from mmgen.errors import UsageError
 
     try:
-        return [int(part) for part in text.replace(" ", "").split(",")]
+        return None if text is None else [int(part) for part in text.replace(" ", "").split(",")]
     except ValueError:
         raise UsageError(f"{option} got '{text}', expected numbers with commas between, for example 0,1,2") from None
-
-
-def _dropped(dropped: str | None, given_count: str | None, loaded: "TrainedModel") -> list[int] | None:
-    """Numbers of attributes to leave out, from either option."""
-    from mmgen.errors import UsageError
-
-    if dropped is None and given_count is None:
-        return None
-    if dropped is not None and given_count is not None:
-        raise UsageError("--dropped and --given-count got both, expected one: they say the same in two ways")
-    count = len(loaded.attributes.names) if loaded.attributes is not None else 0
-    if dropped is not None:
-        numbers = _numbers(dropped, "--dropped")
-    else:
-        numbers = [count - number for number in _numbers(str(given_count), "--given-count")]
-    if any(not 0 <= number <= count for number in numbers):
-        raise UsageError(f"--dropped and --given-count expect numbers from 0 to {count}, the model's attributes")
-    return list(dict.fromkeys(numbers))
-
-
-def _posteriors(asked: Sequence[str] | None, loaded: "TrainedModel") -> list[str]:
-    """Where z is to come from; every name is checked before any work."""
-    if asked:
-        names = list(dict.fromkeys(asked))
-    else:
-        names = [loaded.target] if loaded.target else loaded.posteriors
-    for name in names:
-        loaded.latent_sampler(name)
-    return names
-
-
-def _percent(accuracy: dict[str, float]) -> str:
-    return ", ".join(f"{name} {value:.1f} %" for name, value in accuracy.items()) or "accuracy never measured"
 
 
 def _plain(score: "Score") -> list[str]:
@@ -295,9 +277,9 @@ def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
         result_lines((), [_plain(score) for score in scores])
     else:
         table = result_table if as_result else talk_table
-        for name in dict.fromkeys(score.metric for score in scores):
-            rows = [score for score in scores if score.metric == name]
-            table(f"{name}, nats per example" if rows[0].unit == "nats" else name, *_table(name, rows))
+        for name, unit in dict.fromkeys((score.metric, score.unit) for score in scores):
+            rows = [score for score in scores if (score.metric, score.unit) == (name, unit)]
+            table(f"{name}, nats per example" if unit == "nats" else name, *_table(name, rows))
     _say_warnings(scores)
 
 

@@ -1,12 +1,24 @@
 """``mmgen fit-aggregate``: a trained model into a text-conditional aggregate posterior."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from mmgen.cli._console import follow, is_first_process, result, say
-from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
+from mmgen.cli._completion import members, words
+from mmgen.cli._console import CONSOLE, is_first_process, result
+from mmgen.cli._options import (
+    Anew,
+    Device,
+    InputPath,
+    KeepState,
+    Output,
+    Resume,
+    Seed,
+    command_line,
+    read_path,
+    resume_mode,
+)
 
 __all__ = ["fit_aggregate_command"]
 
@@ -20,6 +32,7 @@ def fit_aggregate_command(
             "--given",
             metavar="WHAT",
             help="attributes (any subset may be unknown), text, or nothing: the prior.",
+            autocompletion=words("attributes", "text", "nothing"),
             show_default="text if the model generates text, else attributes",
         ),
     ] = None,
@@ -29,6 +42,7 @@ def fit_aggregate_command(
             "--target",
             metavar="WHAT",
             help="aggregate of image posteriors (CK Eq. 5), or true: p(words | z)^W p(z) (CK Eq. 3).",
+            autocompletion=words("aggregate", "true"),
         ),
     ] = "aggregate",
     text_weight: Annotated[
@@ -61,7 +75,11 @@ def fit_aggregate_command(
     family: Annotated[
         str | None,
         typer.Option(
-            "--family", metavar="NAME", help="What is fitted: {mmgen.aggregates}.", show_default="realnvp, or as --from"
+            "--family",
+            metavar="NAME",
+            help="What is fitted: {mmgen.aggregates}.",
+            autocompletion=members("mmgen.aggregates"),
+            show_default="realnvp, or as --from",
         ),
     ] = None,
     layers: Annotated[
@@ -79,6 +97,9 @@ def fit_aggregate_command(
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Encodings per step.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--learning-rate", min=1e-9, help="Step size of the optimiser.")
+    ] = None,
     precision: Annotated[
         str | None,
         typer.Option("--precision", help="auto, bf16-mixed or 32-true, of the encoder.", show_default="32-true"),
@@ -102,6 +123,7 @@ def fit_aggregate_command(
     seed: Seed = 0,
     resume: Resume = False,
     overwrite: Anew = False,
+    keep_state: KeepState = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     """Learn the aggregate posterior q(z | description) of a trained model.
@@ -112,57 +134,39 @@ def fit_aggregate_command(
     """
     path = read_path(model, "model")
     mode = resume_mode(resume, overwrite)
-    values: dict[str, Any] = {
-        "aggregate": {"target": target},
-        "training": {"device": device, "seed": seed},
-    }
-    asked = {"given": given, "examples": examples, "text_weight": text_weight, "guidance": guidance, "layers": layers}
-    for key, value in asked.items():
-        if value is not None:
-            values["aggregate"][key] = value
-    for key, value in (("steps", steps), ("batch", batch), ("precision", precision)):
-        if value is not None:
-            values["training"][key] = value
 
-    from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
-    from mmgen.aggregates._guided import few_candidates
-    from mmgen.artifacts import check_output, find_parent, read_header
-    from mmgen.config import merge, parse_assignments
-    from mmgen.errors import UsageError
-    from mmgen.training.model_run import load_model
+    from mmgen.config import parse_assignments
+    from mmgen.workflow import plan_fit
 
-    trained = load_model(path)[1]
-    started = read_path(base, "aggregate") if base else None
-    if family or started is None:
-        values["aggregate"]["family"] = {"name": family or "realnvp"}
-    if started is not None:
-        fitted = load_aggregate(started)[1].aggregate
-        shape = {key: fitted.model_dump(mode="json")[key] for key in ("given", "family", "text_network", "layers")}
-        values["aggregate"] = merge(shape, values["aggregate"])
-    settings = complete_fit_settings(merge(values, parse_assignments(assignments or [])), trained)
-    if started is not None and not settings.aggregate.guidance:
-        raise UsageError(f"--from got {base}, expected nothing without --guidance: no other fit starts from one")
-    if started is not None:
-        load_base(started, settings, path)  # before anything slow
+    plan = plan_fit(
+        path,
+        output,
+        aggregate={
+            "target": target,
+            "given": given,
+            "examples": examples,
+            "text_weight": text_weight,
+            "guidance": guidance,
+            "layers": layers,
+        },
+        training={
+            "device": device,
+            "seed": seed,
+            "keep_state": keep_state,
+            "steps": steps,
+            "batch": batch,
+            "learning_rate": learning_rate,
+            "precision": precision,
+        },
+        family=family,
+        base=read_path(base, "aggregate") if base else None,
+        assignments=parse_assignments(assignments or []),
+        dataset=dataset,
+        latents=latents,
+    )
     if dry_run:
-        result(settings.model_dump_json(indent=2))
+        result(plan.settings.model_dump_json(indent=2))
         return
-    out = output or path.with_name(f"{path.stem}-{settings.slug}.safetensors")
-    data = dataset or find_parent(path, "dataset")
-    fits = [(settings, out, started, mode)]
-    if settings.aggregate.guidance and started is None:
-        started = path.with_name(f"{path.stem}-{settings.base.slug}.safetensors")
-        check_output(out, "aggregate", started)
-        fits = [(settings, out, started, mode)]
-        if not is_fit(started, settings.base, path):
-            # --resume asks for a state of the guided fit; that of the one it starts from may have ended.
-            fits.insert(0, (settings.base, started, None, "auto" if mode == "require" else mode))
-    for fit, made, begun, how in fits:
-        encoding, fitting = fit_aggregate(path, data, fit, made, latents, command_line(), how, begun)
-        follow(encoding)
-        follow(fitting)
+    plan.run(command_line(), mode, CONSOLE)
     if is_first_process():
-        facts = read_header(out).facts
-        if settings.aggregate.candidates and (notice := few_candidates(facts, settings.aggregate.candidates)):
-            say(notice)
-        result(out)
+        result(plan.out)

@@ -2,25 +2,25 @@
 
 import json
 from dataclasses import asdict
-from importlib import resources
 from typing import Annotated
 
 import typer
 
+from mmgen.cli._completion import kinds, names_of_kind
 from mmgen.cli._console import result, result_lines, result_table, say
+from mmgen.presets import text_of
 
 __all__ = ["list_command"]
 
 
 def _describe_preset(name: str) -> str:
     """The comment that opens the preset's file."""
-    text = (resources.files("mmgen") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
-    return text.split("\n", 1)[0].removeprefix("#").strip().rstrip(".")
+    return text_of(name).split("\n", 1)[0].removeprefix("#").strip().rstrip(".")
 
 
 def _members() -> tuple[list[dict[str, str]], list[str]]:
     """Every member of every room and every preset: kind, name, first sentence, origin; and what cannot be used."""
-    from mmgen.config import preset_names
+    from mmgen import presets
     from mmgen.registry import misplaced, rooms
 
     found, faults = [], misplaced()
@@ -31,7 +31,7 @@ def _members() -> tuple[list[dict[str, str]], list[str]]:
             if member.fault:
                 faults.append(f"{room.noun} '{member.name}' of {origin} cannot be used: {member.fault}")
     found += [
-        {"kind": "preset", "name": name, "about": _describe_preset(name), "origin": "mmgen"} for name in preset_names()
+        {"kind": "preset", "name": name, "about": _describe_preset(name), "origin": "mmgen"} for name in presets.names()
     ]
     return found, list(dict.fromkeys(faults))
 
@@ -46,8 +46,7 @@ def _show_one(kind: str, name: str, as_json: bool) -> None:
 
     if kind == "preset":
         full = find_preset(name)
-        text = (resources.files("mmgen") / "presets" / f"{full}.toml").read_text(encoding="utf-8")
-        result(json.dumps(preset(full)) if as_json else text.rstrip("\n"))
+        result(json.dumps(preset(full)) if as_json else text_of(full).rstrip("\n"))
         return
     room = next(room for room in rooms() if room.noun == kind)
     found = settings_of_member(kind, room.get(name))
@@ -67,11 +66,21 @@ def _show_one(kind: str, name: str, as_json: bool) -> None:
 def list_command(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="KIND", show_default=False, help="Only this kind, for example objective or preset."),
+        typer.Argument(
+            metavar="KIND",
+            show_default=False,
+            help="Only this kind, for example objective or preset.",
+            autocompletion=kinds,
+        ),
     ] = None,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", show_default=False, help="Only this one, with every setting that it has."),
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            help="Only this one, with every setting that it has.",
+            autocompletion=names_of_kind,
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON lines instead of tables.")] = False,
 ) -> None:

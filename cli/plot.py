@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from mmgen.cli._completion import members
 from mmgen.cli._console import result, say
 from mmgen.cli._options import Device, Guidance, Seed, output_option, read_path
 
@@ -14,7 +15,12 @@ __all__ = ["plot_command"]
 def plot_command(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", show_default=False, help="The figure: {mmgen.figures.plots}."),
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            help="The figure: {mmgen.figures.plots}.",
+            autocompletion=members("mmgen.figures.plots"),
+        ),
     ],
     files: Annotated[
         list[str],
@@ -66,8 +72,29 @@ def plot_command(
             show_default=False,
             help="Of trade-off: precision, for precision over recall; or two metrics, the upward one first. "
             "Correctness over coverage by default.",
+            autocompletion=members("mmgen.metrics"),
         ),
     ] = None,
+    rows: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--dataset-row",
+            metavar="N",
+            min=0,
+            show_default=False,
+            help="Of traversal and interpolation: a row of the dataset to start from; repeatable, for interpolation in "
+            "pairs. By default test examples at random.",
+        ),
+    ] = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", metavar="NAME", show_default=False, help="Of embedding: the attribute or factor that colours mean."
+        ),
+    ] = "",
+    straight: Annotated[
+        bool, typer.Option("--straight", help="Of interpolation: straight from one z to another instead of by the arc.")
+    ] = False,
     guidance: Guidance = 0.0,
     device: Device = "auto",
     seed: Seed = 0,
@@ -91,6 +118,9 @@ def plot_command(
         targets=targets or (),
         metrics=metrics or (),
         guidance=guidance,
+        rows=rows or (),
+        by=by,
+        straight=straight,
         device=device,
         seed=seed,
     )

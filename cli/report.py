@@ -40,5 +40,5 @@ def report_command(
     check_output(out, None, *paths)
     work = make_report(paths, out, title=title, seed=seed, device=device, command=command_line(), guidance=guidance)
     follow(work)
-    say(f"open {out.resolve().as_uri()}")
+    say(f"report: {out.resolve().as_uri()}")
     result(out)

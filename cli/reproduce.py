@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from mmgen.cli._completion import tables, words
 from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._options import command_line, output_option, read_path
 from mmgen.cli._stages import end_with_children, run_command
@@ -26,10 +27,17 @@ def reproduce_command(
             metavar="TABLE",
             show_default=False,
             help="cremer-table1, cremer-table2, wu-table2, wu-figure3, or the path of a list of your own.",
+            autocompletion=tables,
         ),
     ],
     scale: Annotated[
-        str, typer.Option("--scale", metavar="SIZE", help="cpu: smaller, for two cores; paper: as published.")
+        str,
+        typer.Option(
+            "--scale",
+            metavar="SIZE",
+            help="cpu: smaller, for two cores; paper: as published.",
+            autocompletion=words("cpu", "paper"),
+        ),
     ] = "cpu",
     output: Annotated[Path | None, output_option("a folder, by default the one that the list names")] = None,
     data: Annotated[

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mmgen.cli._console import result, result_table, say
+from mmgen.cli._completion import words
+from mmgen.cli._console import CONSOLE, result, result_table, say
 from mmgen.cli._options import Device, Guidance, InputPath, Output, Seed, command_line, read_path
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from mmgen.classifier import Classifier
     from mmgen.generation.translations import Start
     from mmgen.loading import TrainedModel
 
@@ -50,10 +50,12 @@ def sample_command(
         str | None,
         typer.Option(
             "--posterior",
+            "-p",
             metavar="NAME",
             show_default=False,
             help="Where z comes from: prior, own (the model's q(z | words)), aggregate or true; by default what was "
             "fitted, else own.",
+            autocompletion=words("prior", "own", "aggregate", "true"),
         ),
     ] = None,
     guidance: Guidance = 0.0,
@@ -70,8 +72,9 @@ def sample_command(
             "--from",
             metavar="SOURCE",
             show_default=False,
-            help="Read images instead of drawing them. SOURCE is a picture, samples or dataset file; or a kind "
-            "of picture, whose test examples are taken: edges, or several together, edges+mask; or edges=FILE. With "
+            help="Read images instead of drawing them. SOURCE is a picture of any size, resized as those of the "
+            "dataset were, a samples or dataset file; or a kind of picture, whose test examples are taken: edges, or "
+            "several together, edges+mask; or edges=FILE. With "
             "--to it is what other pictures are drawn from.",
         ),
     ] = None,
@@ -173,6 +176,8 @@ def _read_images(loaded: "TrainedModel", start: "Start", rows: list[int], seed: 
     if loaded.image is None or (loaded.attributes is None and loaded.text is None):
         raise UsageError(f"{loaded.path} has no images or nothing to say of them; use a model of images and words")
     shown = started(loaded, start, _EXAMPLES, seed, rows)
+    if shown.notice:
+        say(shown.notice)
     names = list(shown.names)
     # The main picture may be encoded with unknown words, by models that infer nothing from it alone.
     pixels: np.ndarray | dict[str, np.ndarray] = {name: shown.pictures[name] for name in start.sources}
@@ -211,25 +216,6 @@ def _read_texts(
         )
 
 
-def _judge(loaded: "TrainedModel", given: Path | None, out: Path) -> "tuple[Path | None, Classifier | None]":
-    """The judge that was named, else one found near the files; a missing or unreadable one gives a notice, no error."""
-    from mmgen.classifier import load_classifier
-    from mmgen.errors import ArtifactError
-    from mmgen.generation.judge import find_judge
-
-    if given is not None:
-        return given, load_classifier(given, loaded.device)
-    found = find_judge(loaded.model_path, [loaded.path, out]) if loaded.attributes is not None else None
-    if found is None:
-        say("no judge found, so these images are not judged: make one with mmgen train-classifier")
-        return None, None
-    try:
-        return found, load_classifier(found, loaded.device)
-    except ArtifactError as error:
-        say(f"these images are not judged: {error}")
-        return None, None
-
-
 def _check_output(out: Path, *inputs: Path) -> None:
     from mmgen.artifacts import check_output
     from mmgen.errors import UsageError
@@ -259,6 +245,8 @@ def _translate_images(
     if len(given) > 1:
         raise UsageError(f"--given got {len(given)} descriptions, expected one to go with the pictures of --from")
     shown = started(loaded, start, _EXAMPLES, seed, rows)
+    if shown.notice:
+        say(shown.notice)
     drawn = drawn_from(loaded, shown, start.sources, targets, number, seed, given[0])
     if out.suffix.lower() == ".h5":
         of = {"from": list(start.sources), "pictures": list(shown.names)}
@@ -279,21 +267,14 @@ def _draw_images(
     targets: list[str],
 ) -> None:
     from mmgen.figures.drawing.samples import sample_grid
-    from mmgen.generation.descriptions import chosen_posterior, parse
-    from mmgen.generation.draws import draw, share_right
+    from mmgen.generation.asked import draw_asked
     from mmgen.generation.judge import sees_samples
     from mmgen.generation.samples import save_samples
 
     _check_output(out)
-    asked = parse(loaded, given)
-    source = chosen_posterior(loaded, asked, posterior)
-    found, judging = _judge(loaded, judge, out)
-    drawn = draw(loaded, asked, number, posterior=source, seed=seed, judge=judging, targets=targets)
-    if drawn.guidance and drawn.guidance.notice:
-        say(drawn.guidance.notice)
-    verdict = share_right(drawn)
-    if found and verdict:
-        say(f"the judge {found} finds {verdict}")
+    drawn, found, judging = draw_asked(
+        loaded, given, number, CONSOLE, posterior=posterior, judge=judge, near=out, seed=seed, targets=targets
+    )
     if out.suffix.lower() == ".h5":
         save_samples(out, drawn, loaded, judge=found, command=command_line())
     else:

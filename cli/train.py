@@ -1,12 +1,13 @@
 """``mmgen train``: a dataset into a trained model."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from mmgen.cli._console import follow, is_first_process, result, say
-from mmgen.cli._options import Anew, InputPath, Output, Resume, command_line, read_path, resume_mode
+from mmgen.cli._completion import members, presets
+from mmgen.cli._console import CONSOLE, is_first_process, result, say
+from mmgen.cli._options import Anew, InputPath, KeepState, Output, Resume, command_line, read_path, resume_mode
 
 __all__ = ["train_command"]
 
@@ -15,7 +16,13 @@ def train_command(
     dataset: InputPath,
     output: Output = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", metavar="NAME", help="Settings of a published experiment; see mmgen list.")
+        str | None,
+        typer.Option(
+            "--preset",
+            metavar="NAME",
+            help="Settings of a published experiment; see mmgen list.",
+            autocompletion=presets,
+        ),
     ] = None,
     config: Annotated[
         Path | None, typer.Option("--config", metavar="FILE", help="Settings from a TOML file, over the preset.")
@@ -25,7 +32,13 @@ def train_command(
         typer.Option("--set", metavar="ROOM.KEY=VALUE", help="One setting, over everything else; repeatable."),
     ] = None,
     objective: Annotated[
-        str | None, typer.Option("--objective", metavar="NAME", help="What is maximised: {mmgen.objectives}.")
+        str | None,
+        typer.Option(
+            "--objective",
+            metavar="NAME",
+            help="What is maximised: {mmgen.objectives}.",
+            autocompletion=members("mmgen.objectives"),
+        ),
     ] = None,
     split: Annotated[
         str | None,
@@ -51,18 +64,23 @@ def train_command(
         typer.Option("--minutes", help="Stop after this much training time; a cosine schedule then follows the clock."),
     ] = None,
     batch: Annotated[int | None, typer.Option("--batch", min=1, help="Examples per step.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option("--learning-rate", min=1e-9, help="Step size of the optimiser.")
+    ] = None,
     device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = None,
     devices: Annotated[int | None, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="auto, bf16-mixed or 32-true.")] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = None,
     resume: Resume = False,
     overwrite: Anew = False,
+    keep_state: KeepState = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
 ) -> None:
     """Train a model on a dataset.
 
-    Writes the weights that are best by validation bound, and beside them the state to continue from (.last.safetensors)
-    and a log (.log.jsonl). --set training.tensorboard=true also writes TensorBoard events.
+    Writes the weights that are best by validation bound, and beside them a log (.log.jsonl) and the state to continue
+    from (.last.safetensors), of which some kB are left when the run has ended: what it was, so that the same command
+    again finds it done. --set training.tensorboard=true also writes TensorBoard events.
     Ctrl-C saves; the same command again continues, with the same result as without the break. The exception is
     --minutes: the clock ends such a run, and a cosine schedule follows it.
 
@@ -76,68 +94,28 @@ def train_command(
         "training.steps": steps,
         "training.minutes": minutes,
         "training.batch": batch,
+        "training.learning_rate": learning_rate,
         "training.device": device,
         "training.devices": devices,
         "training.precision": precision,
         "training.seed": seed,
+        "training.keep_state": keep_state or None,
         "data.split": split,
         "data.paired": paired,
     }
-    preset = _full_preset_name(preset, path, device or "auto") if preset else None
-    values = _values(preset, config, assignments or [], objective, options)
 
-    from mmgen.artifacts import Dataset
-    from mmgen.training.model_run import complete_settings, describe_left_out, train_model
-    from mmgen.training.pairing import describe_rows
-    from mmgen.training.start import start_values
+    from mmgen.config import parse_assignments
+    from mmgen.workflow import plan_training
 
-    values = start_values(start, values) if start else values
-    with Dataset.open(path) as opened:
-        settings = complete_settings(values, opened)
-        size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
-    notices = [describe_left_out(settings), describe_rows(size, settings.build_objective(), settings.data)]
-    for notice in filter(None, notices):
-        say(notice)
+    plan = plan_training(
+        path, output, CONSOLE, preset=preset, config=config, objective=objective, options=options,
+        assignments=parse_assignments(assignments or []), start=start,
+    )  # fmt: skip
     if dry_run:
-        result(settings.model_dump_json(indent=2))
+        result(plan.settings.model_dump_json(indent=2))
         return
-    tail = preset.rsplit("/", 1)[-1] if preset else settings.objective["name"]
-    out = output or path.with_name(f"{path.stem}-{tail}.safetensors")
-    work = train_model(path, settings, out, command_line(), mode, start)
-    trained = follow(work)
+    trained = plan.run(command_line(), mode, CONSOLE)
     if trained.best is not None and is_first_process():
         say(f"best validation value {trained.best:,.2f} nats per example after {trained.steps:,} steps")
     if is_first_process():
-        result(out)
-
-
-def _full_preset_name(name: str, dataset: Path, device: str) -> str:
-    """``vedantam/telbo`` means the variant for this dataset and this hardware; says which one that is."""
-    from mmgen.artifacts import read_header
-    from mmgen.config import find_preset
-    from mmgen.training.precision import resolve_device
-
-    on_cpu = resolve_device(device).type == "cpu"
-    full = find_preset(name, str(read_header(dataset).settings.get("recipe", "")), on_cpu)
-    if full != name:
-        say(f"preset {name}: {full}" + (" (there is no GPU here)" if full.endswith("-cpu") else ""))
-    return full
-
-
-def _values(
-    preset: str | None, config: Path | None, assignments: list[str], objective: str | None, options: dict[str, Any]
-) -> dict[str, Any]:
-    """Preset, file, options and --set, each over the one before."""
-    import mmgen.config
-
-    values: dict[str, Any] = mmgen.config.preset(preset) if preset else {}
-    if config:
-        values = mmgen.config.merge(values, mmgen.config.read_toml(config))
-    given = values.get("objective", {})
-    if objective and isinstance(given, dict) and given.get("name") != objective:  # what is no table is refused later
-        values["objective"] = {"name": objective}  # another objective's settings would not be its own
-    for key, value in options.items():
-        if value is not None:
-            room, name = key.split(".")
-            values = mmgen.config.merge(values, {room: {name: value}})
-    return mmgen.config.merge(values, mmgen.config.parse_assignments(assignments))
+        result(plan.out)

@@ -1,10 +1,10 @@
 """``mmgen train-classifier``: train the judge that reads attributes off pictures."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from mmgen.cli._completion import members
 from mmgen.cli._console import follow, is_first_process, result, say, table
 from mmgen.cli._options import Anew, Device, InputPath, Output, Resume, Seed, command_line, read_path, resume_mode
 
@@ -20,6 +20,7 @@ def train_classifier_command(
             "--network",
             metavar="NAME",
             help="One of {mmgen.classifier}; or auto: by data and device.",
+            autocompletion=members("mmgen.classifier", "auto"),
         ),
     ] = "auto",
     split: Annotated[
@@ -64,45 +65,30 @@ def train_classifier_command(
     seed: Seed = 0,
 ) -> None:
     """Train a judge: a classifier that says which attributes a picture shows, with its own held-out accuracy."""
-    from mmgen.artifacts import Dataset
-    from mmgen.classifier import names
-    from mmgen.classifier._training import (
-        ClassifierSettings,
-        default_training,
-        resolve_network,
-        resolve_told,
-        train_classifier,
-    )
-    from mmgen.config import merge, parse_assignments, validate
-    from mmgen.errors import UsageError
-    from mmgen.registry import unknown_name
+    from mmgen.classifier._training import train_classifier
+    from mmgen.config import parse_assignments
+    from mmgen.workflow import plan_judge
 
     path = read_path(data, "dataset")
     mode = resume_mode(resume, overwrite)
-    if network not in ("auto", *names()):
-        raise UsageError(unknown_name("judge network", network, ["auto", *names()]))
-    with Dataset.open(path) as dataset:  # a file that is no dataset is reported before any work
-        tell = resolve_told(_list(told), dataset)
-    chosen = resolve_network(network, device, bool(tell))
-    asked = {"steps": steps, "minutes": minutes, "batch": batch, "learning_rate": learning_rate}
-    training = {
-        **default_training(chosen),
-        **{key: value for key, value in asked.items() if value is not None},
-        "device": device,
-        "devices": devices,
-        "precision": precision,
-        "seed": seed,
-    }
-    values = {
-        "network": chosen,
-        "told": tell,
-        "augment": augment,
-        "split": split or "",
-        "held_out": held_out,
-        "training": training,
-    }
-    settings = validate(ClassifierSettings, merge(values, parse_assignments(assignments or [])))
-    out = output or Path(f"{path.stem}-judge.safetensors")
+    settings, out = plan_judge(
+        path,
+        output,
+        network=network,
+        told=_list(told),
+        training={
+            "steps": steps,
+            "minutes": minutes,
+            "batch": batch,
+            "learning_rate": learning_rate,
+            "device": device,
+            "devices": devices,
+            "precision": precision,
+            "seed": seed,
+        },
+        others={"augment": augment, "split": split or "", "held_out": held_out},
+        assignments=parse_assignments(assignments or []),
+    )
     accuracy = follow(train_classifier(path, out, settings, command_line(), mode))
     if not is_first_process():
         return

@@ -10,8 +10,16 @@ from mmgen.version import __version__
 
 if TYPE_CHECKING:
     from mmgen.loading import load as load
+    from mmgen.notebook import evaluate as evaluate
+    from mmgen.notebook import fit_aggregate as fit_aggregate
+    from mmgen.notebook import make_data as make_data
+    from mmgen.notebook import sample as sample
+    from mmgen.notebook import train as train
+    from mmgen.notebook import train_classifier as train_classifier
 
-__all__ = ["__version__", "load"]
+_STAGES = ("evaluate", "fit_aggregate", "make_data", "sample", "train", "train_classifier")
+
+__all__ = ["__version__", "evaluate", "fit_aggregate", "load", "make_data", "sample", "train", "train_classifier"]
 
 
 def __dir__() -> list[str]:
@@ -19,9 +27,13 @@ def __dir__() -> list[str]:
 
 
 def __getattr__(name: str) -> Any:
-    # `mmgen.load` pulls in torch, which takes seconds; `import mmgen` and `mmgen --help` must not pay for it.
+    # What computes pulls in torch, which takes seconds; `import mmgen` and `mmgen --help` must not pay for it.
     if name == "load":
         from mmgen.loading import load
 
         return load
+    if name in _STAGES:
+        from mmgen import notebook
+
+        return getattr(notebook, name)
     raise AttributeError(f"module 'mmgen' has no attribute {name!r}")

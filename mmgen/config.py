@@ -1,12 +1,12 @@
 """Settings: typed, nested by room; unknown keys are refused with a suggestion, all errors at once."""
 
 from collections.abc import Iterable, Mapping
-from importlib import resources
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from mmgen import presets
 from mmgen.errors import SettingsError, UsageError, clip
 from mmgen.parsing import MAX_DEPTH, Malformed, NotToml, parse_toml, printable, read_bounded
 from mmgen.registry import unknown_name
@@ -16,10 +16,10 @@ __all__ = [
     "build_member",
     "find_preset",
     "merge",
+    "nested",
     "plain",
     "parse_assignments",
     "preset",
-    "preset_names",
     "read_toml",
     "validate",
 ]
@@ -159,6 +159,22 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
     return result
 
 
+def nested(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values by dotted names as nested ones; nested ones stay.
+
+    Example:
+        >>> nested({"training.steps": 100, "objective": {"beta": 0.5}})
+        {'training': {'steps': 100}, 'objective': {'beta': 0.5}}
+    """
+    result: dict[str, Any] = {}
+    for key, value in values.items():
+        part: Any = nested(value) if isinstance(value, Mapping) else value
+        for name in reversed(str(key).split(".")):
+            part = {name: part}
+        result = merge(result, part)
+    return result
+
+
 def _assigned(key: str, text: str) -> Any:
     """The value of one assignment: TOML, or else the text itself."""
     try:
@@ -190,18 +206,6 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"settings file {path} is not valid TOML: {error}; mend it") from None
 
 
-def preset_names() -> list[str]:
-    """Names of all presets in the package: ``folder/file`` below ``mmgen/presets``, without the ending."""
-    root = resources.files("mmgen") / "presets"
-    return sorted(
-        f"{folder.name}/{file.name.removesuffix('.toml')}"
-        for folder in root.iterdir()
-        if folder.is_dir()
-        for file in folder.iterdir()
-        if file.name.endswith(".toml")
-    )
-
-
 def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
     """The full name of a preset; a name without its dataset, such as ``vedantam/telbo``, finds the fitting variant.
 
@@ -215,9 +219,9 @@ def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
     """
     variants = [f"{name}-{recipe}-cpu", f"{name}-{recipe}"] if on_cpu else [f"{name}-{recipe}", f"{name}-{recipe}-cpu"]
     for candidate in [name, *variants]:
-        if candidate in preset_names():
+        if candidate in presets.names():
             return candidate
-    raise UsageError(unknown_name("preset", name, preset_names()))
+    raise UsageError(unknown_name("preset", name, presets.names()))
 
 
 def preset(name: str) -> dict[str, Any]:
@@ -226,6 +230,4 @@ def preset(name: str) -> dict[str, Any]:
     Raises:
         UsageError: There is no such preset.
     """
-    name = find_preset(name)
-    folder, file = name.split("/")
-    return parse_toml((resources.files("mmgen") / "presets" / folder / f"{file}.toml").read_text(encoding="utf-8"))
+    return parse_toml(presets.text_of(find_preset(name)))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Progress", "Work", "outcome", "relay"]
+__all__ = ["Progress", "Watch", "Work", "outcome", "relay"]
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ class Work(Generic[T]):
     Args:
         description: What is being done, as a person would say it ("rendering mnist-a").
         total: Number of units of work; ``len()`` returns it.
-        unit: What a unit is ("image", "step").
+        unit: What a unit is ("image", "step"); "" where it is a mere share of the whole.
         generator: Called without arguments at the first iteration; yields progress, returns the result.
     """
 
@@ -44,7 +44,8 @@ class Work(Generic[T]):
         self._result: list[T] = []
 
     def __repr__(self) -> str:
-        state = "done" if self._result else f"{self.total:,} {self.unit}s, run() does them"
+        units = f"{self.total:,} {self.unit}s, " if self.unit else ""
+        state = "done" if self._result else f"{units}run() does them" if units else "run() does it"
         return f"<Work: {self.description}, {state}>"
 
     def __len__(self) -> int:
@@ -65,6 +66,17 @@ class Work(Generic[T]):
         for _ in self:
             pass
         return self.result
+
+
+class Watch:
+    """Whoever watches a stage: is told what is to be known, and decides how progress is shown. This one is silent."""
+
+    def say(self, text: str) -> None:
+        """A sentence for people."""
+
+    def follow(self, work: Work[T]) -> T:
+        """Do the work and return its result."""
+        return work.run()
 
 
 def relay(work: Generator[float, None, T], start: float, share: float) -> Generator[float, None, T]:

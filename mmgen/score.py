@@ -1,15 +1,17 @@
 """A number with its error, its unit and which way is better, and what is needed to read it."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
 from mmgen.errors import ArtifactError
+from mmgen.markup import grid_table
 from mmgen.naming import guided_name, guided_title, posterior_called, posterior_name, posterior_title
 from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
-__all__ = ["Better", "Score", "read_scores"]
+__all__ = ["Better", "Score", "Scores", "read_scores"]
 
 _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
@@ -39,7 +41,7 @@ class Score:
         quantity: What exactly was measured ("log p(x|y)").
         value: In ``unit``.
         stderr: Standard error of ``value``, in ``unit``; None where there is none.
-        unit: "%", "nats", "units", "squared distance" or "parameters".
+        unit: "%", "nats", "units", "ranks", "squared distance" or "parameters".
         better: Which way is better.
         n: Samples behind the value: images judged, or data points.
         posterior: Where z came from: prior, own, true, aggregate, image, guided.
@@ -140,3 +142,36 @@ def _score(path: Path, number: int, line: str) -> Score:
     if not all(isinstance(accuracy, int | float) for accuracy in accuracies):
         raise ArtifactError(f"{path}: line {number} has a judge_accuracy that is no number, {expected}")
     return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})
+
+
+class Scores(list[Score]):
+    """Scores of one evaluation, and the file that keeps them.
+
+    Args:
+        scores: The scores.
+        path: Their JSON lines; None where they were not kept.
+    """
+
+    def __init__(self, scores: Iterable[Score], path: Path | None = None) -> None:
+        super().__init__(scores)
+        self.path = path
+
+    def _cells(self) -> list[tuple[str, ...]]:
+        found: list[tuple[str, ...]] = []
+        for score in self:
+            error = "" if score.stderr is None else f" ± {score.stderr:.2g}"
+            given = "" if score.given is None else str(score.given)
+            value = f"{score.value:.2f}{error} {score.unit}"
+            found.append((score.quantity or score.metric, score.source, given, value))
+        return found
+
+    def __repr__(self) -> str:
+        rows = [_HEADINGS, *self._cells()]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADINGS))]
+        return "\n".join("  ".join(f"{cell:<{size}}" for cell, size in zip(row, widths, strict=True)) for row in rows)
+
+    def _repr_html_(self) -> str:
+        return grid_table(_HEADINGS, self._cells())
+
+
+_HEADINGS = ("measured", "drawn from", "words given", "value")

@@ -169,7 +169,7 @@ def test_other_code_of_the_same_name_is_said(mine: Path, call: Call, tmp_path: P
         == 0
     )
     assert call("train", data, "--objective", "warm-elbo", *TINY, "-o", model, "--code", mine)[0] == 0
-    asked = ("eval", model, "--metric", "parameters", "--code")
+    asked = ("eval", model, "--metric", "parameters", "--json", "--code")
     assert "but here it is" not in call(*asked, mine)[2]
     other = tmp_path / "other.py"
     other.write_text(mine.read_text())

@@ -61,14 +61,14 @@ def test_what_is_not_mentioned_is_unknown(text: str, codes: list[int]) -> None:
     ("text", "expected"),
     [
         ("didgit=3", "attribute 'didgit': did you mean 'digit'? Available: digit, scale, orientation, location"),
-        ("scale=bgi", "unknown value of 'scale' 'bgi': did you mean 'big'? Available: big, small"),
-        ("digit=12", "unknown value of 'digit' '12'"),
+        ("scale=bgi", "scale has no value 'bgi': did you mean 'big'? Its values are big, small"),
+        ("digit=12", "digit has no value '12'"),
         ("big", "description has 'big', expected attribute=value: did you mean 'scale=big'?"),
         ("uprigt", "did you mean 'orientation=upright'?"),
         ("digit", "did you mean 'digit=...'?"),
         ("digit=3 digit=4", "description gives 'digit' twice, as '3' and '4'; give each attribute once"),
         ("digit='3", "has a quote that is not closed"),
-        ("digit=", "unknown value of 'digit' ''"),
+        ("digit=", "digit has no value ''"),
     ],
 )
 def test_a_mistake_names_itself_and_suggests(text: str, expected: str) -> None:
@@ -218,3 +218,33 @@ def test_a_full_stop_is_no_word(caption: str) -> None:
     stops = TextDescription(name="text", vocabulary=("large", "red", "cube", ".", "cube."), length=4)
     assert parse_caption("large red cube .", stops).tolist() == [0, 1, 2, 3]
     assert parse_caption("large red cube.", stops).tolist()[:3] == [0, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("caption", "codes"),
+    [
+        ("a large blue circle", [0, 1, 2, 3]),
+        ("A large, blue circle.", [0, 1, 2, 3]),
+        ("a (large) blue “circle”!", [0, 1, 2, 3]),
+        ("a large,blue circle", [0, 1, 2, 3]),
+        ("the dog's circle", [5, 4, 3, 6]),
+        ("the 'large' Dog's", [5, 1, 4, 6]),
+    ],
+)
+def test_free_text_is_typed_as_people_type(caption: str, codes: list[int]) -> None:
+    """Marks about a word, capitals and an apostrophe, which is no quote here."""
+    info = TextDescription(name="text", vocabulary=("a", "large", "blue", "circle", "dog's", "the"), length=4)
+    found = parse_caption(caption, info)
+    assert found.tolist() == codes
+    assert parse_caption(format_caption(found, info), info).tolist() == codes
+
+
+def test_an_unknown_word_of_free_text_has_its_nearest() -> None:
+    info = TextDescription(name="text", vocabulary=("blue", *(f"word{i}" for i in range(99))), length=4)
+    with pytest.raises(
+        UsageError, match=r"word 1 of the caption got 'blu', .* did you mean 'blue'\? They have 100: "
+    ) as e:
+        parse_caption("blu!", info)
+    assert str(e.value).count("word") < 25 and str(e.value).endswith("...")
+    with pytest.raises(UsageError, match=r"has 0 words, expected 1 to 4"):
+        parse_caption(" ... ", info)

@@ -13,8 +13,9 @@ import mmgen.objectives
 from mmgen import reproductions
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
 from mmgen.cli._main import command_names, load_command
-from mmgen.config import build_member, preset, preset_names
+from mmgen.config import build_member, preset
 from mmgen.errors import ArtifactError, SettingsError, UsageError
+from mmgen.presets import names as preset_names
 from mmgen.reproductions._plan import find_list, only, read_plan, script, state_of, with_data, with_seed
 from mmgen.reproductions._stages import Scale, Stage
 from mmgen.training.state import state_path

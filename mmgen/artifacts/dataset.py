@@ -13,6 +13,7 @@ from mmgen.artifacts.header import content_of, printable
 from mmgen.artifacts.kinds import open_hdf5
 from mmgen.artifacts.remembered import is_remembered, remember, stamp
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.markup import facts_table
 from mmgen.modalities._base import ROWS
 from mmgen.registry import unknown_name
 
@@ -169,6 +170,11 @@ class Dataset:
 
     def __repr__(self) -> str:
         return f"Dataset({str(self.path)!r}, size={self.size}, modalities={sorted(self.modalities)})"
+
+    def _repr_html_(self) -> str:
+        parts = [(name, each.in_words()) for name, each in self.modalities.items()]
+        facts = [("examples", f"{self.size:,}"), *parts, ("splits", ", ".join(self.schemes) or "none")]
+        return facts_table(f"dataset {self.path}", facts)
 
     def _rows(self, rows: slice | np.ndarray, size: int) -> slice | np.ndarray:
         if isinstance(rows, slice):

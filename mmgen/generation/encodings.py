@@ -53,7 +53,7 @@ class Ranking:
     Attributes:
         dimensions: Positions in z, of the layer next to the data where there are several.
         values: What each is ranked by, in the same order.
-        measure: What that is: "mean KL, nats", or "variance of the mean" of a model of several layers.
+        measure: What that is: "mean KL in nats", or "variance of the mean" of a model of several layers.
     """
 
     dimensions: list[int]
@@ -144,7 +144,7 @@ def ranking(loaded: "OpenModel", encodings: Encodings) -> Ranking:
         values, measure = mean[:, :first].var(0), "variance of the mean"
     else:
         log_sd = encodings.log_sd.double()
-        values, measure = (0.5 * ((2 * log_sd).exp() + mean.square() - 1) - log_sd).mean(0), "mean KL, nats"
+        values, measure = (0.5 * ((2 * log_sd).exp() + mean.square() - 1) - log_sd).mean(0), "mean KL in nats"
     order = values.argsort(descending=True, stable=True)
     return Ranking(order.tolist(), values[order].tolist(), measure)
 

@@ -11,6 +11,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.files import LatentLogProb, LatentSampler, ModelFiles
 from mmgen.generation.guidance import Guide, Guides, check_weight
+from mmgen.markup import facts_table
 from mmgen.modalities._base import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -45,6 +46,12 @@ class OpenModel:
             f"<{self.header.kind} {self.path}: {self.settings.objective['name']}, {'; '.join(about)}; "
             f"draws from {drawn}; on {self.device}>"
         )
+
+    def _repr_html_(self) -> str:
+        parts = [(name, each.in_words()) for name, each in self.settings.data.modalities.items()]
+        facts = [("objective", self.settings.objective["name"]), ("z", self.model.latent_size), *parts]
+        facts += [("draws from", ", ".join(self.posteriors)), ("device", self.device)]
+        return facts_table(f"{self.header.kind} {self.path}", facts)
 
     @property
     def path(self) -> Path:

@@ -88,4 +88,4 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
             yield Progress((number + 1) * _UNITS)
         return [score for member in members for score in scores[member]]
 
-    return Work("measuring", len(questions) * _UNITS, "unit", run)
+    return Work("measuring", len(questions) * _UNITS, "", run)

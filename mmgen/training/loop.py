@@ -101,7 +101,8 @@ def train(
         rows: Training examples, batches of which are on the run's device.
         validation: Validation examples.
         settings: Settings of the run.
-        out: The artifact to make; the run's state and log are kept beside it.
+        out: The artifact to make; the run's log is kept beside it, and its state: whole until the run has ended, then
+            a record of some kB of what the run was, unless the settings keep it.
         save: Writes the artifact from the task's present weights, given the path and facts about the run.
         described: Everything that determines the run, JSON; a saved state is continued only if it is the same.
         description: What is being trained, for progress bars.
@@ -322,7 +323,8 @@ class _Run:
     def _save_state(self) -> None:
         path, seed = state_path(self.out), self.settings.seed
         optimizers = {player.name: player.optimizer for player in self.players}
-        save_state(path, self.task, optimizers, self.state, self.described, seed, self.precision)
+        whole = self.settings.keep_state or not self.state.finished
+        save_state(path, self.task, optimizers, self.state, self.described, seed, self.precision, whole)
         self.saved_step = self.state.step
 
     def _kept(self) -> str:

@@ -95,6 +95,9 @@ class TrainingSettings(Settings):
     """Devices (GPUs, or processes on a CPU) to train on."""
     precision: Precision = "auto"
     """Arithmetic of the networks: bf16-mixed, 32-true, or auto for what the hardware is fast at."""
+    keep_state: Annotated[bool, Field(exclude=True)] = False
+    """Keep the last weights and the optimiser's moments of a run that has ended, three times the model: with them it
+    can be given more steps. It changes no result, and no file says it."""
     seed: Annotated[int, Field(lt=2**63)] = 0
     """Seed of initial weights, order and noise."""
     tensorboard: bool = False

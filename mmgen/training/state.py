@@ -96,11 +96,20 @@ def save_state(
     settings: dict[str, Any],
     seed: int,
     precision: str,
+    whole: bool = True,
 ) -> None:
     """Write everything atomically as a ``training-state`` artifact (no pickle: named tensors and JSON).
 
-    ``optimizers`` are the players', by name; ``precision`` is what the run computes in, which the settings may leave to
-    the hardware.
+    Args:
+        path: Where.
+        task: What is trained.
+        optimizers: The players', by name.
+        state: Figures of the run.
+        settings: What the run is.
+        seed: Its seed.
+        precision: What it computes in, which the settings may leave to the hardware.
+        whole: Whether to write weights and moments; of a run that has ended its figures and settings are enough to
+            know it again.
     """
     figures: dict[str, Any] = {
         "step": state.step,
@@ -119,7 +128,7 @@ def save_state(
     write_checkpoint(
         path,
         kind="training-state",
-        tensors=tensors,
+        tensors=tensors if whole else {},
         settings=settings,
         seed=seed,
         parents=(),
@@ -133,14 +142,20 @@ def load_state(
 ) -> RunState:
     """Put a saved state back into ``task`` and the ``optimizers`` of its players.
 
+    Of a run that has ended and left only its figures nothing is put back. One that has ended and left everything goes
+    on where more steps are asked for, if its learning rate does not depend on their number.
+
     Raises:
         UsageError: It belongs to a run with other settings or of another arithmetic; names those that differ.
         ArtifactError: Its settings are those of this run, but its contents are not.
     """
     header, tensors = read_checkpoint(path, "training-state")
     try:
-        _check_same(path, header, settings, precision)
         state = _figures(header.facts)
+        more = _check_same(path, header, settings, precision, has_tensors=bool(tensors))
+        if state.finished and not tensors:
+            return state
+        state.finished = state.finished and not more
         _put_back(tensors, task, optimizers)
         _check_moments(header.facts, state, optimizers)
     except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
@@ -244,11 +259,18 @@ def _check_moments(facts: dict[str, Any], state: RunState, optimizers: Mapping[s
             raise ValueError("its optimiser has made a number of steps that is no whole number from 0")
 
 
-def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str) -> None:
+def _check_same(path: Path, header: Header, settings: dict[str, Any], precision: str, has_tensors: bool = True) -> bool:
+    """Make sure that a state is of the run with these settings; returns whether more steps are asked of it.
+
+    Raises:
+        UsageError: It is of another run, or of one that has ended and left too little to go on.
+    """
     said = (_as_described_today(as_of_today(values, "model" in settings)) for values in (header.settings, settings))
     saved, wanted = (_flatten(json.loads(json.dumps(values))) for values in said)
     saved = {key: value for key, value in _ALWAYS.items() if key in wanted} | saved
-    if "precision" in header.facts and not header.facts.get("finished"):
+    ended = bool(header.facts.get("finished"))
+    more = ended and _more_steps(saved, wanted)
+    if "precision" in header.facts and (more or not ended):
         # "auto" may mean something else on another machine, and what it meant there can be asked for by name here.
         saved["training.precision"], wanted["training.precision"] = header.facts["precision"], precision
     different = [
@@ -256,12 +278,29 @@ def _check_same(path: Path, header: Header, settings: dict[str, Any], precision:
         for key in sorted(saved.keys() | wanted.keys())
         if saved.get(key) != wanted.get(key)
     ]
-    if different:
+    more = more and len(different) == 1
+    if more and not has_tensors:
+        raise UsageError(
+            f"{path} says that this run has ended after {saved['training.steps']:,} steps; it could take more only if "
+            "--keep-state had kept its last weights and moments: use --overwrite to begin anew, or another --output"
+        )
+    if different and not more:
         listed = printable(", ".join(different), 2000)
         raise UsageError(
             f"{path} holds a run with other settings: {listed}; use the same settings to continue it, "
             "another --output, or --overwrite to begin anew"
         )
+    return more
+
+
+def _more_steps(saved: dict[str, Any], wanted: dict[str, Any]) -> bool:
+    """Whether the settings differ in the number of steps alone, and that decides nothing but where the run ends."""
+    differ = {key for key in saved.keys() | wanted.keys() if saved.get(key) != wanted.get(key)}
+    constant = wanted.get("training.schedule") == "constant" and wanted.get("training.minutes") is None
+    before, now = (values.get("training.steps") for values in (saved, wanted))
+    return (
+        differ == {"training.steps"} and constant and isinstance(before, int) and isinstance(now, int) and before < now
+    )
 
 
 def _as_described_today(settings: dict[str, Any]) -> dict[str, Any]:

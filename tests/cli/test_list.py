@@ -2,8 +2,7 @@
 
 import json
 
-from mmgen import objectives
-from mmgen.config import preset_names
+from mmgen import objectives, presets
 
 
 def test_json_names_every_member_with_a_sentence(run) -> None:
@@ -13,7 +12,7 @@ def test_json_names_every_member_with_a_sentence(run) -> None:
     assert all(member["about"] for member in found), [m["name"] for m in found if not m["about"]]
     names = {kind: [m["name"] for m in found if m["kind"] == kind] for kind in {m["kind"] for m in found}}
     assert names["objective"] == objectives.names()
-    assert names["preset"] == preset_names()
+    assert names["preset"] == presets.names()
 
 
 def test_a_pipe_gets_lines_that_cut_works_on(run) -> None:

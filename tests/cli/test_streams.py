@@ -36,7 +36,9 @@ def test_a_sentence_and_the_right_exit_code(typed: str, code: int, said: str, tm
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("command", [name for name in _main.command_names() if name not in ("list", "quickstart")])
+@pytest.mark.parametrize(
+    "command", [name for name in _main.command_names() if name not in ("list", "quickstart", "env")]
+)
 def test_no_command_reads_a_closed_stdin(command: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """Wherever '-' may stand for a path."""
     typed = {"plot": ["curves", "-"], "make-data": ["-"], "reproduce": ["-"]}.get(command, ["-"])

@@ -141,7 +141,14 @@ TINY: dict[str, Any] = {
     },
     "objective": {"name": "mvae"},
     "data": {"paired": 0.1},
-    "training": {"steps": 12, "batch": 16, "validate_every": 4, "validation_examples": 8, "log_every": 2},
+    "training": {
+        "steps": 12,
+        "keep_state": True,
+        "batch": 16,
+        "validate_every": 4,
+        "validation_examples": 8,
+        "log_every": 2,
+    },
 }
 
 

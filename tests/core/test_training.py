@@ -14,11 +14,12 @@ from torch import Tensor
 import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_checkpoint
 from mmgen.batch import Batch
-from mmgen.config import merge, preset, preset_names
+from mmgen.config import merge, preset
 from mmgen.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
 from mmgen.modalities.image import unpack_bits
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
+from mmgen.presets import names as preset_names
 from mmgen.training.batches import DatasetRows, Order
 from mmgen.training.guard import Guard
 from mmgen.training.log import log_path
@@ -36,6 +37,7 @@ TINY: dict[str, Any] = {
     "objective": {"name": "telbo"},
     "training": {
         "steps": 12,
+        "keep_state": True,
         "batch": 16,
         "validate_every": 4,
         "validation_examples": 8,

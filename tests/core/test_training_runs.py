@@ -278,3 +278,35 @@ def test_a_run_that_fails_before_its_first_line_leaves_no_log(tmp_path: Path) ->
     with pytest.raises(ArithmeticError, match="a fault of the task"):
         list(work)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_has_ended_leaves_a_record_by_which_it_is_known_again(tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    first = run(out)
+    header, tensors = read_checkpoint(state_path(out), "training-state")
+    assert not tensors and header.facts["finished"] and state_path(out).stat().st_size < 10_000
+    written = out.stat().st_mtime_ns
+    again = run(out)
+    assert (again.steps, again.best) == (first.steps, first.best) == (12, first.best)
+    assert out.stat().st_mtime_ns == written
+    with pytest.raises(UsageError, match=r"ended after 12 steps; it could take more only if --keep-state had kept"):
+        run(out, steps=24)
+    with pytest.raises(UsageError, match=r"other settings: training\.batch \(4 there, 8 now\), training\.steps"):
+        run(out, steps=24, batch=8)
+
+
+def test_a_run_whose_state_was_kept_takes_more_steps_as_if_it_had_never_ended(tmp_path: Path) -> None:
+    whole, long = tmp_path / "whole.safetensors", tmp_path / "long.safetensors"
+    run(whole, steps=24, keep_state=True)
+    run(long, keep_state=True)
+    assert run(long, steps=24, keep_state=True).steps == 24
+    for of in (lambda path: path, state_path):
+        one, two = (read_checkpoint(of(path))[1] for path in (whole, long))
+        assert one.keys() == two.keys() and all(one[name].equal(two[name]) for name in one)
+
+
+def test_a_run_whose_learning_rate_follows_its_length_takes_no_more_steps(tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    run(out, schedule="cosine", keep_state=True)
+    with pytest.raises(UsageError, match=r"other settings: training\.steps \(12 there, 24 now\)"):
+        run(out, schedule="cosine", steps=24, keep_state=True)

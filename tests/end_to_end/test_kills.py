@@ -24,7 +24,8 @@ LEAVING = {signal.SIGKILL: -signal.SIGKILL, signal.SIGINT: 130, signal.SIGTERM: 
 
 def training(name: str, steps: int, *settings: str) -> list[str]:
     return [
-        "train", "d.h5", "--objective", "telbo", "--steps", str(steps), *TINY, *settings, "-o", f"{name}.safetensors",
+        "train", "d.h5", "--objective", "telbo", "--steps", str(steps), *TINY, *settings, "--keep-state",
+        "-o", f"{name}.safetensors",
     ]  # fmt: skip
 
 

@@ -20,7 +20,7 @@ def test_dimensions_are_ranked_by_their_divergence() -> None:
     assert found.dimensions == [1, 2, 0]
     by_hand = [0.5 * (0.01 + 4 - 1) + math.log(10), 0.5 * (0.25 + 0.25 - 1) + math.log(2), 0.0]
     assert found.values == pytest.approx(by_hand)
-    assert found.measure == "mean KL, nats"
+    assert found.measure == "mean KL in nats"
 
 
 def test_the_plane_is_that_of_the_largest_variance() -> None:

@@ -239,7 +239,7 @@ def test_expressions_are_drawn_with_the_density_that_the_grid_says(given: str, p
         ("colour=red OR", "nothing on one side of OR"),
         ("NOT", "NOT without attribute=value"),
         ("NOT NOT colour=red", "NOT without attribute=value"),
-        ("NOT colour=pink", "unknown value of 'colour'"),
+        ("NOT colour=pink", "colour has no value 'pink'"),
         ("NOT size=big NOT size=small", "leaves no value of 'size'"),
         ("colour=red NOT colour=red", "leaves no value of 'colour'"),
         ("colour=red colour=blue OR size=big", "gives 'colour' twice; join alternatives by OR"),

@@ -1,5 +1,6 @@
 """What every picture of images is made of: a white page with a title and a note, boxes, frames, bytes."""
 
+import io
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,6 +64,11 @@ class Grid:
     image: Image.Image
     boxes: list[Box]
     remark: str = ""
+
+    def _repr_png_(self) -> bytes:
+        buffer = io.BytesIO()
+        self.image.save(buffer, format="png", optimize=True)
+        return buffer.getvalue()
 
     def save(self, path: Path) -> None:
         """Write a PNG; a reader never sees half of it."""

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -54,6 +55,10 @@ class Picture:
         if isinstance(self.drawn, Grid):
             return round(self.drawn.image.width / 2)
         return round(96 * self.drawn.get_figwidth())
+
+    def _repr_html_(self) -> str:
+        shown = f'<img alt="{escape(self.title)}" width="{self.width}" src="{self.uri}">'
+        return f"<figure>{shown}<figcaption>{escape(self.told)}</figcaption></figure>"
 
     def save(self, path: Path) -> None:
         """Write it alone: .png with title and caption, or bare lines as .pdf and .svg.

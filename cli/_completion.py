@@ -1,0 +1,71 @@
+"""What a shell offers after Tab: names of members, presets and lists, which are files, so that nothing is imported."""
+
+from collections.abc import Callable
+
+import typer
+
+from mmgen.errors import MmgenError
+from mmgen.registry import Registry, registry_of, rooms
+
+__all__ = ["Completion", "kinds", "members", "names_of_kind", "presets", "tables", "words"]
+
+Completion = Callable[[str], list[str]]
+
+
+def _matching(names: list[str], incomplete: str) -> list[str]:
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def words(*names: str) -> Completion:
+    """A few words that are always the same."""
+
+    def complete(incomplete: str) -> list[str]:
+        return _matching(list(names), incomplete)
+
+    return complete
+
+
+def _of(room: "Registry[object]") -> list[str]:
+    try:
+        return room.names()
+    except MmgenError:  # of a broken file in MMGEN_CODE, which the command itself reports
+        return []
+
+
+def members(package: str, *more: str) -> Completion:
+    """The members of a room, installed packages' too, and ``more`` words that stand for them."""
+
+    def complete(incomplete: str) -> list[str]:
+        return _matching([*more, *_of(registry_of(package))], incomplete)
+
+    return complete
+
+
+def presets(incomplete: str) -> list[str]:
+    """Presets by their full names."""
+    from mmgen.presets import names
+
+    return _matching(names(), incomplete)
+
+
+def tables(incomplete: str) -> list[str]:
+    """Lists of stages; a table of several datasets by its own name."""
+    from mmgen.reproductions import names
+
+    return _matching(list(dict.fromkeys(name.split("/")[0] for name in names())), incomplete)
+
+
+def _kinds() -> "dict[str, list[str]]":
+    from mmgen.presets import names
+
+    return {room.noun.replace(" ", "-"): _of(room) for room in rooms()} | {"preset": names()}
+
+
+def kinds(incomplete: str) -> list[str]:
+    """What ``mmgen list`` lists."""
+    return _matching(list(_kinds()), incomplete)
+
+
+def names_of_kind(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Members of the kind that was typed before."""
+    return _matching(_kinds().get(str(ctx.params.get("kind") or "").removesuffix("s"), []), incomplete)

@@ -1,0 +1,56 @@
+"""``mmgen env``: what a bug report needs to say of this machine."""
+
+import json
+from typing import Annotated, Any
+
+import typer
+
+from mmgen.cli._console import result, result_lines
+
+__all__ = ["env_command"]
+
+
+def env_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line.")] = False,
+) -> None:
+    """Print versions, devices and plug-ins for a bug report, without names of people or folders."""
+    from mmgen.environment import environment
+
+    found = environment()
+    if as_json:
+        result(json.dumps(found))
+        return
+    rows = _rows(found)
+    width = max(len(name) for name, _ in rows)
+    result_lines([f"{name:<{width}}  {value}" for name, value in rows], rows)
+
+
+def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
+    """Name and value of each line."""
+    from mmgen.memory import readable
+
+    processor, device, memory = found["processor"], found["device"], found["memory"]
+    sizes = [readable(memory["bytes"]) if memory["bytes"] else "unknown"]
+    sizes += [f"{readable(memory['available'])} available"] if memory["available"] is not None else []
+    gpus = [f"{one['name']} ({readable(one['memory'])})" for one in device["gpus"]]
+    rows = [
+        ("mmgen", found["mmgen"]["version"]),
+        ("python", f"{found['python']['version']} ({found['python']['implementation']})"),
+        ("system", " ".join(found["system"].values())),
+        ("processor", processor["name"]),
+        ("cores", f"{processor['cores']}, {processor['threads of torch']} threads of torch"),
+        ("memory", ", ".join(sizes)),
+        ("torch", ", CUDA ".join(filter(None, found["torch"].values()))),
+        ("gpu", ", ".join(gpus) or "none that torch can use"),
+        ("device auto", f"{device['auto']}, precision {device['precision']}"),
+    ]
+    for group, libraries in found["libraries"].items():
+        for name, version in libraries.items():
+            if name == "torch":  # which stands above, with its build
+                continue
+            rows.append((name if group == "needed" else f"{name} [{group}]", version or "not installed"))
+    rows += [] if found["libraries"] else [("libraries", "mmgen is not installed as a distribution")]
+    rows.append(("plug-ins", ", ".join(found["plug-ins"]) or "none"))
+    rows += [("code files", ", ".join(found["code files"]))] if found["code files"] else []
+    rows += [(name, value) for name, value in found["variables"].items()]
+    return rows

@@ -1,0 +1,380 @@
+"""Each stage from what a person says of it to its file: the same for the command line and for notebooks.
+
+What is said meanwhile, and how progress is shown, is up to a :class:`~mmgen.progress.Watch`.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import mmgen.config
+from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
+from mmgen.aggregates._guided import few_candidates
+from mmgen.artifacts import Dataset, check_output, find_parent, read_header, write_text_atomic
+from mmgen.classifier import load_classifier
+from mmgen.classifier import names as judge_networks
+from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, resolve_told
+from mmgen.config import find_preset, merge, validate
+from mmgen.errors import UsageError
+from mmgen.generation.guidance import check_weight
+from mmgen.generation.judge import find_judge_of_dataset
+from mmgen.loading import TrainedModel, load
+from mmgen.metrics import get as metric_called
+from mmgen.metrics._evaluate import evaluate, notice
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from mmgen.progress import Watch
+from mmgen.registry import unknown_name
+from mmgen.score import Score
+from mmgen.training.loop import TrainingResult
+from mmgen.training.model_run import ExperimentSettings, complete_settings, describe_left_out, load_model, train_model
+from mmgen.training.pairing import describe_rows
+from mmgen.training.precision import resolve_device
+from mmgen.training.start import start_values
+
+__all__ = [
+    "FitPlan",
+    "TrainingPlan",
+    "measure",
+    "plan_fit",
+    "plan_judge",
+    "plan_training",
+    "scores_beside",
+    "write_scores",
+]
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """A training that can begin.
+
+    Attributes:
+        dataset: Dataset file.
+        settings: Completed settings.
+        out: The model to make.
+        start: A model whose weights the run begins with.
+    """
+
+    dataset: Path
+    settings: ExperimentSettings
+    out: Path
+    start: Path | None = None
+
+    def run(self, command: str, resume: str, watch: Watch) -> TrainingResult:
+        """Train; see :func:`mmgen.training.model_run.train_model`."""
+        work = train_model(self.dataset, self.settings, self.out, command, resume, self.start)
+        return watch.follow(work)
+
+
+def plan_training(
+    dataset: Path,
+    out: Path | None,
+    watch: Watch,
+    *,
+    preset: str | None = None,
+    config: Path | None = None,
+    objective: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    assignments: Mapping[str, Any] | None = None,
+    start: Path | None = None,
+) -> TrainingPlan:
+    """Settings of a training: preset, file, options and assignments, each over the one before.
+
+    Args:
+        dataset: Dataset file.
+        out: The model to make; named after dataset and preset or objective if None.
+        watch: Is told what was chosen and what is left out.
+        preset: A preset by its full name, or without its dataset.
+        config: A TOML file.
+        objective: The objective by name.
+        options: Single settings by their dotted names; None is not said.
+        assignments: Nested values.
+        start: A model whose weights the run begins with.
+
+    Raises:
+        SettingsError: Names all wrong keys and values.
+        UsageError: There is no such preset or objective, or the dataset does not fit.
+    """
+    said = {key: value for key, value in (options or {}).items() if value is not None}
+    full = _full_preset(preset, dataset, str(said.get("training.device", "auto")), watch) if preset else None
+    values: dict[str, Any] = mmgen.config.preset(full) if full else {}
+    if config:
+        values = merge(values, mmgen.config.read_toml(config))
+    given = values.get("objective", {})
+    if objective and isinstance(given, dict) and given.get("name") != objective:  # what is no table is refused later
+        values["objective"] = {"name": objective}  # another objective's settings would not be its own
+    for key, value in said.items():
+        room, name = key.split(".")
+        values = merge(values, {room: {name: value}})
+    values = merge(values, dict(assignments or {}))
+    values = start_values(start, values) if start else values
+    with Dataset.open(dataset) as opened:
+        settings = complete_settings(values, opened)
+        size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
+    for text in (describe_left_out(settings), describe_rows(size, settings.build_objective(), settings.data)):
+        if text:
+            watch.say(text)
+    tail = full.rsplit("/", 1)[-1] if full else settings.objective["name"]
+    return TrainingPlan(dataset, settings, out or dataset.with_name(f"{dataset.stem}-{tail}.safetensors"), start)
+
+
+def _full_preset(name: str, dataset: Path, device: str, watch: Watch) -> str:
+    """``vedantam/telbo`` means the variant for this dataset and this hardware; says which one that is."""
+    on_cpu = resolve_device(device).type == "cpu"
+    full = find_preset(name, str(read_header(dataset).settings.get("recipe", "")), on_cpu)
+    if full != name:
+        watch.say(f"preset {name}: {full}" + (" (there is no GPU here)" if full.endswith("-cpu") else ""))
+    return full
+
+
+@dataclass(frozen=True)
+class FitPlan:
+    """A fit that can begin.
+
+    Attributes:
+        model: The model that it is fitted to.
+        settings: Completed settings.
+        out: The aggregate to make.
+        base: The q_agg that a guided fit starts from, if it was named.
+        dataset: The model's dataset, if it was named.
+        latents: Where encodings are cached, if it was named.
+    """
+
+    model: Path
+    settings: FitSettings
+    out: Path
+    base: Path | None = None
+    dataset: Path | None = None
+    latents: Path | None = None
+
+    def run(self, command: str, resume: str, watch: Watch) -> None:
+        """Encode and fit; a guided fit without its base fits that first, beside the model."""
+        settings, data = self.settings, self.dataset or find_parent(self.model, "dataset")
+        base = self.base
+        before: list[tuple[FitSettings, Path, Path | None, str]] = []
+        if settings.aggregate.guidance and base is None:
+            base = self.model.with_name(f"{self.model.stem}-{settings.base.slug}.safetensors")
+            check_output(self.out, "aggregate", base)
+            if not is_fit(base, settings.base, self.model):
+                # --resume asks for a state of the guided fit; that of the one it starts from may have ended.
+                before.append((settings.base, base, None, "auto" if resume == "require" else resume))
+        for fit, made, begun, how in [*before, (settings, self.out, base, resume)]:
+            encoding, fitting = fit_aggregate(self.model, data, fit, made, self.latents, command, how, begun)
+            watch.follow(encoding)
+            watch.follow(fitting)
+        if settings.aggregate.candidates and self.out.exists():
+            text = few_candidates(read_header(self.out).facts, settings.aggregate.candidates)
+            if text:
+                watch.say(text)
+
+
+def plan_fit(
+    model: Path,
+    out: Path | None,
+    *,
+    aggregate: Mapping[str, Any],
+    training: Mapping[str, Any],
+    family: str | None = None,
+    base: Path | None = None,
+    assignments: Mapping[str, Any] | None = None,
+    dataset: Path | None = None,
+    latents: Path | None = None,
+) -> FitPlan:
+    """Settings of a fit.
+
+    Args:
+        model: The model.
+        out: The aggregate to make; named after the model and what is fitted if None.
+        aggregate: Settings of the aggregate; None is not said.
+        training: Settings of its training; None is not said.
+        family: What is fitted; realnvp, or as ``base``, if None.
+        base: The q_agg that a guided fit starts from.
+        assignments: Nested values, over the others.
+        dataset: The model's dataset, if it is not to be found by itself.
+        latents: Where encodings are cached.
+
+    Raises:
+        SettingsError: Names all wrong keys and values.
+        UsageError: ``base`` is none for this fit.
+    """
+    values: dict[str, Any] = {
+        room: {key: value for key, value in said.items() if value is not None}
+        for room, said in (("aggregate", aggregate), ("training", training))
+    }
+    trained = load_model(model)[1]
+    if family or base is None:
+        values["aggregate"]["family"] = {"name": family or "realnvp"}
+    if base is not None:
+        fitted = load_aggregate(base)[1].aggregate
+        shape = {key: fitted.model_dump(mode="json")[key] for key in ("given", "family", "text_network", "layers")}
+        values["aggregate"] = merge(shape, values["aggregate"])
+    settings = complete_fit_settings(merge(values, dict(assignments or {})), trained)
+    if base is not None and not settings.aggregate.guidance:
+        raise UsageError(f"--from got {base}, expected nothing without --guidance: no other fit starts from one")
+    if base is not None:
+        load_base(base, settings, model)  # before anything slow
+    out = out or model.with_name(f"{model.stem}-{settings.slug}.safetensors")
+    return FitPlan(model, settings, out, base, dataset, latents)
+
+
+def plan_judge(
+    dataset: Path,
+    out: Path | None,
+    *,
+    network: str = "auto",
+    told: Sequence[str] | None = None,
+    training: Mapping[str, Any],
+    others: Mapping[str, Any],
+    assignments: Mapping[str, Any] | None = None,
+) -> tuple[ClassifierSettings, Path]:
+    """Settings of a judge, and where it goes.
+
+    Args:
+        dataset: Dataset file.
+        out: The judge to make; named after the dataset if None.
+        network: One by name, or auto: by data and device.
+        told: Attributes that it is told; None for the usual ones.
+        training: Settings of its training; None is not said.
+        others: Its other settings.
+        assignments: Nested values, over the others.
+
+    Raises:
+        SettingsError: Names all wrong keys and values.
+        UsageError: There is no such network or attribute.
+    """
+    if network not in ("auto", *judge_networks()):
+        raise UsageError(unknown_name("judge network", network, ["auto", *judge_networks()]))
+    with Dataset.open(dataset) as opened:  # a file that is no dataset is reported before any work
+        tell = resolve_told(told, opened)
+    chosen = resolve_network(network, str(training.get("device") or "auto"), bool(tell))
+    said = {key: value for key, value in training.items() if value is not None}
+    values = {"network": chosen, "told": tell, **others, "training": {**default_training(chosen), **said}}
+    settings = validate(ClassifierSettings, merge(values, dict(assignments or {})))
+    return settings, out or Path(f"{dataset.stem}-judge.safetensors")
+
+
+def scores_beside(path: Path) -> Path:
+    """Where scores of a model or an aggregate go by default."""
+    return path.with_name(f"{path.stem}-scores.jsonl")
+
+
+def write_scores(path: Path, scores: Sequence[Score]) -> list[str]:
+    """Write scores as JSON lines, whole or not at all; returns the lines."""
+    lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
+    write_text_atomic(path, "".join(line + "\n" for line in lines))
+    return lines
+
+
+def measure(
+    path: Path,
+    watch: Watch,
+    *,
+    metrics: Sequence[str] = (),
+    posteriors: Sequence[str] = (),
+    weights: Sequence[float] = (0.0,),
+    values: Mapping[str, Any] | None = None,
+    dropped: Sequence[int] | None = None,
+    given_count: Sequence[int] | None = None,
+    judge: Path | None = None,
+    dataset: Path | None = None,
+    text_proposal: Path | None = None,
+    device: str = "auto",
+) -> list[Score]:
+    """Measure how good a model or an aggregate is.
+
+    Args:
+        path: The model or aggregate.
+        watch: Is told who judges and what is to be known of the scores.
+        metrics: Names; correctness by default, and coverage where attributes are given; retrieval where there are only
+            captions.
+        posteriors: Where z comes from; of a model prior and own, of an aggregate what was fitted, by default.
+        weights: Weights of guidance, a set of scores for each.
+        values: Settings of :class:`~mmgen.metrics._evaluation.EvaluationSettings` but ``dropped``.
+        dropped: Numbers of attributes that queries leave out.
+        given_count: Numbers of attributes that queries give, instead.
+        judge: Classifier; found by itself if near.
+        dataset: Dataset; found by itself if near.
+        text_proposal: A q(z | y) fitted to the same model, that log p(y) is drawn from as well.
+        device: Where to compute.
+
+    Raises:
+        UsageError: Something cannot be asked of this model; before any work is done.
+    """
+    for name in metrics:
+        metric_called(name)  # every name is checked before anything slow
+    validate(EvaluationSettings, dict(values or {}))
+    weights = list(dict.fromkeys(check_weight(float(weight)) for weight in weights))
+    loaded = load(path, device)
+    for said in loaded.notices:
+        watch.say(said)
+    seed = int((values or {}).get("seed", 0))
+    guided = [loaded.guided(weight, seed) for weight in weights]
+    asked_for = list(metrics) or _usual_metrics(loaded)
+    if text_proposal and "log-likelihood" not in asked_for:
+        raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
+    judged = list(dict.fromkeys(name for name in asked_for if metric_called(name).judged))
+    if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
+        other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
+        raise UsageError(f"{' and '.join(judged)} needs a judge of attributes, and {path} knows no attributes{other}")
+    left_out = _dropped(dropped, given_count, loaded)
+    settings = validate(EvaluationSettings, {**(values or {}), "dropped": left_out})
+    source = dataset or loaded.dataset_path()
+    with Dataset.open(source) as data:
+        judging = None
+        if judged:
+            near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
+            judge = judge or find_judge_of_dataset(data, near)
+            judging = load_classifier(judge, loaded.device)
+            watch.say(f"judge: {judge} ({_percent(judging.accuracy)} on images that it has not seen)")
+        drawn_from = load(text_proposal, device) if text_proposal else None
+        names = _posteriors(posteriors, loaded)
+        asked = [Evaluation(each, data, judging, names, settings, drawn_from) for each in guided]
+        if warning := notice(asked[0], asked_for):
+            watch.say(warning)
+        work = [evaluate(evaluation, asked_for) for evaluation in asked]  # which checks what is asked
+        scores: list[Score] = []
+        for evaluation, measuring in zip(asked, work, strict=True):
+            found = watch.follow(measuring)
+            scores += found
+            for said in evaluation.guidance_notices:
+                watch.say(said)
+    for name in dict.fromkeys(asked_for):
+        if all(score.metric != name for score in scores):
+            watch.say(f"{name}: nothing to measure with these numbers of given attributes")
+    return scores
+
+
+def _usual_metrics(loaded: TrainedModel) -> list[str]:
+    """What is measured unless told: what a judge sees, or, where there is none to ask, what the model itself finds."""
+    if loaded.attributes is None and loaded.text is not None:
+        return ["retrieval"]
+    captioned = loaded.text is not None and loaded.given != "attributes"
+    return ["correctness"] if captioned else ["correctness", "coverage"]
+
+
+def _dropped(
+    dropped: Sequence[int] | None, given_count: Sequence[int] | None, loaded: TrainedModel
+) -> list[int] | None:
+    """Numbers of attributes to leave out, from either way of saying it."""
+    if dropped is None and given_count is None:
+        return None
+    if dropped is not None and given_count is not None:
+        raise UsageError("--dropped and --given-count got both, expected one: they say the same in two ways")
+    count = len(loaded.attributes.names) if loaded.attributes is not None else 0
+    numbers = list(dropped) if dropped is not None else [count - number for number in given_count or ()]
+    if any(not 0 <= number <= count for number in numbers):
+        raise UsageError(f"--dropped and --given-count expect numbers from 0 to {count}, the model's attributes")
+    return list(dict.fromkeys(numbers))
+
+
+def _posteriors(asked: Sequence[str], loaded: TrainedModel) -> list[str]:
+    """Where z is to come from; every name is checked before any work."""
+    names = list(dict.fromkeys(asked)) or ([loaded.target] if loaded.target else loaded.posteriors)
+    for name in names:
+        loaded.latent_sampler(name)
+    return names
+
+
+def _percent(accuracy: Mapping[str, float]) -> str:
+    return ", ".join(f"{name} {value:.1f} %" for name, value in accuracy.items()) or "accuracy never measured"

@@ -1,0 +1,56 @@
+"""What a shell offers after Tab: names of everything that can be named, without the libraries that take seconds."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mmgen import data_recipes, metrics, objectives, presets
+from mmgen.cli._main import command_names
+from mmgen.figures import plots
+
+
+def offered(line: str) -> list[str]:
+    """What Bash is offered at the end of a line."""
+    words = line.split()
+    code = "import sys; sys.argv[0] = 'mmgen'; from mmgen.cli._main import main; main()"
+    place = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) if line.endswith(" ") else len(words) - 1)}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "_MMGEN_COMPLETE": "complete_bash", **place},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("mmgen ", command_names()),
+        ("mmgen make-data ", data_recipes.names()),
+        ("mmgen make-data mnist-a --so", ["--source"]),
+        ("mmgen train d.h5 --objective ", objectives.names()),
+        ("mmgen train d.h5 --preset quick", [name for name in presets.names() if name.startswith("quick")]),
+        ("mmgen eval m.safetensors --metric co", [name for name in metrics.names() if name.startswith("co")]),
+        ("mmgen plot ", plots.names()),
+        ("mmgen list objective te", ["telbo"]),
+        ("mmgen list presets quickstart/", ["quickstart/digits"]),
+        ("mmgen reproduce wu-", ["wu-figure3", "wu-table2"]),
+        ("mmgen fit-aggregate m.safetensors --given ", ["attributes", "text", "nothing"]),
+    ],
+)
+def test_names_are_offered(line: str, expected: list[str]) -> None:
+    assert offered(line) == expected
+
+
+def test_nothing_heavy_is_imported(tmp_path: Path) -> None:
+    code = (
+        "import sys; from mmgen.cli import _completion as c; from types import SimpleNamespace as S;"
+        "assert 'telbo' in c.members('mmgen.objectives')('te');"
+        "assert c.names_of_kind(S(params={'kind': 'objective'}), 'te') == ['telbo'];"
+        "print(*{'torch', 'numpy', 'pydantic', 'h5py', 'rich'} & sys.modules.keys())"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout.strip() == ""

@@ -1,0 +1,134 @@
+"""The stages as functions: the same files as the commands make, bit for bit, and what a notebook shows of them."""
+
+import json
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mmgen
+from mmgen.artifacts import read_header
+from mmgen.cli import _main
+from mmgen.errors import UsageError
+from mmgen.notebook import _Shown
+from mmgen.progress import Progress, Watch, Work
+
+TINY = {"model": {"latent_size": 4}, "training": {"validate_every": 20}}
+
+
+def typed(line: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        _main.main(shlex.split(line))
+    assert left.value.code == 0
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which everything was made from Python."""
+    folder = tmp_path_factory.mktemp("python")
+    data = mmgen.make_data("mnist-a", folder / "d.h5", source="digits", number=600, size=16, seed=1, workers=1)
+    judge = mmgen.train_classifier(data, folder / "judge.safetensors", network="small", steps=20, held_out=100)
+    model = mmgen.train(
+        data, folder / "m.safetensors", objective="telbo", steps=20, batch=16, precision="32-true", settings=TINY
+    )
+    fitted = mmgen.fit_aggregate(model, folder / "a.safetensors", steps=20, examples=200)
+    mmgen.evaluate(fitted, judge=judge, draws=2, queries=10, seed=3)
+    mmgen.sample(fitted, "digit=3", n=4, output=folder / "p.png", judge=judge)
+    return folder
+
+
+def test_the_commands_make_the_same_files(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    tiny = "--set model.latent_size=4 --set training.validate_every=20"
+    typed("make-data mnist-a -o d.h5 --source digits --number 600 --size 16 --seed 1 --workers 1")
+    typed("train-classifier d.h5 -o judge.safetensors --network small --steps 20 --held-out 100")
+    typed(f"train d.h5 -o m.safetensors --objective telbo --steps 20 --batch 16 --precision 32-true {tiny}")
+    typed("fit-aggregate m.safetensors -o a.safetensors --steps 20 --examples 200")
+    typed("eval a.safetensors --draws 2 --queries 10 --seed 3")
+    typed("sample a.safetensors --given digit=3 -n 4 -o p.png")
+    for name in ("d.h5", "m.safetensors", "a.safetensors"):
+        assert read_header(made / name).content_id == read_header(Path(name)).content_id
+    for name in ("a-scores.jsonl", "p.png"):
+        assert (made / name).read_bytes() == Path(name).read_bytes()
+
+
+def test_what_was_recorded_makes_the_same_again(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("d.h5", "judge.safetensors", "m.safetensors", "a.safetensors"):
+        typed(read_header(made / name).command.replace(str(made), str(tmp_path)).removeprefix("mmgen "))
+        judge = name.startswith("judge")  # whose id covers how long it took, in facts of its own
+        assert judge or read_header(made / name).content_id == read_header(Path(name)).content_id
+
+
+def test_what_comes_back_knows_its_file_and_shows_itself(made: Path) -> None:
+    data = mmgen.make_data("mnist-a", made / "d.h5", source="digits", number=600, size=16, seed=1, workers=1)
+    assert data.path == made / "d.h5" and "600" in data._repr_html_()
+    with pytest.raises(UsageError, match="is there already"):
+        mmgen.make_data("mnist-a", made / "d.h5", source="digits", number=500, size=16)
+    model = mmgen.load(made / "a.safetensors")
+    for shown in (repr(model), model._repr_html_()):
+        assert "aggregate" in shown and str(made / "a.safetensors") in shown and "object at" not in shown
+    with pytest.raises(UsageError, match=r"a-scores\.jsonl is there already"):
+        mmgen.evaluate(made / "a.safetensors")
+    scores = mmgen.evaluate(made / "a.safetensors", "parameters", made / "s.jsonl", overwrite=True)
+    lines = (made / "s.jsonl").read_text().splitlines()
+    assert scores.path == made / "s.jsonl" and [one.to_json() for one in scores] == [json.loads(one) for one in lines]
+    assert "parameters" in repr(scores) and "<table>" in scores._repr_html_()
+    picture = mmgen.sample(model, ["digit=3", "digit=4"], n=2, progress=False)
+    assert picture._repr_png_()[:4] == b"\x89PNG"
+
+
+def test_training_again_finds_it_done(made: Path) -> None:
+    before = (made / "m.safetensors").stat().st_mtime_ns
+    again: Callable[..., Any] = mmgen.train
+    again(
+        made / "d.h5", made / "m.safetensors", objective="telbo", steps=20, batch=16, precision="32-true", settings=TINY
+    )
+    assert (made / "m.safetensors").stat().st_mtime_ns == before
+
+
+def test_whoever_watches_is_told(made: Path) -> None:
+    class Note(Watch):
+        def __init__(self) -> None:
+            self.said: list[str] = []
+
+        def say(self, text: str) -> None:
+            self.said.append(text)
+
+    note = Note()
+    mmgen.sample(made / "a.safetensors", "digit=3", n=2, progress=note)
+    assert any("judge" in text for text in note.said)
+
+
+def test_a_notebook_shows_a_bar_that_moves() -> None:
+    class Handle:
+        def __init__(self) -> None:
+            self.seen: list[str] = []
+
+        def update(self, bar: Any) -> None:
+            self.seen.append(bar._repr_html_())
+
+    handle, first = Handle(), []
+
+    def display(shown: Any, **options: Any) -> Handle:
+        first.append((repr(shown), options))
+        return handle
+
+    def generate():
+        yield Progress(5, {"bound": -3.25})
+        return "made"
+
+    assert _Shown(display).follow(Work("training <x>", 10, "step", generate)) == "made"
+    assert first[0][0].startswith("training <x>: 0 of 10") and first[0][1] == {"display_id": True}
+    assert 'value="10" max="10"' in handle.seen[-1] and "&lt;x&gt;" in handle.seen[-1] and "-3.25" in handle.seen[-1]
+
+
+def test_importing_costs_nothing_and_tab_finds_everything() -> None:
+    code = "import sys, mmgen; print(*{'torch', 'numpy', 'pydantic'} & sys.modules.keys()); print(*dir(mmgen))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    heavy, names = done.stdout.splitlines()
+    assert heavy == "" and set(mmgen.__all__) <= set(names.split())
