@@ -40,8 +40,8 @@ _DIMENSIONS = 16
 _CELLS = (41, 31, 21, 15)
 _NEIGHBOURS = 700
 """Encodings on the map whose pictures are shown."""
-_PART = 0.3
-"""Share of the page that the traversals take at most, and the pictures of the map."""
+_PART = 0.12
+"""Share of the page that the traversals take at most, the pictures of the map, and those of encodings."""
 _MARGIN = 0.96
 
 
@@ -143,16 +143,16 @@ def make_explorer(
         yield Progress(done)
         left = limits.size - content.space_size() - _page_size()
         for place, (asked, answers) in enumerate(questions):
-            kept = asked
             room = left / (len(questions) - place)
-            start = 0
-            while start < len(kept):
-                rows = range(start, min(start + _CHUNK, len(kept)))
-                answer(session, answers, kept, rows, limits.number, content.chart)
-                if not start:
-                    kept = kept.first(_fitting(kept, answers, rows.stop, room))
-                start = rows.stop
-                yield Progress(done + start)
+            drawn, limit = 0, min(_CHUNK, len(asked))
+            while drawn < limit:
+                rows = range(drawn, min(drawn + _CHUNK, limit))
+                answer(session, answers, asked, rows, limits.number, content.chart)
+                drawn = rows.stop
+                if drawn == limit:  # the size of what was drawn says how many more there is room for
+                    limit = _fitting(asked, answers, drawn, room)
+                yield Progress(done + drawn)
+            kept = asked.first(min(drawn, limit))
             done += len(asked)
             content.parts.append(Part(kept, [one.first(len(kept)) for one in answers]))
             left -= content.parts[-1].letters()

@@ -60,8 +60,14 @@ function canvasFor(sheets, columns = 1, attributes = {}) {
 // What the judge reads, codes of all attributes, in words.
 const words = data.attributes;
 const told = data.judge ? data.judge.told : [];
+const everyWord = words ? words.values.flat() : [];
+// A value in words: with its attribute where others have values of the same name, such as yes and no.
+function valueOf(a, code) {
+  const word = words.values[a][code];
+  return everyWord.indexOf(word) === everyWord.lastIndexOf(word) ? word : `${words.names[a]}=${word}`;
+}
 function reading(codes) {
-  return [...codes].map((code, a) => words.values[a][code]).filter((word, a) => !told.includes(a)).join(", ");
+  return [...codes.keys()].filter((a) => !told.includes(a)).map((a) => valueOf(a, codes[a])).join(", ");
 }
 const judgeReads = (judged, number) => {
   if (!judged) return "";
@@ -124,7 +130,7 @@ class Source {
         wanted += own.length;
         right += own.filter((a) => asked[a] === seen[a]).length;
         wrong = differ.length > 0;
-        if (wrong) caption.textContent = `✗ ${differ.map((a) => words.values[a][seen[a]]).join(", ")}`;
+        if (wrong) caption.textContent = `✗ ${differ.map((a) => valueOf(a, seen[a])).join(", ")}`;
         else if (compared.length) caption.textContent = "✓";
         label.push(`judge reads ${reading(seen)}`);
         if (compared.length) label.push(wrong ? "not as asked" : "as asked");
@@ -267,7 +273,7 @@ if (data.references.length) {
 if (data.traversals) {
   const found = data.traversals;
   const { values, dimensions } = found;
-  const [measure, unit = ""] = found.measure.split(", ");
+  const [measure, unit = ""] = found.measure.split(" in ");
   const sheets = new Sheets(found.pictures);
   const originals = new Sheets(found.originals);
   const judged = bytes(found.judged);
@@ -482,7 +488,7 @@ if (data.map) {
     nearest = beside.points[best];
     others.draw(byId("near"), best);
     const own = codes ? [...codes.subarray(nearest * width, (nearest + 1) * width)] : [];
-    const is = own.map((code, a) => words.values[a][code]).filter((word) => word !== undefined).join(", ");
+    const is = own.flatMap((code, a) => (code === UNKNOWN ? [] : [valueOf(a, code)])).join(", ");
     const read = judgeReads(beside.judged, best);
     const said = `nearest${is ? `: ${is}` : ""}${read ? `; judge, of what is decoded: ${read}` : ""}`;
     byId("near-says").textContent = said;
