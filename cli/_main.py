@@ -41,6 +41,7 @@ _ORDER = (
     "show",
     "plot",
     "report",
+    "explore",
     "reproduce",
     "list",
     "env",

@@ -22,6 +22,7 @@ __all__ = ["quickstart_command"]
 
 SCORES = "scores.jsonl"
 PICTURE = "same-words.png"
+EXPLORE = "explore.html"
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,11 @@ class Size:
     train_steps: int
     fit_steps: int
     draws: int
+    pictures: int
 
 
-FULL = Size(copies=40, judge_steps=1000, train_steps=4500, fit_steps=800, draws=24)
-QUICK = Size(copies=4, judge_steps=150, train_steps=150, fit_steps=100, draws=2)
+FULL = Size(copies=40, judge_steps=1000, train_steps=4500, fit_steps=800, draws=24, pictures=6)
+QUICK = Size(copies=4, judge_steps=150, train_steps=150, fit_steps=100, draws=2, pictures=1)
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,7 @@ def stages(size: Size, seed: int) -> list[Stage]:
     """All commands, in order; the paths in them are relative to the folder that they run in."""
     alike = f"--steps {size.fit_steps} --seed {seed}"
     measure = f"--metric correctness --metric coverage --given-count 4,3 --draws {size.draws} --seed {seed} --json"
+    pictured = " ".join(f"{name}.safetensors" for name in PICTURED)
     words = f"--given 'digit=3 scale=big location=top-left' --seed {seed}"
     files = " ".join(f"{fit.name}.safetensors" for fit in FITS)
     return [
@@ -132,6 +135,10 @@ def stages(size: Size, seed: int) -> list[Stage]:
         Stage(
             "Pictures from q_agg, guided",
             f"sample {GUIDED}.safetensors --guidance {GUIDANCE} {words} -o guided.png",
+        ),
+        Stage(
+            "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
+            f"explore {pictured} --guidance {GUIDANCE} --number {size.pictures} --seed {seed} -o {EXPLORE}",
         ),
         Stage("Everything on one page", f"report model.safetensors {files} {SCORES} -o report.html"),
     ]
@@ -296,3 +303,4 @@ def quickstart_command(
     say(finding(scores))
     say(f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}. Report:")
     result(folder / "report.html")
+    say(f"explore: {folder / EXPLORE}, a page to play with; open it in any browser")

@@ -133,7 +133,12 @@ def _dataset(path: Path) -> None:
 
 
 def train_tiny(
-    dataset: Path, out: Path, objective: dict[str, Any], latent_size: int = 2, **networks: dict[str, Any]
+    dataset: Path,
+    out: Path,
+    objective: dict[str, Any],
+    latent_size: int = 2,
+    steps: int = 4,
+    **networks: dict[str, Any],
 ) -> None:
     """A model of ``dataset`` after a few steps; ``networks`` are settings of ``model``."""
     from mmgen.artifacts import Dataset
@@ -143,21 +148,21 @@ def train_tiny(
     values = {
         "model": {"latent_size": latent_size, "hidden": 8} | image | networks,
         "objective": objective,
-        "training": {"steps": 4, "batch": 16, "log_every": 1, "validate_every": 2, "device": "cpu"},
+        "training": {"steps": steps, "batch": 16, "log_every": 1, "validate_every": 2, "device": "cpu"},
     }
     with Dataset.open(dataset) as data:
         settings = complete_settings(values, data)
     train_model(dataset, settings, out, f"mmgen train {dataset.name} -o {out.name}").run()
 
 
-def fit_tiny(model: Path, dataset: Path, out: Path, target: str, given: str) -> None:
+def fit_tiny(model: Path, dataset: Path, out: Path, target: str, given: str, steps: int = 2) -> None:
     """A Gaussian fitted to a model for two steps."""
     from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
     from mmgen.training.model_run import load_model
 
     values = {
         "aggregate": {"target": target, "given": given, "family": {"name": "gaussian"}},
-        "training": {"steps": 2, "batch": 16, "log_every": 1, "device": "cpu"},
+        "training": {"steps": steps, "batch": 16, "log_every": 1, "device": "cpu"},
     }
     settings = complete_fit_settings(values, load_model(model)[1])
     latents = model.with_name(f"{model.stem}-latents.h5")

@@ -13,7 +13,7 @@ from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions
-from mmgen.figures.plots._material import gather, latent_sizes
+from mmgen.figures.plots._material import Group, gather, latent_sizes
 from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.weak_supervision import curves_of
@@ -118,12 +118,12 @@ def _plain_letters(value: Any) -> Any:
     return shown(value).replace(" %", "\N{NO-BREAK SPACE}%")  # a number and its unit stay on one line
 
 
-def page_environment() -> "Environment":
-    """What templates of pages are filled in by: every value is escaped and shown as plain letters."""
+def page_environment(room: str = "report") -> "Environment":
+    """What templates of a room's pages are filled in by: every value is escaped and shown as plain letters."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader("mmgen.figures.report"),
+        loader=PackageLoader(f"mmgen.figures.{room}"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -134,6 +134,18 @@ def page_environment() -> "Environment":
 def render(values: Mapping[str, Any]) -> str:
     """The page for what :func:`mmgen.figures.report.context.context` returns."""
     return page_environment().get_template("report.html.jinja").render(values)
+
+
+def _explored(out: Path, groups: Sequence[Group]) -> str:
+    """Name of the page to explore that lies beside a report and shows one of its models; "" without one."""
+    page = out.with_name("explore.html")
+    try:
+        with page.open(encoding="utf-8", errors="replace") as file:
+            start = file.read(4096)
+    except OSError:
+        return ""
+    marks = [f'<meta name="mmgen-model" content="{group.header.content_id}">' for group in groups]
+    return page.name if any(mark in start for mark in marks) else ""
 
 
 def make_report(
@@ -205,6 +217,7 @@ def make_report(
             runs.append(run)
         mistaken = {str(s.judge.content_id): confusions(s) for s in sessions if s.judge is not None}
         values = context(material, runs, heading, command, seed, mistaken)
+        values["explored"] = _explored(out, material.groups)
         values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render(values))
         yield Progress(total)

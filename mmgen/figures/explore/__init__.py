@@ -1,0 +1,1 @@
+"""A page to play with: pictures for any words, traversals, a map of encodings; one file, no server."""

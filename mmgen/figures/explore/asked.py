@@ -1,0 +1,228 @@
+"""What can be asked on a page: descriptions by menus of attributes, of a caption's words, or of whole captions."""
+
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mmgen.artifacts import Dataset
+from mmgen.figures.plots._session import Session
+from mmgen.generation.descriptions import Descriptions, complete
+from mmgen.notation import UNKNOWN
+from mmgen.queries import TextVocabulary, Vocabulary, caption_of_codes, codes_of_caption
+from mmgen.seeding import numpy_generator
+
+if TYPE_CHECKING:
+    from mmgen.generation.open_model import OpenModel
+
+__all__ = ["Menu", "Questions", "frequent", "near", "questions_of"]
+
+_ROWS = 20_000
+"""Examples that frequencies are counted over."""
+_CAPTIONS = 300
+"""Whole captions in a menu: more are no menu any more."""
+_STARTS = 5
+"""Captions whose neighbours a page holds where all captions are too many."""
+ANY = -1
+
+
+@dataclass(frozen=True)
+class Menu:
+    """One choice.
+
+    Attributes:
+        name: What it is about.
+        values: What can be chosen.
+        any: Whether it can be left open.
+    """
+
+    name: str
+    values: tuple[str, ...]
+    any: bool
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Descriptions that a page answers, and the menus that they are chosen by.
+
+    Attributes:
+        given: The kind of description, "attributes" or "text".
+        menus: M of them.
+        keys: What is chosen in each menu, int [Q, M]; -1 where it is left open. The most important come first.
+        asked: The Q descriptions.
+        starts: Captions to begin with, rows of ``keys``; none where every choice can be made from every other.
+        total: How many there would be in all; 0 where nobody can say.
+        selection: How these were chosen, a sentence; "" where they are all.
+    """
+
+    given: str
+    menus: tuple[Menu, ...]
+    keys: np.ndarray
+    asked: Descriptions
+    starts: tuple[int, ...] = ()
+    total: int = 0
+    selection: str = ""
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def first(self, count: int) -> "Questions":
+        """The first ``count`` of them alone."""
+        if count >= len(self):
+            return self
+        starts = tuple(start for start in self.starts if start < count)
+        return replace(self, keys=self.keys[:count], asked=self.asked[:count], starts=starts)
+
+    def alike(self, loaded: "OpenModel", rows: range) -> list[tuple[np.ndarray, Descriptions]]:
+        """Some of the rows with their descriptions, in groups that read as each description alone does: one that has
+        all words of a caption is that caption, and draws from its stream.
+        """
+        if self.asked.tokens is not None:
+            return [(np.array(rows), self.asked[slice(rows.start, rows.stop)])]
+        codes, text, info = self.asked.codes[rows.start : rows.stop], loaded.text, loaded.attributes
+        whole = np.zeros(len(codes), bool)
+        if text is not None and info is not None and text.slots:
+            whole = (codes[:, [info.names.index(slot) for slot in text.slots]] != UNKNOWN).all(1)
+        groups = [np.flatnonzero(part) for part in (whole, ~whole)]
+        return [(group + rows.start, complete(loaded, codes[group])) for group in groups if len(group)]
+
+
+def frequent(codes: np.ndarray, sizes: Sequence[int]) -> Iterator[np.ndarray]:
+    """Partial descriptions, from the one that most examples have on; of equals the shorter first.
+
+    A description is no more frequent than what is left of it without one of its words, so that the next is always among
+    those with one word more than some that came before.
+
+    Args:
+        codes: uint8 [N, A] of examples; 255 is unknown, which fits no word.
+        sizes: How many values each attribute has, [A].
+
+    Yields:
+        uint8 [A], 255 where nothing is said; all of them, if nobody stops.
+
+    Example:
+        >>> codes = np.array([[0, 0], [0, 1], [0, 1]], np.uint8)
+        >>> [row.tolist() for row in itertools.islice(frequent(codes, (2, 2)), 4)]
+        [[255, 255], [0, 255], [255, 1], [0, 1]]
+    """
+    order = itertools.count()  # ties: by length, then as they were found
+    every = np.arange(len(codes))
+    # Count, length, tie; the description, the examples of what it was made of, and its last word.
+    heap: list[tuple[int, int, int, tuple[int, ...], np.ndarray, int]]
+    heap = [(-len(every), 0, next(order), (UNKNOWN,) * len(sizes), every, ANY)]
+    while heap:
+        _, length, _, description, rows, last = heapq.heappop(heap)
+        if last != ANY:
+            rows = rows[codes[rows, last] == description[last]]
+        yield np.array(description, np.uint8)
+        for attribute in range(last + 1, len(sizes)):
+            counts = np.bincount(codes[rows, attribute], minlength=256)
+            for value in range(sizes[attribute]):
+                longer = (*description[:attribute], value, *description[attribute + 1 :])
+                heapq.heappush(heap, (-int(counts[value]), length + 1, next(order), longer, rows, attribute))
+
+
+def near(starts: np.ndarray, values: Sequence[Sequence[int]]) -> Iterator[np.ndarray]:
+    """Captions in words, then those that differ from one of them in one word, then in two; none twice.
+
+    Args:
+        starts: Choices int [n, M].
+        values: What can be chosen in each menu, [M].
+    """
+    seen = set()
+    for changes in range(3):
+        for start in starts:
+            for places in itertools.combinations(range(len(values)), changes):
+                others = [[value for value in values[place] if value != start[place]] for place in places]
+                for chosen in itertools.product(*others):
+                    key = start.copy()
+                    key[list(places)] = chosen
+                    if tuple(key) not in seen:
+                        seen.add(tuple(key))
+                        yield key
+
+
+def _by_attributes(info: Vocabulary, codes: np.ndarray, most: int) -> Questions:
+    sizes = [len(words) for words in info.values]
+    total = int(np.prod([size + 1 for size in sizes], dtype=object))
+    found = np.stack(list(itertools.islice(frequent(codes, sizes), most)))
+    menus = tuple(Menu(name, tuple(words), True) for name, words in zip(info.names, info.values, strict=True))
+    keys = np.where(found == UNKNOWN, ANY, found.astype(np.int64))
+    selection = "the most frequent in the data" if len(codes) else "the shortest"
+    return Questions(
+        "attributes", menus, keys, Descriptions(found), total=total, selection=selection if total > most else ""
+    )
+
+
+def _by_slots(
+    text: TextVocabulary, info: Vocabulary, tokens: np.ndarray, most: int, seed: int, loaded: "OpenModel"
+) -> Questions:
+    places = [info.names.index(slot) for slot in text.slots]
+    values = [[code for code, word in enumerate(info.values[a]) if word in text.vocabulary] for a in places]
+    captions, counts = np.unique(codes_of_caption(tokens, text, info)[:, places], axis=0, return_counts=True)
+    whole = (captions != UNKNOWN).all(1)
+    captions, counts = captions[whole].astype(np.int64), counts[whole]
+    shuffled = numpy_generator(seed, "captions to start from").permutation(len(captions))
+    starts = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][:_STARTS]
+    if not len(starts):
+        starts = np.array([[choice[0] for choice in values]])
+    total = int(np.prod([len(choice) for choice in values], dtype=object))
+    selection = ""
+    if total > most:
+        keys = np.stack(list(itertools.islice(near(starts, values), most)))
+        selection = f"those that differ from one of {len(starts)} captions of the data in at most two words"
+    else:
+        found = [starts[0], *(np.array(key) for key in itertools.product(*values))]
+        keys = np.array(list(dict.fromkeys(tuple(int(code) for code in key) for key in found)))
+    codes = np.full((len(keys), len(info.names)), UNKNOWN, np.uint8)
+    codes[:, places] = keys
+    menus = tuple(Menu(slot, tuple(info.values[a]), False) for slot, a in zip(text.slots, places, strict=True))
+    asked = complete(loaded, tokens=caption_of_codes(codes, text, info))
+    first = tuple(range(min(len(starts), len(keys)))) if selection else ()
+    return Questions("text", menus, keys, asked, first, total, selection)
+
+
+def _by_captions(tokens: np.ndarray, most: int, seed: int, loaded: "OpenModel") -> Questions:
+    """A menu of whole captions, the most frequent first, of equals some at random."""
+    captions, counts = np.unique(tokens, axis=0, return_counts=True)
+    shuffled = numpy_generator(seed, "captions").permutation(len(captions))
+    chosen = captions[shuffled[np.argsort(-counts[shuffled], kind="stable")]][: min(most, _CAPTIONS)]
+    asked = complete(loaded, tokens=chosen)
+    menu = Menu("caption", tuple(asked.words(loaded)), False)
+    selection = "the most frequent of the test part" if len(captions) > len(chosen) else ""
+    return Questions("text", (menu,), np.arange(len(chosen))[:, None], asked, total=len(captions), selection=selection)
+
+
+def questions_of(session: Session, given: str, most: int) -> Questions | None:
+    """What can be asked of a model by one kind of description; None where nothing can.
+
+    Args:
+        session: The model.
+        given: "attributes" or "text".
+        most: Descriptions at most.
+    """
+    loaded, dataset = session.model, session.group.dataset
+    text, info = loaded.text, loaded.attributes
+    codes = tokens = None
+    if dataset is not None:
+        with Dataset.open(dataset) as data:
+            rows = data.split(loaded.settings.data.split, "train" if given == "attributes" else "test")
+            if len(rows) > _ROWS:
+                rows = np.sort(numpy_generator(session.seed, "frequencies").permutation(rows)[:_ROWS])
+            if info is not None:
+                codes = data.read_attributes(info.name, rows)
+            if text is not None:
+                tokens = data.read_text(text.name, rows)
+    if given == "attributes":
+        if info is None:
+            return None
+        return _by_attributes(info, np.zeros((0, len(info.names)), np.uint8) if codes is None else codes, most)
+    if text is None:
+        return None
+    if text.slots and info is not None and set(text.slots) <= set(info.names):
+        none = np.zeros((0, text.length), np.int64)
+        return _by_slots(text, info, none if tokens is None else tokens, most, session.seed, loaded)
+    return None if tokens is None else _by_captions(tokens, most, session.seed, loaded)

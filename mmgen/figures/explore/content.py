@@ -1,0 +1,240 @@
+"""All that a page holds, and as plain values for its script."""
+
+import base64
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mmgen.figures.drawing.style import category_colours
+from mmgen.figures.explore.answers import Answers
+from mmgen.figures.explore.asked import Questions
+from mmgen.figures.explore.density import CELLS, DRAWS, Chart
+from mmgen.figures.explore.space import Decoded, Landscape, Neighbours, Traversals
+from mmgen.figures.explore.sprites import Sheets, lighter, pack
+from mmgen.figures.plots._session import Session
+
+__all__ = ["Content", "Part", "page_data"]
+
+_GRID = 1000
+"""Steps along a side of the map that points are placed by."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Descriptions of one kind, and what the posteriors that read them answer."""
+
+    questions: Questions
+    answers: list[Answers]
+
+    def first(self, count: int) -> "Part":
+        """The first ``count`` descriptions alone."""
+        return Part(self.questions.first(count), [one.first(count) for one in self.answers])
+
+    def letters(self) -> int:
+        """What it takes on the page, but for pictures on a lighter ground."""
+        found = len(str(self.questions.keys.tolist())) + self.questions.asked.codes.size * 4 // 3
+        found += 40 * len(self.questions)  # words
+        for one in self.answers:
+            if one.each:
+                found += len(pack(np.concatenate([each.pictures for each in one.each])))
+                found += sum(each.judged.size * 4 // 3 for each in one.each if each.judged is not None)
+                found += len(pack(lies)) if len(lies := _densities(one)) else 0
+        return found
+
+
+@dataclass
+class Content:
+    """Everything that was drawn for a page.
+
+    Attributes:
+        session: The model, what was fitted to it, its judge.
+        number: n, pictures of each description and posterior.
+        notices: What is missing, and what to do about it.
+        parts: Descriptions of each kind with what was drawn for them.
+        references: What is drawn where nothing is given.
+        landscape: The encodings; None without data.
+        traversals: Dimensions one at a time; None without data.
+        over_map: What is decoded on the map; None where decoders want a description.
+        neighbours: What is decoded from encodings; None where the map shows all of z, or decoders want a description.
+        cells: Cells along each side of the map.
+    """
+
+    session: Session
+    number: int
+    notices: list[str]
+    parts: list[Part] = field(default_factory=list)
+    references: list[Answers] = field(default_factory=list)
+    landscape: Landscape | None = None
+    traversals: Traversals | None = None
+    over_map: Decoded | None = None
+    neighbours: Neighbours | None = None
+    cells: int = 0
+
+    @property
+    def chart(self) -> Chart | None:
+        """The map that densities are drawn on."""
+        return self.landscape.chart if self.landscape is not None else None
+
+    def space_size(self) -> int:
+        """Letters that traversals and map take."""
+        sheets = [*self._space(), *(_pictures(one) for one in self.references)]
+        drawn = [*(self.traversals.pictures if self.traversals else ()), *([self.over_map] if self.over_map else ())]
+        drawn += [self.neighbours.decoded] if self.neighbours else []
+        judged = sum(part.judged.size * 4 // 3 for part in drawn if part.judged is not None)
+        points = len(self.landscape.places) * 14 if self.landscape else 0
+        return sum(len(pack(part)) for part in sheets if len(part)) + judged + points
+
+    def _space(self) -> list[np.ndarray]:
+        found = [self.over_map.pictures] if self.over_map is not None else []
+        found += [self.neighbours.decoded.pictures] if self.neighbours is not None else []
+        if self.traversals is not None:
+            found += [np.concatenate([one.pictures for one in self.traversals.pictures]), self.traversals.originals]
+        return found
+
+
+def _pictures(one: Answers) -> np.ndarray:
+    return np.concatenate([each.pictures for each in one.each]) if one.each else np.zeros((0, 1, 1, 1), np.uint8)
+
+
+def _densities(one: Answers) -> np.ndarray:
+    found = [each.density for each in one.each if each.density is not None]
+    return np.stack(found) if found else np.zeros((0, 1, 1, 1), np.uint8)
+
+
+def _bytes(codes: np.ndarray | None) -> str | None:
+    return None if codes is None else base64.b64encode(np.ascontiguousarray(codes, np.uint8).tobytes()).decode()
+
+
+def _verdict(one: Answers) -> str:
+    """Words right over everything that it draws; "" without a judge."""
+    right, asked = (sum(each.right[place] for each in one.each) for place in (0, 1))
+    share = f"{100 * right / max(asked, 1):.1f}\N{NO-BREAK SPACE}%"
+    return f"{share} of {asked:,} words right over all descriptions of this page" if asked else ""
+
+
+def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
+    """A posterior: what it is called, how to draw from it, its pictures."""
+    source, rows = one.source, [each.row for each in one.each]
+    name, _, what = source.name.partition(": ")
+    what = what or source.loaded.title_of(source.posterior).partition(": ")[2]
+    judged = [each.judged for each in one.each if each.judged is not None]
+    densities = _densities(one)
+    return {
+        "name": name,
+        "about": what,
+        "file": source.path.name,
+        "posterior": source.posterior,
+        "guidance": source.loaded.guidance,
+        "rows": None if rows == list(range(count)) else rows,
+        "pictures": sheets.to_json() if sheets else None,
+        "judged": _bytes(np.stack(judged)) if judged else None,
+        "verdict": _verdict(one),
+        "density": pack(densities).to_json() if len(densities) else None,
+    }
+
+
+def _part(part: Part, packed: list[Sheets | None], session: Session) -> dict[str, Any]:
+    questions = part.questions
+    return {
+        "given": questions.given,
+        "menus": [{"name": m.name, "values": list(m.values), "any": m.any} for m in questions.menus],
+        "keys": questions.keys.tolist(),
+        "words": questions.asked.words(session.model),
+        "asked": _bytes(questions.asked.codes),
+        "starts": list(questions.starts),
+        "selection": _selection(questions),
+        "sources": [_source(one, sheets, len(questions)) for one, sheets in zip(part.answers, packed, strict=True)],
+    }
+
+
+def _selection(questions: Questions) -> str:
+    """Which descriptions there are, where they are not all."""
+    count, total = len(questions), questions.total
+    if count >= total:
+        return ""
+    how = questions.selection or "the most frequent"
+    many = f"{total:,}" if total < 10**9 else f"some {total:.0e}"
+    return f"This page holds {count:,} of {many} descriptions: {how}. Others are greyed out; mmgen sample draws them."
+
+
+def _traversals(one: Traversals, land: Landscape, packed: Sheets, originals: Sheets) -> dict[str, Any]:
+    judged = [part.judged for part in one.pictures]
+    values = dict(zip(land.ranking.dimensions, land.ranking.values, strict=True))
+    return {
+        "values": [round(value, 3) + 0.0 for value in one.values],
+        "dimensions": [{"number": d + 1, "value": float(f"{values[d]:.3g}")} for d in one.dimensions],
+        "of": len(land.ranking.dimensions),
+        "measure": land.ranking.measure,
+        "means": [[round(float(value), 3) for value in row] for row in one.means],
+        "rows": [int(row) for row in one.shown.rows],
+        "codes": _bytes(one.shown.codes),
+        "pictures": packed.to_json(),
+        "originals": originals.to_json(),
+        "judged": _bytes(np.stack([part for part in judged if part is not None])) if judged[0] is not None else None,
+    }
+
+
+def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets | None) -> dict[str, Any]:
+    chart, info = land.chart, content.session.model.attributes
+    places = np.rint((land.places + 1) / 2 * _GRID).astype(int)
+    if chart.projection.axes.shape[1] <= 2:
+        axes = ["z1", "z2"][: chart.projection.axes.shape[1]] + ["no second dimension"] * (not chart.exact)
+    else:
+        axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(land.shares)]
+    beside = content.neighbours
+    how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
+    if not chart.exact and any(source.loaded.guidance for source in content.session.sources):
+        how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
+    return {
+        "cells": content.cells,
+        "reach": float(f"{chart.reach:.3g}"),
+        "axes": axes,
+        "shares": [round(100 * share) for share in land.shares],
+        "exact": chart.projection.axes.shape[1] <= 2,
+        "points": places.tolist(),
+        "codes": _bytes(land.codes),
+        "colours": [category_colours(len(words)) for words in info.values] if info is not None else [],
+        "pictures": packed.to_json() if packed else None,
+        "judged": _bytes(content.over_map.judged) if content.over_map is not None else None,
+        "neighbours": {
+            "points": beside.points.tolist(),
+            "pictures": near.to_json(),
+            "judged": _bytes(beside.decoded.judged),
+        }
+        if beside is not None and near is not None
+        else None,
+        "density": f"Density: {how} Dark and pale hold 50 % and 90 % of it.",
+        "densityCells": CELLS,
+        "latent": content.session.model.model.latent_size,
+    }
+
+
+def page_data(content: Content, seed: int) -> dict[str, Any]:
+    """What the page's script reads, plain values that JSON can hold."""
+    info, judge, session = content.session.model.attributes, content.session.judge, content.session
+    every = [one for part in content.parts for one in part.answers] + content.references
+    blocks, remark = lighter([*(_pictures(one) for one in every), *content._space()])
+    packed = [pack(block) if len(block) else None for block in blocks]
+    answered, space = iter(packed), packed[len(every) :]
+    parts = [_part(part, [next(answered) for _ in part.answers], session) for part in content.parts]
+    references = [_source(one, next(answered), 1) for one in content.references]
+    over = space.pop(0) if content.over_map is not None else None
+    near = space.pop(0) if content.neighbours is not None else None
+    moved = None
+    if content.traversals is not None and content.landscape is not None:
+        first, originals = space
+        assert first is not None and originals is not None
+        moved = _traversals(content.traversals, content.landscape, first, originals)
+    names = {"names": list(info.names), "values": [list(words) for words in info.values]} if info is not None else None
+    return {
+        "number": content.number,
+        "seed": seed,
+        "remark": remark,
+        "attributes": names,
+        "judge": {"told": [judge.names.index(name) for name in judge.told]} if judge is not None else None,
+        "parts": parts,
+        "references": references,
+        "traversals": moved,
+        "map": _map(content, content.landscape, over, near) if content.landscape is not None else None,
+    }

@@ -1,0 +1,129 @@
+"""Where a posterior lies on the map, for every description: exact in two dimensions, else of projected draws."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from scipy.ndimage import gaussian_filter
+from torch import Tensor
+
+from mmgen.figures.plots._session import Source
+from mmgen.generation.descriptions import Descriptions
+from mmgen.generation.encodings import Projection
+from mmgen.generation.latents import draw_latents
+
+if TYPE_CHECKING:
+    from mmgen.loading import TrainedModel
+
+__all__ = ["CELLS", "DRAWS", "Chart", "densities", "inside", "smoothed"]
+
+CELLS = 31
+"""Cells along each side of a density; pages draw it smoothly."""
+DRAWS = 160
+"""Draws of z that a density in a plane of more dimensions is estimated from."""
+_SMALLEST = 0.6
+"""Cells of smoothing at least."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A square of the plane, centred on zero.
+
+    Attributes:
+        projection: From z to the plane.
+        reach: Half the side, in units of z.
+        exact: Whether the plane is all of z.
+    """
+
+    projection: Projection
+    reach: float
+    exact: bool
+
+    def centres(self, cells: int) -> Tensor:
+        """z [cells * cells, D] at the middles of cells, row by row from the bottom, each from the left."""
+        step = 2 * self.reach / cells
+        line = torch.linspace(-self.reach + step / 2, self.reach - step / 2, cells)
+        up, across = torch.meshgrid(line, line, indexing="ij")
+        return self.projection.back(torch.stack([across, up], -1).reshape(-1, 2).to(self.projection.axes))
+
+    def places(self, z: Tensor) -> np.ndarray:
+        """z [n, D] -> where they are on the chart, [n, 2], -1 to 1 from left to right and from bottom to top."""
+        return (self.projection(z.cpu().float()) / self.reach).numpy()
+
+
+def smoothed(places: np.ndarray, weights: np.ndarray, cells: int = CELLS) -> np.ndarray:
+    """A density [cells, cells] of weighted places [n, 2] on a chart, by Gaussian kernels of Scott's width; row 0 below.
+
+    Scott's rule with the effective number of draws: sd * n^(-1/6), along each axis.
+    """
+    weights = weights / weights.sum()
+    centre = weights @ places
+    sd = np.sqrt(weights @ (places - centre) ** 2)
+    width = sd * np.square(weights).sum() ** (1 / 6) * cells / 2
+    edges = np.linspace(-1, 1, cells + 1)
+    found, _, _ = np.histogram2d(places[:, 1], places[:, 0], bins=(edges, edges), weights=weights)
+    return np.asarray(gaussian_filter(found, np.maximum(width[::-1], _SMALLEST), mode="constant"))
+
+
+def inside(density: np.ndarray) -> np.ndarray:
+    """For each cell 1 minus the mass of the smallest region that it bounds, as bytes: half the mass is above 127.
+
+    Example:
+        >>> inside(np.array([[0.0, 0.1], [0.3, 0.6]])).tolist()
+        [[0, 26], [102, 255]]
+    """
+    flat = density.ravel() / max(float(density.sum()), 1e-300)
+    order = np.argsort(-flat, kind="stable")
+    before = np.cumsum(flat[order]) - flat[order]
+    shares = np.empty_like(flat)
+    shares[order] = np.where(flat[order] > 0, 1 - before, 0)
+    return np.rint(255 * shares.clip(0, 1)).astype(np.uint8).reshape(density.shape)
+
+
+def _tilt(loaded: "TrainedModel", posterior: str, z: Tensor, asked: Descriptions, row: int) -> Tensor:
+    """w log p(y|z) [K] of z [K, D]: what guidance adds to a log density."""
+    guide = loaded.guide(posterior)
+    return loaded.guidance * guide.log_likelihood(z, asked.batch(loaded, row), asked.expression(row)).double()
+
+
+@torch.no_grad()
+def densities(
+    source: Source,
+    asked: Descriptions,
+    chart: Chart,
+    seed: int,
+    known: dict[tuple[str, str, tuple[int | str, ...]], Tensor],
+) -> np.ndarray:
+    """Bytes of :func:`inside` uint8 [Q, CELLS, CELLS, 1] of one posterior; row 0 is the bottom of the map.
+
+    A guided posterior has the draws of what it guides, weighed by p(y|z)^w.
+
+    Args:
+        source: The posterior.
+        asked: The Q descriptions.
+        chart: The map.
+        seed: Seed of the draws.
+        known: Draws by file, posterior and description: what a guided posterior shares with its base.
+    """
+    loaded, posterior, found = source.loaded, source.posterior, []
+    base = loaded.guided(0.0) if loaded.guidance else loaded
+    grid = chart.centres(CELLS).to(loaded.device) if chart.exact else None
+    for row in range(len(asked)):
+        if grid is not None:
+            z = grid
+            weighed = base.latent_log_prob(posterior)(z[:, None], asked.batch(base, row))[:, 0].double()
+        else:
+            key = (str(source.path), posterior, asked.key(row))
+            if key not in known:
+                known[key] = draw_latents(base, posterior, asked[row : row + 1], DRAWS, seed)[0]
+            z = known[key]
+            weighed = torch.zeros(len(z), dtype=torch.float64, device=z.device)
+        if loaded.guidance:
+            weighed = weighed + _tilt(loaded, posterior, z, asked, row)
+        weights = (weighed - weighed.max()).exp().cpu().numpy()
+        if grid is not None:
+            found.append(inside(weights.reshape(CELLS, CELLS)))
+        else:
+            found.append(inside(smoothed(chart.places(z), weights)))
+    return np.stack(found)[..., None]

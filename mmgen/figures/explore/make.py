@@ -1,0 +1,264 @@
+"""One page to play with: pictures for any words from each posterior, traversals, a map of encodings.
+
+The page refers to nothing outside itself; all that it shows is drawn beforehand, and its script only chooses.
+"""
+
+import base64
+import hashlib
+from collections.abc import Generator, Iterable
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mmgen.artifacts import write_text_atomic
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.comparison import judge_note
+from mmgen.figures.explore.answers import Answers, answer, reference
+from mmgen.figures.explore.asked import Questions, questions_of
+from mmgen.figures.explore.content import Content, Part, page_data
+from mmgen.figures.explore.space import landscape, neighbours, over_map, traversals
+from mmgen.figures.explore.sprites import pack
+from mmgen.figures.plots._material import Group, gather
+from mmgen.figures.plots._session import Session, open_session
+from mmgen.figures.report.context import about
+from mmgen.figures.report.make import page_environment
+from mmgen.generation.decode import drawn_images
+from mmgen.generation.judge import sees_samples
+from mmgen.parsing import shown
+from mmgen.progress import Progress, Work
+from mmgen.version import __version__
+
+__all__ = ["Limits", "make_explorer"]
+
+_CHUNK = 24
+"""Descriptions drawn together; from the first so many the size of all is estimated."""
+_EXAMPLES = 6
+_DIMENSIONS = 16
+_CELLS = (41, 31, 21, 15)
+_NEIGHBOURS = 700
+"""Encodings on the map whose pictures are shown."""
+_PART = 0.12
+"""Share of the page that the traversals take at most, the pictures of the map, and those of encodings."""
+_MARGIN = 0.96
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a page holds.
+
+    Attributes:
+        number: n, pictures of each description and posterior.
+        descriptions: Descriptions at most, of each kind.
+        dimensions: Dimensions of z that are traversed; None for those with the most to say, 16 at most.
+        size: Bytes of the page at most.
+    """
+
+    number: int = 6
+    descriptions: int = 2000
+    dimensions: int | None = None
+    size: int = 3_000_000
+
+
+def _only(groups: list[Group]) -> Group:
+    if len(groups) != 1:
+        names = ", ".join(group.model.name for group in groups) or "none"
+        raise UsageError(
+            f"a page to explore shows one model with what was fitted to it, got {names}; name files of one model"
+        )
+    return groups[0]
+
+
+def _check(session: Session, limits: Limits) -> None:
+    """Refuse what no page could show.
+
+    Raises:
+        UsageError: The model draws no pictures, or has fewer dimensions than are to be traversed.
+    """
+    loaded, size = session.model, session.model.model.latent_size
+    if loaded.image is None or loaded.image.name not in drawn_images(loaded):
+        raise UsageError(f"{loaded.path} generates no pictures, which a page to explore shows; name a model that does")
+    if limits.dimensions is not None and limits.dimensions > size:
+        raise UsageError(f"--dimensions got {limits.dimensions}, but z of {loaded.path} has {size}; ask for no more")
+
+
+def _questions(session: Session, limits: Limits) -> list[tuple[Questions, list[Answers]]]:
+    """What can be asked, and the posteriors that answer it, by kind of description."""
+    found = []
+    for given in ("attributes", "text"):
+        sources = [source for source in session.sources if source.given == given]
+        questions = questions_of(session, given, limits.descriptions) if sources else None
+        if questions is not None:
+            found.append((questions, [Answers(source) for source in sources]))
+    return found
+
+
+def make_explorer(
+    paths: Iterable[Path],
+    out: Path,
+    *,
+    title: str = "",
+    limits: Limits | None = None,
+    guidance: float = 0.0,
+    seed: int = 0,
+    device: str = "cpu",
+    command: str = "",
+) -> Work[Path]:
+    """A page as work to do: draws everything that it can show, and writes it.
+
+    Args:
+        paths: A model, what was fitted to it, a judge; what is missing is found by lineage.
+        out: The page.
+        title: Its heading; by default it names the model.
+        limits: How much it holds.
+        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+        seed: Seed of every choice and draw.
+        device: Where models run.
+        command: The command that makes it, for its foot.
+
+    Raises:
+        UsageError: The files are of no model, or of several, or of one that a page cannot show.
+        ArtifactError: A file cannot be read.
+    """
+    limits = limits or Limits()
+    material = gather(paths)
+    group = _only(material.groups)
+    session = open_session(group, seed, device, guidance)
+    _check(session, limits)
+    questions = _questions(session, limits)
+    total = sum(len(asked) for asked, _ in questions) + 3
+
+    def generator() -> Generator[Progress, None, Path]:
+        content = Content(session, limits.number, [*material.notices, *session.notices])
+        content.references = [
+            reference(session, source, limits.number)
+            for source in session.priors
+            if not session.model.model.conditional_on
+        ]
+        yield Progress(1)
+        _draw_space(content, limits)
+        done = 3
+        yield Progress(done)
+        left = limits.size - content.space_size() - _page_size()
+        for place, (asked, answers) in enumerate(questions):
+            room = left / (len(questions) - place)
+            drawn, limit = 0, min(_CHUNK, len(asked))
+            while drawn < limit:
+                rows = range(drawn, min(drawn + _CHUNK, limit))
+                answer(session, answers, asked, rows, limits.number, content.chart)
+                drawn = rows.stop
+                if drawn == limit:  # the size of what was drawn says how many more there is room for
+                    limit = _fitting(asked, answers, drawn, room)
+                yield Progress(done + drawn)
+            kept = asked.first(min(drawn, limit))
+            done += len(asked)
+            content.parts.append(Part(kept, [one.first(len(kept)) for one in answers]))
+            left -= content.parts[-1].letters()
+        page = _page(content, limits, title, command, seed)
+        write_text_atomic(out, page)
+        yield Progress(total)
+        return out
+
+    return Work(f"drawing {out.name}", total, "description", generator)
+
+
+def _draw_space(content: Content, limits: Limits) -> None:
+    """Traversals and map, smaller where they would take too much of the page."""
+    session, most = content.session, int(limits.size * _PART)
+    land = content.landscape = landscape(session)
+    if land is None:
+        content.notices.append("Without its data there are no encodings: no traversals and no map.")
+        return
+    examples, dimensions = _EXAMPLES, limits.dimensions or min(_DIMENSIONS, len(land.ranking.dimensions))
+    while True:
+        content.traversals = traversals(session, land, examples, dimensions)
+        size = len(pack(np.concatenate([one.pictures for one in content.traversals.pictures])))
+        if size <= most or (examples == 1 and (limits.dimensions or dimensions == 1)):
+            break
+        if examples > 2 or limits.dimensions or dimensions == 1:
+            examples = max(1, min(examples - 1, int(examples * most / size)))
+        else:
+            dimensions = max(1, min(dimensions - 1, int(dimensions * most / size)))
+    count = _NEIGHBOURS
+    while True:
+        near = content.neighbours = neighbours(session, land, count)
+        if near is None or count == 1 or len(pack(near.decoded.pictures)) <= most:
+            break
+        count //= 2
+    for cells in _CELLS:
+        content.over_map, content.cells = over_map(session, land.chart, cells), cells
+        if content.over_map is None or len(pack(content.over_map.pictures)) <= most:
+            break
+
+
+def _fitting(asked: Questions, answers: list[Answers], drawn: int, room: float) -> int:
+    """How many descriptions fit into ``room``, from the size of those drawn so far."""
+    each = Part(asked.first(drawn), answers).letters() / drawn
+    return max(1, min(len(asked), int(_MARGIN * room / each)))
+
+
+def _read(name: str) -> str:
+    return resources.files("mmgen.figures.explore").joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _page_size() -> int:
+    """Bytes of a page without anything drawn."""
+    return sum(len(_read(name)) for name in ("explore.html.jinja", "explore.css", "explore.js")) + 20_000
+
+
+def _hash(text: str) -> str:
+    """What a content security policy knows a script or a style sheet by."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _plain(value: Any) -> Any:
+    """The same with plain letters alone: names out of files do not steer a page."""
+    if isinstance(value, str):
+        return shown(value, keep="")
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _page(content: Content, limits: Limits, title: str, command: str, seed: int) -> str:
+    """The page, with fewer descriptions where all make it too large.
+
+    Raises:
+        UsageError: What else there is is too large alone.
+    """
+    while True:
+        page = _rendered(content, title, command, seed)
+        size, most = len(page.encode()), max((len(part.questions) for part in content.parts), default=0)
+        if size <= limits.size:
+            return page
+        if most <= 1:
+            raise UsageError(
+                f"--max-size got {limits.size / 1e6:g} MB, but the page takes {size / 1e6:.1f} MB at the least; allow "
+                "more, or ask for a smaller --number or fewer --dimensions"
+            )
+        drawn = sum(part.letters() for part in content.parts)
+        share = max(0.0, min(_MARGIN, _MARGIN * (drawn - (size - limits.size)) / drawn))
+        content.parts = [part.first(max(1, int(share * len(part.questions)))) for part in content.parts]
+
+
+def _rendered(content: Content, title: str, command: str, seed: int) -> str:
+    from jinja2.utils import htmlsafe_json_dumps
+
+    session, group = content.session, content.session.group
+    style, script = _read("explore.css"), _read("explore.js")
+    judge = session.judge
+    return page_environment("explore").get_template("explore.html.jinja").render(
+        title=title or f"Explore {group.model.stem}",
+        about=f"{group.model.name}: {about(group)}. Pictures are means of p(image|z), drawn with seed {seed}.",
+        judged=judge_note(judge.accuracy if judge else None, sees_samples(session.model)),
+        notices=content.notices,
+        model=group.header.content_id,
+        style=style,
+        script=script,
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        data=htmlsafe_json_dumps(_plain(page_data(content, seed))),
+        footer=f"Made with mmgen {__version__}" + (f": {command}" if command else "."),
+    )  # fmt: skip

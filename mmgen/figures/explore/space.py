@@ -1,0 +1,210 @@
+"""The latent space on a page: what each dimension changes, where the encodings lie, what is decoded between them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import Dataset
+from mmgen.figures.explore.density import Chart
+from mmgen.figures.explore.sprites import tiles
+from mmgen.figures.plots._session import Session
+from mmgen.generation import decode
+from mmgen.generation.descriptions import Descriptions, nothing
+from mmgen.generation.encodings import Encodings, Ranking, encoded_part, principal_plane, ranking
+from mmgen.generation.examples import Examples, read_examples
+from mmgen.generation.judge import judge_images, sees_samples
+from mmgen.generation.traversals import traversal
+from mmgen.notation import UNKNOWN
+from mmgen.seeding import numpy_generator, torch_generator
+
+if TYPE_CHECKING:
+    from mmgen.batch import Batch
+
+__all__ = [
+    "STEPS",
+    "Decoded",
+    "Landscape",
+    "Neighbours",
+    "Traversals",
+    "decoded",
+    "landscape",
+    "neighbours",
+    "over_map",
+    "traversals",
+]
+
+STEPS = 11
+"""Values that each dimension takes."""
+_FARTHEST = 3.0
+"""From minus this to this: 99.7 % of N(0, 1)."""
+_POINTS = 1500
+"""Encodings on the map."""
+_EDGE = 0.995
+"""Part of the encodings that the map is to show."""
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """Pictures from z.
+
+    Attributes:
+        pictures: Means, uint8 [n, H, W, C].
+        judged: What the judge sees, uint8 [n, A]; None without one.
+    """
+
+    pictures: np.ndarray
+    judged: np.ndarray | None
+
+    def first(self, count: int) -> "Decoded":
+        return Decoded(self.pictures[:count], None if self.judged is None else self.judged[:count])
+
+
+@torch.no_grad()
+def decoded(session: Session, z: Tensor, asked: Descriptions, purpose: str, number: int = 0) -> Decoded:
+    """Pictures of z [n, D] and what the judge reads there; a conditional decoder sees one description for all.
+
+    Args:
+        session: The model and its judge.
+        z: Latents.
+        asked: One description.
+        purpose: What the stream of pixels is known by, together with ``number``.
+        number: See ``purpose``.
+    """
+    loaded, image = session.model, session.model.image
+    assert image is not None
+    condition: Batch | None = asked.batch(loaded, 0) if loaded.model.conditional_on else None
+    generator = torch_generator(session.seed, purpose, number, device=loaded.device)
+    means, drawn = decode.means_and_draws(loaded, image.name, z.to(loaded.device), condition, generator)
+    judged = None
+    if session.judge is not None:
+        seen = (drawn if sees_samples(loaded) else means).cpu().numpy()
+        judged = judge_images(session.judge, seen, np.repeat(asked.codes, len(seen), axis=0))
+    return Decoded(tiles(means.cpu().numpy()), judged)
+
+
+@dataclass(frozen=True)
+class Landscape:
+    """Encodings of test examples on a map.
+
+    Attributes:
+        encodings: q(z|x) of them.
+        ranking: Dimensions of z by how much they say.
+        chart: The map.
+        places: Where they are on it, [n, 2], -1 to 1.
+        codes: Their attributes, uint8 [n, A]; None where the data have none.
+        shares: Part of the variance that each axis holds.
+    """
+
+    encodings: Encodings
+    ranking: Ranking
+    chart: Chart
+    places: np.ndarray
+    codes: np.ndarray | None
+    shares: tuple[float, float]
+
+
+def landscape(session: Session) -> Landscape | None:
+    """The map of a model whose data are at hand; None without them."""
+    dataset, loaded = session.group.dataset, session.model
+    if dataset is None:
+        return None
+    encodings = encoded_part(loaded, dataset, "test", _POINTS, session.seed)
+    projection = principal_plane(encodings.mean)
+    plane = projection(encodings.mean)
+    exact = loaded.model.latent_size <= 2
+    reach = 1.05 * float(plane.abs().amax(1).quantile(_EDGE))
+    chart = Chart(projection, max(reach, _FARTHEST if exact else 1e-6), exact and loaded.model.latent_size == 2)
+    codes = None
+    if loaded.attributes is not None:
+        with Dataset.open(dataset) as data:
+            codes = data.read_attributes(loaded.attributes.name, encodings.rows)
+    ranked = ranking(loaded, encodings)
+    return Landscape(encodings, ranked, chart, chart.places(encodings.mean), codes, projection.shares)
+
+
+def over_map(session: Session, chart: Chart, cells: int) -> Decoded | None:
+    """What is decoded in every cell of the map, row by row from the bottom; None where decoders want a description."""
+    if session.model.model.conditional_on:
+        return None
+    return decoded(session, chart.centres(cells), nothing(session.model), "map")
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """What is decoded from the encodings of some of the pictures on the map.
+
+    Attributes:
+        points: Which of the map's points, int [m].
+        decoded: Their pictures.
+    """
+
+    points: np.ndarray
+    decoded: Decoded
+
+
+def neighbours(session: Session, land: Landscape, count: int) -> Neighbours | None:
+    """Pictures to show for the encoding nearest to the pointer, where the plane is not all of z: it passes through
+    places where no picture lies. None where it is, or where decoders want a description.
+
+    Args:
+        session: The model.
+        land: Its encodings.
+        count: m at most.
+    """
+    if land.chart.exact or session.model.model.conditional_on:
+        return None
+    points = np.unique(np.linspace(0, len(land.places) - 1, count).round().astype(int))
+    z = land.encodings.mean[torch.from_numpy(points)]
+    return Neighbours(points, decoded(session, z, nothing(session.model), "encodings"))
+
+
+@dataclass(frozen=True)
+class Traversals:
+    """Pictures with one dimension of z at a time moved.
+
+    Attributes:
+        shown: P examples.
+        dimensions: d positions in z.
+        values: What each takes, [STEPS].
+        originals: The examples' own pictures, uint8 [P, H, W, C].
+        means: The value that each dimension has in q(z|x), [P, d].
+        pictures: For each example first what is decoded where nothing is moved, then dimension by dimension.
+    """
+
+    shown: Examples
+    dimensions: list[int]
+    values: list[float]
+    originals: np.ndarray
+    means: np.ndarray
+    pictures: list[Decoded]
+
+
+def traversals(session: Session, land: Landscape, examples: int, dimensions: int) -> Traversals:
+    """Traversals of some test examples, dimensions in the order of the ranking.
+
+    Args:
+        session: The model.
+        land: Its encodings.
+        examples: P at most.
+        dimensions: d at most.
+    """
+    loaded, dataset, encodings = session.model, session.group.dataset, land.encodings
+    assert dataset is not None
+    order = numpy_generator(session.seed, "traversals").permutation(len(encodings.rows))
+    chosen = np.sort(order[:examples])
+    with Dataset.open(dataset) as data:
+        shown = read_examples(loaded, data, encodings.rows[chosen])
+    ranked, values = land.ranking.dimensions[:dimensions], torch.linspace(-_FARTHEST, _FARTHEST, STEPS)
+    means = encodings.mean[torch.from_numpy(chosen)]
+    moved = traversal(means, ranked, values)  # [P, d, STEPS, D]
+    width = len(loaded.attributes.names) if loaded.attributes is not None else 0
+    pictures = []
+    for place, z in enumerate(moved):
+        codes = shown.codes[place : place + 1] if shown.codes is not None else np.full((1, width), UNKNOWN, np.uint8)
+        tokens = None if shown.tokens is None else shown.tokens[place : place + 1]
+        every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
+        pictures.append(decoded(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place])))
+    return Traversals(shown, ranked, values.tolist(), tiles(shown.images), means[:, ranked].numpy(), pictures)

@@ -1,0 +1,406 @@
+"""Pages to explore in a real Chromium: every control is used, and the pictures that appear are the right ones.
+
+Skipped where there is no Chromium: on Debian, ``apt-get install chromium``; elsewhere $CHROMIUM names the program.
+"""
+
+import base64
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmgen.figures.explore.make import Limits
+from tests.figures.test_explore import SMALL, lively, page_of, picture, scenes
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+
+__all__ = ["lively", "scenes"]  # fixtures
+PROGRAM = os.environ.get("CHROMIUM") or next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no Chromium; $CHROMIUM names one")
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as program:
+        browser = program.chromium.launch(executable_path=PROGRAM, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page in a browser, with all that it said and asked for."""
+
+    def __init__(self, browser: Any, path: Path, width: int = 1400, **options: Any) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, **options)
+        self.page = self.context.new_page()
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_function("document.querySelector('footer') !== null")
+
+    def __enter__(self) -> "Opened":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.context.close()
+
+    def pixels(self, canvas: Any) -> np.ndarray:
+        """What is on a canvas, uint8 [H, W, 4]."""
+        width, height, encoded = canvas.evaluate(
+            """canvas => {
+                const copy = new OffscreenCanvas(canvas.width, canvas.height);
+                const pen = copy.getContext("2d", { willReadFrequently: true });
+                pen.drawImage(canvas, 0, 0);
+                const { data } = pen.getImageData(0, 0, canvas.width, canvas.height);
+                let text = "";
+                for (let n = 0; n < data.length; n += 8192) text += String.fromCharCode(...data.subarray(n, n + 8192));
+                return [canvas.width, canvas.height, btoa(text)];
+            }"""
+        )
+        return np.frombuffer(base64.b64decode(encoded), np.uint8).reshape(height, width, 4)
+
+    def shows(self, canvas: Any, expected: np.ndarray) -> bool:
+        """Whether a canvas shows a picture uint8 [H, W, 3], pixel by pixel, within a moment."""
+        return eventually(lambda: np.array_equal(self.pixels(canvas)[..., :3], expected))
+
+    def quiet(self) -> None:
+        """Nothing was said on the console, and nothing asked for but the page itself and what is in it."""
+        assert self.said == []
+        assert [url for url in self.asked if not url.startswith("data:")] == [self.page.url]
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    """Whether it comes true within a moment: sheets are decoded when they are first wanted."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        if true():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def check_description(opened: Opened, data: dict[str, Any], row: int, part: int = 0) -> None:
+    """Every posterior shows its pictures of a description, framed and worded as the judge reads them."""
+    described, attributes = data["parts"][part], data["attributes"]
+    box = opened.page.query_selector_all(".part")[part]
+    assert box.query_selector(".says").inner_text() == described["words"][row]
+    for source, element in zip(described["sources"], box.query_selector_all(".source"), strict=True):
+        figures = element.query_selector_all("figure")
+        answered = list(range(len(described["keys"]))) if source["rows"] is None else source["rows"]
+        if row not in answered:
+            assert not any(figure.is_visible() for figure in figures)
+            assert "Guidance needs words" in element.inner_text()
+            continue
+        for n, figure in enumerate(figures):
+            number = answered.index(row) * data["number"] + n
+            canvas = figure.query_selector("canvas")
+            assert opened.shows(canvas, picture(source["pictures"], number)), (row, source["name"], n)
+            assert f"picture {n + 1} of {source['name']}" in canvas.get_attribute("aria-label")
+            if source["judged"] is None:
+                continue
+            width = len(attributes["names"])
+            seen = np.frombuffer(base64.b64decode(source["judged"]), np.uint8)[number * width : (number + 1) * width]
+            asked = np.frombuffer(base64.b64decode(described["asked"]), np.uint8)[row * width : (row + 1) * width]
+            wrong = bool(((asked != seen) & (asked != 255)).any())
+            assert ("wrong" in (figure.get_attribute("class") or "")) is wrong
+            said = figure.query_selector("figcaption").inner_text()
+            if wrong:
+                words = [attributes["values"][a][seen[a]] for a in range(width) if asked[a] not in (255, seen[a])]
+                assert said == f"✗ {', '.join(words)}"
+            else:
+                assert said == ("✓" if (asked != 255).any() else "")
+
+
+def test_menus_and_pointer(lively: Path, tmp_path: Path, chromium: Any) -> None:
+    """In short: a choice by keyboard, a slider, the map's pointer by mouse; nothing is said or asked for."""
+    out = tmp_path / "explore.html"
+    _, data = page_of([lively / "flat-aggregate.safetensors"], out, limits=SMALL, guidance=3.0)
+    keys = data["parts"][0]["keys"]
+    with Opened(chromium, out) as opened:
+        first = opened.page.query_selector("#parts select")
+        start = opened.page.query_selector(".part .says").inner_text()
+        check_description(opened, data, data["parts"][0]["words"].index(start))
+        first.select_option("any")
+        row = keys.index([-1, int(opened.page.query_selector_all("#parts select")[1].input_value())])
+        check_description(opened, data, row)
+        slider = opened.page.query_selector("#rows input")
+        slider.focus()
+        opened.page.keyboard.press("Home")
+        assert opened.shows(opened.page.query_selector("#moved"), picture(data["traversals"]["pictures"], 1))
+        found = data["map"]
+        opened.page.query_selector("#chart").scroll_into_view_if_needed()
+        area = opened.page.query_selector("#chart").bounding_box()
+        opened.page.mouse.move(area["x"] + 3, area["y"] + area["height"] - 4)
+        assert opened.shows(opened.page.query_selector("#under"), picture(found["pictures"], 0))
+        opened.quiet()
+
+
+@pytest.fixture(scope="module")
+def flat(lively: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    out = tmp_path_factory.mktemp("browser") / "explore.html"
+    files = [lively / f"flat-{name}.safetensors" for name in ("true", "aggregate", "aggregate-nothing")]
+    return out, page_of(files, out, limits=Limits(number=3), guidance=3.0)[1]
+
+
+@pytest.mark.slow
+def test_every_description_by_menu_and_button(flat: tuple[Path, dict[str, Any]], chromium: Any) -> None:
+    out, data = flat
+    (part,) = data["parts"]
+    with Opened(chromium, out) as opened:
+        selects = opened.page.query_selector_all("#parts select")
+        assert [select.get_attribute("data-menu") for select in selects] == ["parity", "magnitude"]
+        for one in (-1, 0, 1):
+            selects[0].select_option(str(one))
+            for two in (-1, 0, 1):
+                selects[1].select_option(str(two))
+                check_description(opened, data, part["keys"].index([one, two]))
+        selects[0].focus()
+        opened.page.keyboard.press("Home")  # "any"
+        check_description(opened, data, part["keys"].index([-1, 1]))
+        opened.page.get_by_role("button", name="Anything").click()
+        check_description(opened, data, part["keys"].index([-1, -1]))
+        rows = set()
+        for _ in range(30):
+            opened.page.get_by_role("button", name="At random").click()
+            said = opened.page.query_selector(".part .says").inner_text()
+            rows.add(part["words"].index(said))
+        assert len(rows) > 3
+        check_description(opened, data, part["words"].index(said))
+        references = opened.page.query_selector_all("#references .source")
+        for source, element in zip(data["references"], references, strict=True):
+            for n, canvas in enumerate(element.query_selector_all("canvas")):
+                assert opened.shows(canvas, picture(source["pictures"], n))
+        opened.page.get_by_text("Draw these yourself").click()
+        typed = opened.page.query_selector("details code").inner_text().split("\n")
+        assert all(line.startswith("mmgen sample 'flat-") and "--seed 0" in line for line in typed)
+        opened.quiet()
+
+
+@pytest.mark.slow
+def test_every_slider_and_example(flat: tuple[Path, dict[str, Any]], chromium: Any) -> None:
+    out, data = flat
+    found = data["traversals"]
+    steps, dimensions = len(found["values"]), len(found["dimensions"])
+    each = 1 + dimensions * steps
+    with Opened(chromium, out) as opened:
+        page = opened.page
+        moved = page.query_selector("#moved")
+        for example, button in enumerate(page.query_selector_all("#examples button")):
+            button.click()
+            assert button.get_attribute("aria-pressed") == "true"
+            assert opened.shows(page.query_selector("#original"), picture(found["originals"], example))
+            assert opened.shows(page.query_selector("#rebuilt"), picture(found["pictures"], example * each))
+            for place, row in enumerate(page.query_selector_all("#rows .row")):
+                strip = [picture(found["pictures"], example * each + 1 + place * steps + step) for step in range(steps)]
+                assert opened.shows(row.query_selector("canvas"), np.concatenate(strip, 1))
+                if example:
+                    continue
+                slider = row.query_selector("input")
+                slider.focus()
+                page.keyboard.press("Home")
+                for step in range(steps):
+                    assert opened.shows(moved, strip[step])
+                    number = found["dimensions"][place]["number"]
+                    assert slider.get_attribute("aria-valuetext").startswith(f"z{number} = {found['values'][step]:g}")
+                    page.keyboard.press("ArrowRight")
+                strip_canvas = row.query_selector("canvas")
+                strip_canvas.scroll_into_view_if_needed()
+                width = strip_canvas.bounding_box()["width"]
+                strip_canvas.click(position={"x": 2.5 * width / steps, "y": 5}, force=True)
+                assert slider.input_value() == "2" and opened.shows(moved, strip[2])
+        opened.quiet()
+
+
+def _colours(opened: Opened, colour: str) -> int:
+    """Pixels of exactly one colour on the map."""
+    pixels = opened.pixels(opened.page.query_selector("#chart"))
+    wanted = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    return int((pixels[..., :3] == wanted).all(-1).sum())
+
+
+@pytest.mark.slow
+def test_the_map_by_mouse_keyboard_colour_and_density(flat: tuple[Path, dict[str, Any]], chromium: Any) -> None:
+    out, data = flat
+    found, (part,) = data["map"], data["parts"]
+    cells = found["cells"]
+    with Opened(chromium, out) as opened:
+        page = opened.page
+        chart, under = page.query_selector("#chart"), page.query_selector("#under")
+        chart.scroll_into_view_if_needed()
+        area = chart.bounding_box()
+        for column, row in ((0, 0), (cells - 1, 0), (7, 30), (cells // 2, cells - 1)):
+            x, y = (column + 0.5) / cells, 1 - (row + 0.5) / cells
+            page.mouse.move(area["x"] + x * area["width"], area["y"] + y * area["height"])
+            assert opened.shows(under, picture(found["pictures"], row * cells + column)), (column, row)
+        chart.focus()
+        page.keyboard.press("Home")
+        column = row = cells // 2
+        moves = {"ArrowRight": (1, 0), "ArrowUp": (0, 1), "Shift+ArrowLeft": (-5, 0), "Shift+ArrowDown": (0, -5)}
+        for key, (across, up) in moves.items():
+            page.keyboard.press(key)
+            column, row = column + across, row + up
+            assert opened.shows(under, picture(found["pictures"], row * cells + column)), key
+        judged = np.frombuffer(base64.b64decode(found["judged"]), np.uint8).reshape(-1, 2)[row * cells + column]
+        words = ", ".join(data["attributes"]["values"][a][code] for a, code in enumerate(judged))
+        assert page.query_selector("#under-says").inner_text().endswith(f"judge: {words}")
+        live = page.query_selector("#under-live")
+        assert eventually(lambda: live.text_content().endswith(f"judge: {words}"))
+        # Colours: each attribute's own, one value alone, none at all.
+        codes = np.frombuffer(base64.b64decode(found["codes"]), np.uint8).reshape(-1, 2)
+        assert set(np.unique(codes)) == {0, 1}
+        for attribute in range(2):
+            page.select_option("#colour", str(attribute))
+            colours = found["colours"][attribute]
+            assert all(_colours(opened, colour) > 0 for colour in colours)
+            button = page.query_selector_all("#legend button")[1]
+            button.click()
+            assert button.get_attribute("aria-pressed") == "true"
+            assert _colours(opened, colours[0]) == 0 < _colours(opened, colours[1])
+            button.click()
+            assert _colours(opened, colours[0]) > 0
+        page.select_option("#colour", "-1")
+        assert _colours(opened, found["colours"][0][0]) == 0 and page.query_selector("#legend button") is None
+        # Densities: inside the smallest region of half the mass it is darker than outside that of nine tenths.
+        for place, source in enumerate(part["sources"]):
+            page.select_option("#density", str(place))
+            menus = page.query_selector_all("#density-menus select")
+            for number, value in enumerate((1, 0)):
+                menus[number].select_option(str(value))
+            row = part["keys"].index([1, 0])
+            answer = row if source["rows"] is None else source["rows"].index(row)
+            assert eventually(lambda answer=answer: chart.get_attribute("data-density") == str(answer))
+            check_description(opened, data, row)  # the menus above follow
+            levels = picture(source["density"], answer)[..., 0]
+            pixels, side = opened.pixels(chart).astype(int), len(levels)
+            middles = ((np.arange(side) + 0.5) / side * len(pixels)).astype(int)
+            drawn = pixels[::-1][np.ix_(middles, middles)]
+            orange = (drawn[..., 0] == 230) & (drawn[..., 2] == 0)
+            assert (orange & (drawn[..., 3] > 150))[levels > 200].mean() > 0.5
+            assert not orange[levels < 5].any()
+        page.select_option("#density", "")
+        assert eventually(lambda: chart.get_attribute("data-density") == "")
+        opened.quiet()
+
+
+@pytest.mark.slow
+def test_the_nearest_encoding_beside_a_plane(world: Path, tmp_path: Path, chromium: Any) -> None:
+    out = tmp_path / "explore.html"
+    _, data = page_of([world / "telbo.safetensors"], out, limits=SMALL)
+    found, beside = data["map"], data["map"]["neighbours"]
+    points = np.array(found["points"])[beside["points"]]
+    codes = np.frombuffer(base64.b64decode(found["codes"]), np.uint8).reshape(-1, 2)[beside["points"]]
+    with Opened(chromium, out) as opened:
+        chart, near = opened.page.query_selector("#chart"), opened.page.query_selector("#near")
+        chart.scroll_into_view_if_needed()
+        area = chart.bounding_box()
+        for value in (None, 1):
+            if value is not None:
+                opened.page.query_selector_all("#legend button")[value].click()
+                chart.scroll_into_view_if_needed()
+                area = chart.bounding_box()
+            for column, row in ((5, 7), (20, 20), (38, 11)):
+                x, y = (column + 0.5) / found["cells"], (row + 0.5) / found["cells"]
+                opened.page.mouse.move(area["x"] + x * area["width"], area["y"] + (1 - y) * area["height"])
+                distances = np.square(points - np.array([x, y]) * 1000).sum(1)
+                if value is not None:
+                    distances[codes[:, 0] != value] = np.inf
+                place = int(distances.argmin())
+                assert opened.shows(near, picture(beside["pictures"], place))
+                words = [data["attributes"]["values"][a][code] for a, code in enumerate(codes[place])]
+                assert ", ".join(words) in opened.page.query_selector("#near-says").inner_text()
+        opened.quiet()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_phones(flat: tuple[Path, dict[str, Any]], chromium: Any, scheme: str) -> None:
+    """By touch, without anything wider than the screen, in light and in dark."""
+    out, data = flat
+    found = data["map"]
+    cells = found["cells"]
+    options = {"color_scheme": scheme, "has_touch": True, "is_mobile": True, "reduced_motion": "reduce"}
+    with Opened(chromium, out, width=420, **options) as opened:
+        page = opened.page
+        page.query_selector("#chart").scroll_into_view_if_needed()
+        area = page.query_selector("#chart").bounding_box()
+        page.touchscreen.tap(area["x"] + area["width"] * 10.5 / cells, area["y"] + area["height"] * 3.5 / cells)
+        number = (cells - 1 - 3) * cells + 10
+        assert opened.shows(page.query_selector("#under"), picture(found["pictures"], number))
+        page.query_selector("#examples button:nth-child(2)").tap()
+        assert opened.shows(page.query_selector("#original"), picture(data["traversals"]["originals"], 1))
+        page.select_option("#density", "0")
+        page.query_selector("details summary").tap()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 420
+        inside = """() => [...document.querySelectorAll("main *")].filter(one => one.offsetParent
+            && one.getBoundingClientRect().right > 421).map(one => one.tagName)"""
+        assert page.evaluate(inside) == []
+        ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == {"light": "rgb(255, 255, 255)", "dark": "rgb(23, 25, 28)"}[scheme]
+        opened.quiet()
+
+
+@pytest.mark.slow
+def test_captions_in_slots_and_free(scenes: Path, tmp_path: Path, chromium: Any) -> None:
+    out = tmp_path / "spelled.html"
+    _, data = page_of([scenes / "spelled-fit.safetensors"], out, limits=Limits(number=2, descriptions=6))
+    (part,) = data["parts"]
+    with Opened(chromium, out) as opened:
+        begin, *selects = opened.page.query_selector_all("#parts select")
+        for start in part["starts"]:
+            begin.select_option(str(start))
+            check_description(opened, data, start)
+            for place, select in enumerate(selects):  # what leads nowhere cannot be chosen
+                for option in select.query_selector_all("option"):
+                    key = [*part["keys"][start]]
+                    key[place] = int(option.get_attribute("value"))
+                    assert option.is_disabled() is (key not in part["keys"])
+        opened.quiet()
+    out = tmp_path / "free.html"
+    _, data = page_of([scenes / "free-fit.safetensors"], out, limits=SMALL)
+    with Opened(chromium, out) as opened:
+        (select,) = opened.page.query_selector_all("#parts select")
+        for row in range(len(data["parts"][0]["keys"])):
+            select.select_option(str(row))
+            check_description(opened, data, row)
+        assert opened.page.query_selector("img") is None
+        opened.quiet()
+
+
+@pytest.mark.slow
+def test_names_out_of_files_stay_text_and_the_policy_is_in_force(
+    flat: tuple[Path, dict[str, Any]], chromium: Any
+) -> None:
+    out, data = flat
+    hostile = data["attributes"]["values"][1][0]
+    assert "<script>" in hostile
+    with Opened(chromium, out) as opened:
+        page = opened.page
+        assert page.query_selector_all("#parts select")[1].inner_text().count(hostile) == 1
+        page.select_option("#colour", "1")
+        assert page.query_selector("#legend button").inner_text() == hostile
+        opened.quiet()
+        refused = """async () => {
+            const seen = [];
+            document.addEventListener("securitypolicyviolation", event => seen.push(event.effectiveDirective));
+            await fetch("http://127.0.0.1:9/").catch(() => {});
+            const image = new Image(); image.src = "http://127.0.0.1:9/x.png";
+            const script = document.createElement("script");
+            try { script.text = "window.ran = true"; } catch { seen.push("trusted types"); }
+            document.body.append(script);
+            document.body.setAttribute("style", "color: red");
+            await new Promise(done => setTimeout(done, 200));
+            return [seen, window.ran === undefined];
+        }"""
+        seen, idle = page.evaluate(refused)
+        assert idle and {"connect-src", "img-src"} <= set(seen)
+        assert "trusted types" in seen and "style-src-attr" in seen
