@@ -14,10 +14,17 @@ from mmgen.cli import eval as command
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from mmgen.testing.metrics import small_graph_evaluation, suits
+from mmgen.testing.metrics import small_evaluation, small_graph_evaluation, suits
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to-add-a-metric.md"
+
+
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
+    """A trained model of pictures, whose test part has every combination, and one of a graph."""
+    makers = small_evaluation, small_graph_evaluation
+    return [make(tmp_path_factory.mktemp(make.__name__)) for make in makers]
 
 
 @pytest.fixture(scope="module")
@@ -71,9 +78,9 @@ def test_a_new_metric_has_a_table(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 
 @pytest.mark.parametrize("name", metrics.names())
 def test_every_metric_has_a_table_with_and_without_its_further_numbers(
-    name: str, evaluation: Evaluation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    name: str, evaluation: Evaluation, others: list[Evaluation], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    scores = evaluate(evaluation if suits(name, evaluation) else small_graph_evaluation(tmp_path), [name]).run()
+    scores = evaluate(next(asked for asked in [evaluation, *others] if suits(name, asked)), [name]).run()
     whole = shown(scores, capsys)
     for heading, key in metrics.get(name).columns.items():
         if any(score.extra.get(key) is not None for score in scores):
