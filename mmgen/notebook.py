@@ -28,6 +28,7 @@ from mmgen.markup import facts_table
 from mmgen.progress import Progress, Watch, Work
 from mmgen.registry import registry_of
 from mmgen.score import Scores
+from mmgen.switches import Switches
 from mmgen.workflow import measure, plan_fit, plan_judge, plan_training, scores_beside, write_scores
 
 __all__ = ["Judge", "evaluate", "fit_aggregate", "make_data", "sample", "train", "train_classifier"]
@@ -152,7 +153,7 @@ def make_data(
         workers: Processes, all cores by default; or the address of a Dask scheduler.
         overwrite: Replace what is there.
         progress: Whether a notebook shows progress; or who watches.
-        settings: Settings of the recipe.
+        settings: Settings of the recipe; its switches are true or false.
 
     Returns:
         The dataset, open.
@@ -161,7 +162,9 @@ def make_data(
         UsageError: There is no such recipe, or another dataset is there.
     """
     room = registry_of(_RECIPES)
-    chosen: Any = validate(room.get(recipe), settings)
+    schema: Any = room.get(recipe)
+    settings = _switched(schema, settings)
+    chosen: Any = validate(schema, settings)
     path = Path(output) if output is not None else Path(f"{recipe}.h5")
     check_output(path, "dataset")
     command = _command(["make-data", recipe], {"--seed": seed, "-o": path}, settings)
@@ -177,6 +180,18 @@ def make_data(
         watch.follow(preparing)
     made: Path = watch.follow(chosen.make(path, seed=seed, workers=workers, command=command))
     return Dataset.open(made)
+
+
+def _switched(schema: Any, settings: Settings) -> dict[str, Any]:
+    """Settings with switches of the command line, such as ``grey=True``, as the fields that they stand for."""
+    found = dict(settings)
+    for name, field in schema.model_fields.items():
+        for switch in (
+            one for switches in field.metadata if isinstance(switches, Switches) for one in switches.members
+        ):
+            if found.pop(switch.name.removeprefix("--").replace("-", "_"), False) is True:
+                found[name] = switch.value
+    return found
 
 
 def train(

@@ -83,7 +83,7 @@ def test_what_comes_back_knows_its_file_and_shows_itself(made: Path) -> None:
 
 def test_training_again_finds_it_done(made: Path) -> None:
     before = (made / "m.safetensors").stat().st_mtime_ns
-    again: Callable[..., Any] = mmgen.train
+    again: Any = mmgen.train
     again(
         made / "d.h5", made / "m.safetensors", objective="telbo", steps=20, batch=16, precision="32-true", settings=TINY
     )
