@@ -41,6 +41,7 @@ _ORDER = (
     "plot",
     "report",
     "reproduce",
+    "export",
     "list",
     "env",
 )

@@ -39,6 +39,8 @@ ROOMS = (
     "metrics",
     "workflow",
     "figures",
+    "onnx_decoder",
+    "exporting",
     "notebook",
     "reproductions",
     "testing",
