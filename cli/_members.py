@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -18,10 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from mmgen.cli._commands import command_of, literal
 from mmgen.errors import MmgenError, UsageError
 from mmgen.registry import BUILT_IN, Registry, add_code, registry_of, unknown_name
-from mmgen.switches import Switches
-
-if TYPE_CHECKING:
-    from mmgen.switches import Switches
+from mmgen.switches import Positional, Switches
 
 __all__ = ["MemberCommands", "of_member", "options_of", "parameters_of"]
 
@@ -31,7 +28,7 @@ class _FieldOption:
     """One option of a field.
 
     Attributes:
-        name: As it is typed: "--size".
+        name: As it is typed: "--size"; of what is given by its place what help calls it: "PICTURES".
         field: The field.
         parameter: What typer makes an option of.
         read: From what typer read to the field's value.
@@ -155,7 +152,8 @@ class MemberCommand(TyperCommand):
     registry: Registry[Any]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        return ["[OPTIONS]"]  # the member's name is part of the command's
+        # The member's name, the first argument, is part of the command's.
+        return ["[OPTIONS]", *(str(one.metavar) for one in self.params[1:] if one.param_type_name == "argument")]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         try:
@@ -249,7 +247,10 @@ def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> 
             continue
         switches = next((one for one in field.metadata if isinstance(one, Switches)), None)
         kind, about = described[name].kind, described[name].about
-        if switches is not None:
+        place = next((one for one in field.metadata if isinstance(one, Positional)), None)
+        if place is not None:
+            found.append(_argument(name, field, place, about))
+        elif switches is not None:
             found += _switches(name, field, switches, panel)
         elif _bare(field.annotation) is bool:
             found.append(_flag(name, field.default, about, panel))
@@ -273,6 +274,15 @@ def _switches(name: str, field: Any, switches: "Switches", panel: str) -> Iterat
         option = typer.Option(switch.name, help=about, rich_help_panel=panel, hidden=not shown)
         parameter = _parameter(f"{name}_{number}", bool, False, option)
         yield _FieldOption(switch.name, name, parameter, functools.partial(_stands_for, switch.value), shown)
+
+
+def _argument(name: str, field: Any, place: Positional, about: str) -> _FieldOption:
+    """What is given by its place: words and paths as they are."""
+    kind = Path if _bare(field.annotation) is Path else str
+    argument = typer.Argument(metavar=place.metavar, help=about, show_default=False)
+    default = inspect.Parameter.empty if field.is_required() else None
+    annotation = kind if field.is_required() else kind | None
+    return _FieldOption(place.metavar, name, _parameter(name, annotation, default, argument), _itself)
 
 
 def _flag(name: str, default: Any, about: str, panel: str) -> _FieldOption:

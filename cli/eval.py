@@ -30,7 +30,7 @@ def eval_command(
             "-m",
             metavar="NAME",
             help="What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage where attributes "
-            "are given.",
+            "are given, retrieval where there are only captions.",
             autocompletion=members("mmgen.metrics"),
         ),
     ] = None,
@@ -108,6 +108,20 @@ def eval_command(
     number: Annotated[
         int, typer.Option("--number", "-n", min=2, help="Data points of likelihoods, labels, active units.")
     ] = 1000,
+    encodings: Annotated[
+        int, typer.Option(min=40, metavar="N", help="Images that metrics of disentanglement encode, at most.")
+    ] = 20_000,
+    factor: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="A factor that disentanglement is measured of: an attribute or a factor of the dataset; repeatable, "
+            "all with few values by default.",
+        ),
+    ] = None,
+    pool: Annotated[
+        int, typer.Option("--pool", min=2, metavar="N", help="Examples among which retrieval looks for the right one.")
+    ] = 200,
     draws: Annotated[
         int, typer.Option("--draws", min=1, help="Pictures of each query; exact coverage takes more where it must.")
     ] = 24,
@@ -184,6 +198,9 @@ def eval_command(
         "text_samples": text_samples,
         "proposal": proposal,
         "number": number,
+        "pool": pool,
+        "encodings": encodings,
+        "factors": factor or None,
         "split": split or "",
         "part": part,
         "seed": seed,
@@ -260,9 +277,9 @@ def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
         result_lines((), [_plain(score) for score in scores])
     else:
         table = result_table if as_result else talk_table
-        for name in dict.fromkeys(score.metric for score in scores):
-            rows = [score for score in scores if score.metric == name]
-            table(f"{name}, nats per example" if rows[0].unit == "nats" else name, *_table(name, rows))
+        for name, unit in dict.fromkeys((score.metric, score.unit) for score in scores):
+            rows = [score for score in scores if (score.metric, score.unit) == (name, unit)]
+            table(f"{name}, nats per example" if unit == "nats" else name, *_table(name, rows))
     _say_warnings(scores)
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mmgen.cli._console import follow, result, say
+from mmgen.cli._console import follow, result, result_lines, say
 from mmgen.cli._members import of_member
 from mmgen.cli._options import Overwrite, Seed, Workers, command_line
 
@@ -39,6 +39,7 @@ def make_data_command(
         ),
     ] = None,
     seed: Seed = 0,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made, and write nothing.")] = False,
     *,
     given: Mapping[str, tuple[str, Any]],
 ) -> None:
@@ -66,6 +67,12 @@ def make_data_command(
     _check_settings(recipe, schema, assigned)
     chosen = validate(schema, settings | assigned)
     path = output or Path(f"{recipe}.h5")
+    where = workers if scheduler is None else scheduler
+    if dry_run:
+        surveying = chosen.survey(seed, where)
+        found = follow(surveying) if surveying is not None else _settings(chosen)
+        result_lines(found, [[line] for line in found])
+        return
     check_output(path, "dataset")
     if not overwrite and _is_there(path, seed, recipe, chosen):
         say(f"{path} is there already, made by the same command; --overwrite makes it again")
@@ -75,8 +82,10 @@ def make_data_command(
     preparing = chosen.prepare()
     if preparing is not None:
         follow(preparing)
-    where = workers if scheduler is None else scheduler
     with _tidy_when_terminated(chosen.resumes):
+        surveying = chosen.survey(seed, where)
+        for line in follow(surveying) if surveying is not None else ():
+            say(line)
         follow(chosen.make(path, seed=seed, workers=where, command=command_line()))
     result(path)
 
@@ -87,13 +96,20 @@ def _is_there(path: Path, seed: int, recipe_name: str, recipe: Any) -> bool:
     from mmgen.artifacts.members import members_of
     from mmgen.version import __version__
 
-    reads_files = any(isinstance(value, Path) for _, value in recipe)
+    reads_files = recipe.reads_sources or any(isinstance(value, Path) for _, value in recipe)
     if reads_files or not path.exists() or not path.stat().st_size:
         return False
     header = read_header(path)
     commands = [command.replace(" --overwrite", "") for command in (header.command, command_line())]
     same = (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
     return same and header.members == members_of({"recipe": recipe_name})  # another version of a package is another one
+
+
+def _settings(recipe: Any) -> list[str]:
+    """The settings of a recipe that looks at nothing first, a line each."""
+    from mmgen.parsing import flat
+
+    return [f"{name} = {value}" for name, value in flat(recipe.model_dump(mode="json")).items()]
 
 
 def _check_settings(recipe: str, schema: Any, keys: Iterable[str]) -> None:

@@ -75,6 +75,26 @@ def plot_command(
             autocompletion=members("mmgen.metrics"),
         ),
     ] = None,
+    rows: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--dataset-row",
+            metavar="N",
+            min=0,
+            show_default=False,
+            help="Of traversal and interpolation: a row of the dataset to start from; repeatable, for interpolation in "
+            "pairs. By default test examples at random.",
+        ),
+    ] = None,
+    by: Annotated[
+        str,
+        typer.Option(
+            "--by", metavar="NAME", show_default=False, help="Of embedding: the attribute or factor that colours mean."
+        ),
+    ] = "",
+    straight: Annotated[
+        bool, typer.Option("--straight", help="Of interpolation: straight from one z to another instead of by the arc.")
+    ] = False,
     guidance: Guidance = 0.0,
     device: Device = "auto",
     seed: Seed = 0,
@@ -98,6 +118,9 @@ def plot_command(
         targets=targets or (),
         metrics=metrics or (),
         guidance=guidance,
+        rows=rows or (),
+        by=by,
+        straight=straight,
         device=device,
         seed=seed,
     )

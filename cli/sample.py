@@ -72,8 +72,9 @@ def sample_command(
             "--from",
             metavar="SOURCE",
             show_default=False,
-            help="Read images instead of drawing them. SOURCE is a picture, samples or dataset file; or a kind "
-            "of picture, whose test examples are taken: edges, or several together, edges+mask; or edges=FILE. With "
+            help="Read images instead of drawing them. SOURCE is a picture of any size, resized as those of the "
+            "dataset were, a samples or dataset file; or a kind of picture, whose test examples are taken: edges, or "
+            "several together, edges+mask; or edges=FILE. With "
             "--to it is what other pictures are drawn from.",
         ),
     ] = None,
@@ -175,6 +176,8 @@ def _read_images(loaded: "TrainedModel", start: "Start", rows: list[int], seed: 
     if loaded.image is None or (loaded.attributes is None and loaded.text is None):
         raise UsageError(f"{loaded.path} has no images or nothing to say of them; use a model of images and words")
     shown = started(loaded, start, _EXAMPLES, seed, rows)
+    if shown.notice:
+        say(shown.notice)
     names = list(shown.names)
     # The main picture may be encoded with unknown words, by models that infer nothing from it alone.
     pixels: np.ndarray | dict[str, np.ndarray] = {name: shown.pictures[name] for name in start.sources}
@@ -242,6 +245,8 @@ def _translate_images(
     if len(given) > 1:
         raise UsageError(f"--given got {len(given)} descriptions, expected one to go with the pictures of --from")
     shown = started(loaded, start, _EXAMPLES, seed, rows)
+    if shown.notice:
+        say(shown.notice)
     drawn = drawn_from(loaded, shown, start.sources, targets, number, seed, given[0])
     if out.suffix.lower() == ".h5":
         of = {"from": list(start.sources), "pictures": list(shown.names)}

@@ -49,8 +49,23 @@ class Recipe(Settings, ABC):
     resumes: ClassVar[bool] = False
     """Whether :meth:`make`, after it was stopped, goes on from what it had finished."""
 
+    reads_sources: ClassVar[bool] = False
+    """Whether it reads what the user has and may have changed, besides what a field of paths names."""
+
     def prepare(self) -> Work[Any] | None:
         """What has to happen once before :meth:`make`, a download or a compilation; None where nothing is missing."""
+        return None
+
+    def survey(self, seed: int, workers: Workers) -> Work[list[str]] | None:
+        """A look at sources before anything is written: what was found, in lines for people; None where all is known.
+
+        Args:
+            seed: As for :meth:`make`, which need not look again.
+            workers: Likewise.
+
+        Raises:
+            DataError: The sources are missing or malformed.
+        """
         return None
 
     @abstractmethod

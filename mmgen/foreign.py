@@ -22,6 +22,7 @@ __all__ = [
     "read_bounded",
     "read_file",
     "read_member",
+    "read_pieces",
     "unpack",
 ]
 
@@ -175,21 +176,37 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) ->
         CannotReadError: It is larger, damaged, or packed in a way that cannot be unpacked bit by bit.
     """
     _within(member.file_size, most)
+    return b"".join(read_pieces(archive, member, max(member.file_size, 1)))
+
+
+def read_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) -> Iterator[bytes]:
+    """A member of a zip piece by piece, for one that is larger than memory; its length and checksum are checked.
+
+    Args:
+        archive: The zip.
+        member: The member, of any size.
+        size: Bytes of a piece; the last one may be smaller.
+
+    Raises:
+        CannotReadError: It is damaged, or packed in a way that cannot be unpacked bit by bit.
+    """
     if member.compress_type not in _PACKINGS:
         name = zipfile.compressor_names.get(member.compress_type, member.compress_type)  # type: ignore[attr-defined]
         raise CannotReadError(f"it is packed by {name}, expected deflate or nothing; pack it again")
+    found = 0
     try:
         with archive.open(member) as file:
             # Not .read() without a number, which unpacks up to 1 GiB before it looks at the size.
-            data = file.read(member.file_size)
+            while piece := file.read(min(size, member.file_size - found)):
+                found += len(piece)
+                yield piece
     except OSError as error:
         raise CannotReadError.of(error) from None
     # zipfile raises RuntimeError for members with a password.
     except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
         raise CannotReadError(f"the zip is damaged there ({str(error).lower() or 'it ends too soon'})") from None
-    if len(data) != member.file_size:
-        raise CannotReadError(f"the zip is damaged there (it ends after {len(data):,} of {member.file_size:,} bytes)")
-    return data
+    if found != member.file_size:
+        raise CannotReadError(f"the zip is damaged there (it ends after {found:,} of {member.file_size:,} bytes)")
 
 
 def unpack(data: bytes, most: int) -> bytes:

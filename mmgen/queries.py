@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from mmgen.errors import UsageError, clip
+from mmgen.free_text import is_free, unknown_word, words_of_free_text
 from mmgen.notation import UNKNOWN
 from mmgen.registry import nearest, unknown_name
 
@@ -21,6 +22,7 @@ __all__ = [
     "ANYTHING",
     "NOT",
     "OR",
+    "UNSPECIFIED",
     "TextVocabulary",
     "Vocabulary",
     "batch_of_captions",
@@ -44,7 +46,8 @@ NOT, OR = "NOT", "OR"
 """Words of expressions; see :mod:`mmgen.expressions`."""
 
 _SEPARATORS = " \t\r\n,;"
-_UNSPECIFIED = ("*", "?", "any", "unknown")
+UNSPECIFIED = ("*", "?", "any", "unknown")
+"""Values that say that an attribute is not specified; no attribute has one of that name."""
 
 
 class Vocabulary(Protocol):
@@ -162,7 +165,7 @@ def parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
     words_of_it = info.values[position]
     if value in words_of_it:
         return position, words_of_it.index(value)
-    if value not in _UNSPECIFIED:
+    if value not in UNSPECIFIED:
         near = nearest(value, words_of_it)
         hint = f": did you mean '{near}'?" if near else "."
         raise UsageError(f"{name} has no value '{clip(value, 100)}'{hint} Its values are {', '.join(words_of_it)}")
@@ -265,6 +268,8 @@ def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tup
         if word in expected:
             continue
         where = f"word {position + 1} of the caption" + (f", {slot}," if slot else "")
+        if word not in info.vocabulary and not info.slots:
+            raise UsageError(unknown_word(where, word, info.vocabulary))
         if word not in info.vocabulary:
             raise UsageError(unknown_name(where, word, expected))
         raise UsageError(
@@ -273,12 +278,21 @@ def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tup
         )
 
 
+def _spoken(text: str, info: TextVocabulary) -> list[str]:
+    """The words of a caption as the data have them, as far as they do."""
+    if is_free(info.slots, info.vocabulary):
+        return words_of_free_text(text, info.vocabulary)
+    folded = {word.casefold(): word for word in reversed(info.vocabulary)}
+    words = [word if word.casefold() in folded else word.rstrip(_STOPS) for word in split_words(text)]
+    return [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in words if word]
+
+
 def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None = None) -> np.ndarray:
     """Word codes of a caption such as "large red rubber cube left small blue metal sphere".
 
     Args:
         text: Words separated by spaces or commas, in lower or upper case; quotes hold words with spaces together. A
-            full stop that the data do not know is left out.
+            full stop that the data do not know is left out, in free text any mark about a word.
         info: The words, the longest caption, what each position spells.
         attributes: The values of the attributes that the positions spell; with them a word at a wrong place is found.
 
@@ -289,9 +303,7 @@ def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None
         UsageError: A word does not exist (the nearest is suggested) or stands in a wrong place, or the number of words
             is wrong.
     """
-    folded = {word.casefold(): word for word in reversed(info.vocabulary)}
-    spoken = [word if word.casefold() in folded else word.rstrip(_STOPS) for word in split_words(text)]
-    words = [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in spoken if word]
+    words = _spoken(text, info)
     _check_words(words[: info.length], info, _slot_words(info, attributes))
     if not (len(words) == info.length if info.slots else 0 < len(words) <= info.length):
         expected = f"{info.length} ({' '.join(info.slots)})" if info.slots else f"1 to {info.length}"
@@ -310,7 +322,8 @@ def format_caption(codes: Sequence[int] | np.ndarray, info: TextVocabulary) -> s
     plain, size = [int(code) for code in codes], len(info.vocabulary)
     if any(not 0 <= code <= size for code in plain):
         raise UsageError(f"caption got word codes {plain}, expected 0 to {size - 1} or {size} for no word")
-    return " ".join(quoted(info.vocabulary[code]) for code in plain if code < size)
+    words = [info.vocabulary[code] for code in plain if code < size]
+    return " ".join(words if is_free(info.slots, info.vocabulary) else map(quoted, words))
 
 
 def codes_of_caption(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:

@@ -41,7 +41,7 @@ class Score:
         quantity: What exactly was measured ("log p(x|y)").
         value: In ``unit``.
         stderr: Standard error of ``value``, in ``unit``; None where there is none.
-        unit: "%", "nats", "units", "squared distance" or "parameters".
+        unit: "%", "nats", "units", "ranks", "squared distance" or "parameters".
         better: Which way is better.
         n: Samples behind the value: images judged, or data points.
         posterior: Where z came from: prior, own, true, aggregate, image, guided.

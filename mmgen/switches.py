@@ -1,4 +1,4 @@
-"""How a setting is spelled on a command line where its name and a value would not do: as switches without a value.
+"""How a setting is spelled on a command line where its name and a value would not do: as switches, or by its place.
 
 Other settings need nothing: ``size`` is ``--size PIXELS``, and what is true or false is ``--masks``.
 """
@@ -6,7 +6,7 @@ Other settings need nothing: ``size`` is ``--size PIXELS``, and what is true or 
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Switch", "Switches"]
+__all__ = ["Positional", "Switch", "Switches"]
 
 
 @dataclass(frozen=True)
@@ -42,3 +42,16 @@ class Switches:
     """
 
     members: tuple[Switch, ...]
+
+
+@dataclass(frozen=True)
+class Positional:
+    """Stands in the annotation of a field: it is given by its place behind the member's name, without an option.
+
+    A field without a default must be given; several are given in the order of the fields.
+
+    Attributes:
+        metavar: What it is called in help and messages: "PICTURES".
+    """
+
+    metavar: str

@@ -286,7 +286,8 @@ def measure(
     Args:
         path: The model or aggregate.
         watch: Is told who judges and what is to be known of the scores.
-        metrics: Names; correctness by default, and coverage where attributes are given.
+        metrics: Names; correctness by default, and coverage where attributes are given; retrieval where there are only
+            captions.
         posteriors: Where z comes from; of a model prior and own, of an aggregate what was fitted, by default.
         weights: Weights of guidance, a set of scores for each.
         values: Settings of :class:`~mmgen.metrics._evaluation.EvaluationSettings` but ``dropped``.
@@ -309,16 +310,19 @@ def measure(
         watch.say(said)
     seed = int((values or {}).get("seed", 0))
     guided = [loaded.guided(weight, seed) for weight in weights]
-    captioned = loaded.text is not None and loaded.given != "attributes"
-    asked_for = list(metrics) or (["correctness"] if captioned else ["correctness", "coverage"])
+    asked_for = list(metrics) or _usual_metrics(loaded)
     if text_proposal and "log-likelihood" not in asked_for:
         raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
+    judged = list(dict.fromkeys(name for name in asked_for if metric_called(name).judged))
+    if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
+        other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
+        raise UsageError(f"{' and '.join(judged)} needs a judge of attributes, and {path} knows no attributes{other}")
     left_out = _dropped(dropped, given_count, loaded)
     settings = validate(EvaluationSettings, {**(values or {}), "dropped": left_out})
     source = dataset or loaded.dataset_path()
     with Dataset.open(source) as data:
         judging = None
-        if any(metric_called(name).judged for name in asked_for):
+        if judged:
             near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
             judge = judge or find_judge_of_dataset(data, near)
             judging = load_classifier(judge, loaded.device)
@@ -339,6 +343,14 @@ def measure(
         if all(score.metric != name for score in scores):
             watch.say(f"{name}: nothing to measure with these numbers of given attributes")
     return scores
+
+
+def _usual_metrics(loaded: TrainedModel) -> list[str]:
+    """What is measured unless told: what a judge sees, or, where there is none to ask, what the model itself finds."""
+    if loaded.attributes is None and loaded.text is not None:
+        return ["retrieval"]
+    captioned = loaded.text is not None and loaded.given != "attributes"
+    return ["correctness"] if captioned else ["correctness", "coverage"]
 
 
 def _dropped(

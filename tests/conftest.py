@@ -20,6 +20,7 @@ collect_ignore = ["stranger"]
 # What tests verify is no business of the user's cache; programs that they start take the same folder.
 _CACHE = tempfile.TemporaryDirectory(prefix="mmgen-cache-")
 os.environ["MMGEN_CACHE"] = _CACHE.name
+os.environ |= {"HF_HOME": _CACHE.name, "HF_HUB_OFFLINE": "1"}  # nor is the network
 
 
 def outside_data(name: str) -> Path:

@@ -15,7 +15,7 @@ FLOORS = ("mmgen", "data_recipes", "cli")  # from the ground up: folders of the 
 GROUND = (
     "version", "errors", "markup", "notation", "parsing", "seeding", "sights", "progress", "batch", "gaussian",
     "shares", "naming", "score", "plugins", "registry", "presets", "config", "settings_table", "switches", "memory",
-    "foreign", "pictures", "queries", "expressions", "published",
+    "foreign", "pictures", "free_text", "queries", "expressions", "published",
 )  # fmt: skip
 ROOMS = (
     *GROUND,
@@ -195,6 +195,7 @@ def test_nothing_unlisted_is_imported(module: str) -> None:
         "pydantic", "pydantic_core", "rich", "safetensors", "scipy", "sklearn", "tensorboard", "torch", "typer",
         "zuko", "dask", "distributed", "numba", "llvmlite",
         "cv2", "dlib", "skimage",  # the extra faces
+        "datasets", "pyarrow",  # the extra hub
         "bpy", "mathutils",  # by what runs inside Blender's Python
     }  # fmt: skip
     outside = {name.split(".")[0] for name in imports(MODULES[module])} - set(FLOORS) - set(sys.stdlib_module_names)

@@ -26,8 +26,10 @@ from mmgen.data_recipes._celeba._shards import Shard, ShardFolder
 from mmgen.data_recipes._celeba._source import Source
 from mmgen.data_recipes._idx import read_idx
 from mmgen.data_recipes._opcodes import read_opcodes
+from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._planetoid import read_citations
 from mmgen.data_recipes._scene_file import read_scene_file
+from mmgen.data_recipes._sprites import SpriteArchive
 from mmgen.errors import ArtifactError, DataError, MmgenError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member, unpack
 from mmgen.generation.images import images_of_file
@@ -48,6 +50,11 @@ def _predictor(path: Path) -> object:
     return _landmarks.load_predictor(path)
 
 
+def _folder(path: Path) -> object:
+    (path.parent / "pictures").mkdir()
+    return FolderSource(path.parent / "pictures", path.rename(path.with_suffix(".csv")), ())
+
+
 READERS: dict[str, Callable[[Path], object]] = {
     "picture": lambda path: images_of_file(path, (1, 16, 16)),
     "idx": lambda path: read_idx(path, 3),
@@ -57,6 +64,9 @@ READERS: dict[str, Callable[[Path], object]] = {
     "landmarks": _predictor,
     "citations": lambda path: read_citations("cora", path),
     "pickled": read_opcodes,
+    "table": _folder,
+    "zip of pictures": lambda path: FolderSource(path, None, ()),
+    "dsprites": SpriteArchive,
 }
 """All that reads a file which somebody else made, but for mmgen's own formats, tables and settings."""
 

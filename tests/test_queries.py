@@ -218,3 +218,33 @@ def test_a_full_stop_is_no_word(caption: str) -> None:
     stops = TextDescription(name="text", vocabulary=("large", "red", "cube", ".", "cube."), length=4)
     assert parse_caption("large red cube .", stops).tolist() == [0, 1, 2, 3]
     assert parse_caption("large red cube.", stops).tolist()[:3] == [0, 1, 4]
+
+
+@pytest.mark.parametrize(
+    ("caption", "codes"),
+    [
+        ("a large blue circle", [0, 1, 2, 3]),
+        ("A large, blue circle.", [0, 1, 2, 3]),
+        ("a (large) blue “circle”!", [0, 1, 2, 3]),
+        ("a large,blue circle", [0, 1, 2, 3]),
+        ("the dog's circle", [5, 4, 3, 6]),
+        ("the 'large' Dog's", [5, 1, 4, 6]),
+    ],
+)
+def test_free_text_is_typed_as_people_type(caption: str, codes: list[int]) -> None:
+    """Marks about a word, capitals and an apostrophe, which is no quote here."""
+    info = TextDescription(name="text", vocabulary=("a", "large", "blue", "circle", "dog's", "the"), length=4)
+    found = parse_caption(caption, info)
+    assert found.tolist() == codes
+    assert parse_caption(format_caption(found, info), info).tolist() == codes
+
+
+def test_an_unknown_word_of_free_text_has_its_nearest() -> None:
+    info = TextDescription(name="text", vocabulary=("blue", *(f"word{i}" for i in range(99))), length=4)
+    with pytest.raises(
+        UsageError, match=r"word 1 of the caption got 'blu', .* did you mean 'blue'\? They have 100: "
+    ) as e:
+        parse_caption("blu!", info)
+    assert str(e.value).count("word") < 25 and str(e.value).endswith("...")
+    with pytest.raises(UsageError, match=r"has 0 words, expected 1 to 4"):
+        parse_caption(" ... ", info)

@@ -1,7 +1,8 @@
 """Images to start from: of a picture, a samples file or a dataset, float32 in [0, 1]."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -34,8 +35,12 @@ def images_of_dataset(path: Path, rows: Sequence[int], modality: str = "") -> tu
 
 
 def images_of_file(
-    path: Path, shape: Sequence[int], rows: Sequence[int] = (), modality: str = ""
-) -> tuple[np.ndarray, list[str]]:
+    path: Path,
+    shape: Sequence[int],
+    rows: Sequence[int] = (),
+    modality: str = "",
+    settings: Mapping[str, Any] | None = None,
+) -> tuple[np.ndarray, list[str], str]:
     """Images to look at, from a picture, a samples file or rows of a dataset file.
 
     Args:
@@ -43,24 +48,29 @@ def images_of_file(
         shape: (C, H, W) that the model expects.
         rows: Rows of a dataset or of samples; without any all samples, or the first 16 of a dataset.
         modality: Which images of a file that has several.
+        settings: Those of the model's dataset, which say how its pictures were brought to their size, as a picture will
+            be; where they say nothing the middle of the picture is taken.
 
     Returns:
-        float32 [n, C, H, W] in [0, 1], and what to call each.
+        float32 [n, C, H, W] in [0, 1], what to call each, and what was done to a picture of another size or kind, "" if
+        nothing was.
 
     Raises:
         ArtifactError: It cannot be read as any of these.
-        UsageError: Images of another size.
+        UsageError: Images of another size in an HDF5 file.
     """
+    notice = ""
     if path.suffix.lower() in _FILE_SUFFIXES:
         if require_kind(path, "samples", "dataset").kind == "dataset":
             images, names = images_of_dataset(path, list(rows) or list(range(16)), modality)
         else:
             images, names = _images_of_samples(path, rows, modality)
     else:
-        images, names = _picture(path, shape)[None], [path.name]
+        picture, notice = _picture(path, shape, settings or {})
+        images, names = picture[None], [path.name]
     if tuple(images.shape[1:]) != tuple(shape):
         raise _wrong_size(path, images.shape[1:], shape)
-    return images, names
+    return images, names, notice
 
 
 def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[np.ndarray, list[str]]:
@@ -76,22 +86,26 @@ def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[
     return images[chosen], [f"{path.name} sample {row}" for row in chosen]
 
 
-def _picture(path: Path, shape: Sequence[int]) -> np.ndarray:
-    """A picture of the size that the model expects, float32 [C, H, W]; others are refused undecoded."""
-    from mmgen.foreign import CannotReadError
-    from mmgen.pictures import WrongSizeError, read_picture
+def _picture(path: Path, shape: Sequence[int], settings: Mapping[str, Any]) -> tuple[np.ndarray, str]:
+    """A picture as one of the dataset, float32 [C, H, W], and what was done to it."""
+    from mmgen.foreign import CannotReadError, read_file
+    from mmgen.pictures import MOST_BYTES, Fitting, fit_picture
 
-    channels, height, width = (int(n) for n in shape)
+    fitting = Fitting.for_shape(shape, settings)
     try:
-        picture = read_picture(path, "RGB" if channels == 3 else "L", size=(width, height))
-    except WrongSizeError as error:
-        raise _wrong_size(path, (channels, *error.size[::-1]), shape) from None
+        fitted = fit_picture(read_file(path, MOST_BYTES), fitting)
     except CannotReadError as error:
         raise ArtifactError(
             f"cannot read the picture {path}: {error}; name a picture, or an HDF5 file (.h5) of images"
         ) from None
-    pixels = np.asarray(picture, np.float32) / 255
-    return pixels.transpose(2, 0, 1) if channels == 3 else pixels[None]
+    done = [trait for trait in fitted.traits if trait != "grey"]
+    if fitted.size != (fitting.width, fitting.height):
+        how = "as the dataset was made" if "fit" in settings else "the dataset does not say how its own were resized"
+        done.append(
+            f"{fitted.size[0]} x {fitted.size[1]} pixels became {fitting.width} x {fitting.height} by "
+            f"'{fitting.fit}', {how}"
+        )
+    return fitted.pixels.astype(np.float32) / 255, f"{path.name}: {', '.join(done)}" if done else ""
 
 
 def _wrong_size(path: Path, got: Sequence[int], expected: Sequence[int]) -> UsageError:

@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from mmgen.artifacts import Dataset
-from mmgen.errors import UsageError
+from mmgen.artifacts import Dataset, read_header
+from mmgen.errors import ArtifactError, UsageError
 from mmgen.generation.decode import check_target, drawn_images, means, means_and_draws, wanted_images
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import Draws
@@ -49,11 +49,13 @@ class Paired:
         rows: Where they are in the dataset, int [n].
         pictures: float32 [n, C, H, W] in [0, 1] by modality.
         names: What to call each.
+        notice: What was done to a picture of another size or kind; "" where nothing was.
     """
 
     rows: np.ndarray
     pictures: Mapping[str, np.ndarray]
     names: Sequence[str]
+    notice: str = ""
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -130,15 +132,26 @@ def parse_start(loaded: "OpenModel", text: str) -> Start:
 def started(loaded: "OpenModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
     """The pictures that a person starts from: of test examples, with all that belongs to them, or of a file.
 
+    A picture is brought to the size of the model's images as those of its dataset were.
+
     Raises:
-        UsageError: The file has images of another size, or rows that are asked for are not there.
+        UsageError: An HDF5 file has images of another size, or rows that are asked for are not there.
         ArtifactError: It cannot be read.
     """
     if start.file is None:
         return paired(loaded, loaded.dataset_path(), count, seed, rows)
     name = start.sources[0]
-    images, names = images_of_file(start.file, loaded.images[name].shape, rows, name)
-    return Paired(np.arange(len(images)), {name: images}, names)
+    shape = loaded.images[name].shape
+    images, names, notice = images_of_file(start.file, shape, rows, name, _recipe_settings(loaded))
+    return Paired(np.arange(len(images)), {name: images}, names, notice)
+
+
+def _recipe_settings(loaded: "OpenModel") -> Mapping[str, Any]:
+    """Settings of the model's dataset; none where it is gone."""
+    try:
+        return read_header(loaded.dataset_path()).settings
+    except ArtifactError:
+        return {}
 
 
 def usual(loaded: "OpenModel") -> list[Route]:

@@ -18,6 +18,8 @@ class Metric(ABC):
 
     unit: ClassVar[str]
     better: ClassVar[Better]
+    further_units: ClassVar[Mapping[str, Better]] = {}
+    """Units of scores that are in another one, and which way is better: {"ranks": "lower"}."""
     judged: ClassVar[bool] = False
     """Whether it needs a judge."""
     scores_points: ClassVar[bool] = False

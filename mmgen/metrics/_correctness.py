@@ -41,12 +41,24 @@ def correctness_scores(
     """Scores of judged pictures [Q, n, A] of ``queries``, in percent; standard errors are clustered by query.
 
     Protocol ``exact`` is over the words that the judge says. Where it is told some there is also ``paper``, over all
-    words, the told ones among them (CK 5.4; they always match).
+    words, the told ones among them (CK 5.4; they always match). Of captions in free words it is ``free-captions``, over
+    the attributes that are known of their examples.
     """
+    if queries.tokens is not None:
+        return [_score(metric, evaluation, posterior, queries, judged, "free-captions", evaluation.told)]
     exact = _score(metric, evaluation, posterior, queries, judged, "exact", evaluation.told)
     if not evaluation.told:
         return [exact]
     return [_score(metric, evaluation, posterior, queries, judged, "paper", ()), exact]
+
+
+def _of_captions(values: NDArray[np.float64], queries: Queries) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Values and weights of the independent units: queries of one caption share its pictures and are one unit."""
+    if queries.tokens is None:
+        return values, queries.weights
+    _, of = np.unique(queries.tokens, axis=0, return_inverse=True)
+    weights = np.bincount(of.ravel(), queries.weights).astype(np.float64)
+    return np.bincount(of.ravel(), queries.weights * values) / weights, weights
 
 
 def _score(
@@ -61,7 +73,7 @@ def _score(
     seed = evaluation.settings.seed
     codes = queries.codes.copy()
     codes[:, left_out] = UNKNOWN
-    mean = weighted_mean(100 * agreement(codes, judged), queries.weights, seed)
+    mean = weighted_mean(*_of_captions(100 * agreement(codes, judged), queries), seed)
     by_attribute = {}
     for index, name in enumerate(evaluation.info.names):
         asked = codes[:, index] != UNKNOWN

@@ -118,7 +118,8 @@ class JudgedPictures:
         """
         loaded = self.loaded
         assert loaded.image is not None
-        every = complete(loaded, queries.codes)
+        # Captions in free words are asked for alone: their examples' attributes are what pictures are compared with.
+        every = complete(loaded, queries.codes) if queries.tokens is None else complete(loaded, tokens=queries.tokens)
         for start in range(0, len(queries), _QUERIES):
             asked = every[start : start + _QUERIES]
             z = draw_latents(loaded, posterior, asked, n, self.seed, have)

@@ -13,8 +13,9 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.judge import check_judge
 from mmgen.memory import check_memory
+from mmgen.metrics._code import Code, Factors, code_of, read_factors
 from mmgen.metrics._draw import JudgedPictures
-from mmgen.metrics._queries import Frequencies, Queries, queries
+from mmgen.metrics._queries import Frequencies, Queries, caption_queries, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._settings import EvaluationSettings
 from mmgen.naming import posterior_called
@@ -88,7 +89,10 @@ class Evaluation:
         """
         described = self.loaded.attributes
         if described is None:
-            raise UsageError("this model knows no attributes, so it cannot be asked to draw a description")
+            captions = "; of captions, --metric retrieval asks the model itself" if self.loaded.text is not None else ""
+            raise UsageError(
+                f"this model knows no attributes, so no judge can say whether its pictures show a description{captions}"
+            )
         return described
 
     @property
@@ -159,6 +163,20 @@ class Evaluation:
             seed=self.settings.seed,
         )
 
+    @property
+    def free_captions(self) -> bool:
+        """Whether a posterior that is asked reads captions in free words, of whose meaning nothing is written down."""
+        text = self.loaded.text
+        return self.needs_captions and text is not None and not text.slots
+
+    def captions(self) -> Queries:
+        """The captions of examples of the chosen part, with the attributes of each example."""
+        rows, text = self.dataset.split(self.split, self.settings.part), self.loaded.text
+        assert text is not None
+        tokens = self.dataset.read_text(text.name, rows)
+        settings = self.settings
+        return caption_queries(tokens, self._codes, needed=self.told, most=settings.queries, seed=settings.seed)
+
     def check_queries(self, what: str) -> None:
         """Raise a UsageError where a posterior cannot be asked what ``what`` asks."""
         text = self.loaded.text
@@ -172,7 +190,7 @@ class Evaluation:
         if text is None or not text.slots:
             raise UsageError(
                 f"{what} needs captions whose positions spell attributes that a judge knows, and those of "
-                f"{self.dataset.path} do not"
+                f"{self.dataset.path} do not; --metric correctness and retrieval are of captions in free words too"
             )
 
     @property
@@ -245,6 +263,22 @@ class Evaluation:
         chosen = numpy_generator(self.settings.seed, "points").permutation(len(rows))[: self.settings.number]
         source = DatasetRows(self.dataset, rows[np.sort(chosen)], self.loaded.device, seed=self.settings.seed)
         return source.batch(torch.arange(len(source)))
+
+    @cached_property
+    def factors(self) -> Factors:
+        """Factors behind the rows that metrics of disentanglement encode: a random choice of the part, ascending.
+
+        Raises:
+            UsageError: The dataset has too few, or not those that were asked for.
+        """
+        rows = self.dataset.split(self.split, self.settings.part)
+        chosen = numpy_generator(self.settings.seed, "encodings").permutation(len(rows))[: self.settings.encodings]
+        return read_factors(self.dataset, rows[np.sort(chosen)], self.settings.factors)
+
+    @cached_property
+    def code(self) -> Code:
+        """Encodings beside factors, shared by the metrics of disentanglement."""
+        return code_of(self.dataset, self.loaded, self.factors, self.settings.seed, self.settings.precision)
 
     @cached_property
     def whole_part(self) -> Batch:

@@ -16,7 +16,7 @@ from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
 
-__all__ = ["Frequencies", "Mean", "Queries", "queries", "weighted_mean"]
+__all__ = ["Frequencies", "Mean", "Queries", "caption_queries", "queries", "weighted_mean"]
 
 _SPLITS = 5
 
@@ -31,23 +31,27 @@ class Queries:
             "Anything big, upright, top-left" stands for all its digits, so that every choice of dropped attributes
             counts the same however many values those attributes have.
         dropped: How many attributes are unknown.
+        tokens: Captions in free words that are asked for instead, word codes [Q, T], ``codes`` being what the data know
+            of an example that each belongs to; None where the attributes themselves are asked for.
     """
 
     codes: NDArray[np.uint8]
     weights: NDArray[np.float64]
     dropped: int
+    tokens: NDArray[np.uint16] | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
-    def given(self) -> int:
-        """How many attributes are given."""
-        return self.codes.shape[1] - self.dropped
+    def given(self) -> int | None:
+        """How many attributes are given; None of captions in free words."""
+        return None if self.tokens is not None else self.codes.shape[1] - self.dropped
 
     def take(self, rows: NDArray[np.int64]) -> "Queries":
         """The queries at ``rows``."""
-        return Queries(self.codes[rows], self.weights[rows], self.dropped)
+        tokens = None if self.tokens is None else self.tokens[rows]
+        return Queries(self.codes[rows], self.weights[rows], self.dropped, tokens)
 
 
 def queries(
@@ -89,6 +93,41 @@ def queries(
     codes, counts = np.unique(np.concatenate(parts), axis=0, return_counts=True)
     chosen = _some(len(codes), most, seed, "queries")
     return Queries(codes[chosen], counts[chosen].astype(np.float64), dropped)
+
+
+def caption_queries(
+    tokens: NDArray[np.uint16],
+    attributes: NDArray[np.uint8],
+    *,
+    needed: Collection[int] = (),
+    most: int | None = None,
+    seed: int = 0,
+) -> Queries:
+    """The captions of examples, each with what is known of the attributes of its own example.
+
+    Args:
+        tokens: Word codes [N, T] of one part of a split.
+        attributes: uint8 [N, A] of the same examples; those of which nothing is known are passed over.
+        needed: Positions of attributes that must be known.
+        most: Take at most so many examples, at random; None for all. Those alike are one query, which weighs as many.
+        seed: Seed of the choice.
+
+    Raises:
+        UsageError: Nothing is known of any example.
+    """
+    known = attributes != UNKNOWN
+    rows = np.flatnonzero(np.delete(known, list(needed), 1).any(1) & known[:, list(needed)].all(1))
+    if not len(rows):
+        raise UsageError(
+            "no example of this part of the split has a known attribute: there is nothing to compare pictures of its "
+            "caption with"
+        )
+    rows = rows[_some(len(rows), most, seed, "examples")]
+    both = np.concatenate([tokens[rows].astype(np.uint16), attributes[rows].astype(np.uint16)], 1)
+    distinct, counts = np.unique(both, axis=0, return_counts=True)
+    width = tokens.shape[1]
+    codes = distinct[:, width:].astype(np.uint8)
+    return Queries(codes, counts.astype(np.float64), 0, np.ascontiguousarray(distinct[:, :width]))
 
 
 def _some(count: int, most: int | None, seed: int, purpose: str) -> NDArray[np.int64]:

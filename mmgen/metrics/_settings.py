@@ -35,6 +35,12 @@ class EvaluationSettings(Settings):
     """Importance samples of log p(y), the denominator of log p(x|y), per distinct description (WG: 5000)."""
     number: Count = 1000
     """Data points of log-likelihoods and active units."""
+    pool: Annotated[int, Field(ge=2)] = 200
+    """Examples among which retrieval looks for the right one, N; its pairs are this number squared."""
+    encodings: Annotated[int, Field(ge=40)] = 20_000
+    """Images that metrics of disentanglement encode, at most; each repeat looks at half of them."""
+    factors: tuple[str, ...] | None = None
+    """Factors that disentanglement is measured of: attributes and whole-number factors by name; all by default."""
     split: str = ""
     """Split scheme that queries and points come from; the one that the model was trained on if empty."""
     part: Literal["train", "val", "test"] = "test"

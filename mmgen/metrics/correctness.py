@@ -32,7 +32,9 @@ class Correctness(Metric):
 
     .. math:: \frac{1}{|S|} \sum_{x \in S} \frac{1}{|O|} \sum_{k \in O} I(\hat y(x)_k = y_k) \quad \text{(VE Section 3)}
 
-    Where captions spell the attributes, those of random examples are asked for, as often as they occur. Densities that
+    Where captions spell the attributes, those of random examples are asked for, as often as they occur. Of captions in
+    free words, what the judge sees on pictures drawn for the caption of an example is compared with what is known of
+    the attributes of that example: protocol ``free-captions``, whose queries are captions. Densities that
     ignore the text (the prior, a learned q(z)) are also asked for pictures and words of the same z, which should agree
     (CK Table 2): protocol ``generated-text``, nothing given.
 
@@ -48,10 +50,15 @@ class Correctness(Metric):
     columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
 
     def check(self, evaluation: "Evaluation") -> None:
-        evaluation.check_queries("correctness")
+        if not evaluation.free_captions or any(evaluation.dropped):
+            evaluation.check_queries("correctness")
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         scores = []
+        if evaluation.free_captions:
+            queries = evaluation.captions()
+            codes = yield from evaluation.draws.judged(queries, posterior, evaluation.settings.draws)
+            return correctness_scores("correctness", evaluation, posterior, queries, codes)
         most = len(evaluation.info.names) - len(evaluation.told)
         dropped = [number for number in evaluation.dropped if number < most]
         for done, number in enumerate(dropped):

@@ -56,7 +56,7 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
     for score in scores:
         assert isinstance(score, Score)
         assert score.metric == name
-        assert (score.unit, score.better) == (member.unit, member.better)
+        assert (score.unit, score.better) in {(member.unit, member.better), *member.further_units.items()}
         assert math.isfinite(score.value)
         assert score.stderr is None or score.stderr >= 0
         assert score.n > 0

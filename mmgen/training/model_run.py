@@ -95,6 +95,7 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     """
     # Settings of an objective without its name are those of the default one.
     settings = read_experiment(merge({"objective": {"name": "elbo"}}, values))
+    settings = settings.model_copy(update={"objective": _described_by_text(settings, dataset)})
     objective = settings.build_objective()
     name = settings.objective["name"]
     given = settings.data.model_dump(exclude={"modalities"})
@@ -103,6 +104,21 @@ def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSet
     data = validate(DataSettings, {**given, "modalities": dataset.modalities}, "data")
     model = mmgen.models.get(settings.model.name).complete(settings.model, objective.demands, data)
     return settings.model_copy(update={"model": model, "objective": {"name": name, **plain(objective)}, "data": data})
+
+
+def _described_by_text(settings: ExperimentSettings, dataset: Dataset) -> dict[str, Any]:
+    """The objective's settings, with captions in place of the attributes that it looks at by default and that a dataset
+    of captions alone does not have.
+    """
+    given, defaults = settings.objective, plain(settings.build_objective())
+    if "attributes" in dataset.modalities or "text" not in dataset.modalities:
+        return given
+    found = dict(given)
+    if "description" in defaults and "description" not in given:
+        found["description"] = "text"
+    if "modalities" in defaults and "modalities" not in given:
+        found["modalities"] = ["text" if name == "attributes" else name for name in defaults["modalities"]]
+    return found
 
 
 def describe_left_out(settings: ExperimentSettings) -> str:

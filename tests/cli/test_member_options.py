@@ -15,12 +15,12 @@ from mmgen.cli._main import load_command
 from mmgen.cli._members import options_of
 from mmgen.config import Settings, validate
 from mmgen.registry import registry_of
-from mmgen.switches import Switch, Switches
+from mmgen.switches import Positional, Switch, Switches
 from tests.cli.conftest import Run
 from tests.cli.test_main import loaded_by
 
 OURS = [member.name for member in data_recipes._registry._built_in()]
-SHARED = {"--output", "--overwrite", "--set", "--workers", "--scheduler", "--seed", "--code"}
+SHARED = {"--output", "--overwrite", "--set", "--workers", "--scheduler", "--seed", "--code", "--dry-run"}
 
 
 def typed_in_help(*arguments: str) -> set[str]:
@@ -31,11 +31,13 @@ def typed_in_help(*arguments: str) -> set[str]:
 
 @pytest.mark.parametrize("recipe", OURS)
 def test_a_recipe_has_the_options_of_its_own_fields_and_no_others(recipe: str) -> None:
-    fields = {name.replace("_", "-") for name in data_recipes.get(recipe).model_fields}
+    described = data_recipes.get(recipe).model_fields
+    placed = {name for name, field in described.items() if any(isinstance(one, Positional) for one in field.metadata)}
+    fields = {name.replace("_", "-") for name in described.keys() - placed}
     own = typed_in_help(recipe) - SHARED
     switched = {"--binarise", "--grey", "--dynamic"}
-    assert own - switched == {f"--{name}" for name in fields - {"binarise"}}
-    assert bool(own & switched) == ("binarise" in fields)
+    assert own - switched == {f"--{name}" for name in fields - {"binarise"}} - switched
+    assert bool(own & switched) == bool({"binarise", "grey"} & fields)
     for one in load_command("make-data").command_of(recipe).params:
         assert one.param_type_name == "argument" or len(one.help or "") > 10, one.name
 
@@ -53,6 +55,41 @@ def test_help_lists_recipes_and_a_recipes_help_its_options_at_once(run: Run) -> 
     done = run("make-data", "mnist-a", "--help")
     assert "mmgen make-data mnist-a [OPTIONS]" in done.stdout
     assert "--copies" in done.stdout and "--objects" not in done.stdout and "--celeba" not in done.stdout
+
+
+class Places(Settings):
+    """Fields that are given by their places."""
+
+    source: Annotated[Path, Positional("SOURCE")]
+    """Where it is."""
+    second: Annotated[str | None, Positional("SECOND")] = None
+    """What else."""
+    size: int = 3
+    """How large."""
+
+
+def test_fields_with_a_place_are_arguments() -> None:
+    source, second, size = options_of(Places, "places")
+    assert [one.name for one in (source, second, size)] == ["SOURCE", "SECOND", "--size"]
+    assert source.parameter.default is source.parameter.empty and source.parameter.annotation.__args__[0] is Path
+    assert second.parameter.default is None
+    assert validate(Places, {"source": source.read(Path("x")), "second": second.read("y")}) == Places(
+        source=Path("x"), second="y"
+    )
+
+
+def test_what_a_recipe_is_made_from_stands_behind_its_name(run: Run) -> None:
+    shown = run("make-data", "folder", "--help").stdout
+    assert "mmgen make-data folder [OPTIONS] PICTURES" in shown and "Folder or zip of pictures." in shown
+    assert run("make-data", "folder").stderr.startswith("mmgen: Missing argument 'PICTURES'.")
+    # A folder may be called like a recipe.
+    context = load_command("make-data").make_context("make-data", ["--size", "16", "folder", "mnist"])
+    assert (context.params["member"], context.params["own_pictures"]) == ("folder", Path("mnist"))
+
+
+def test_a_dry_run_says_what_would_be_made(run: Run, tmp_path: Path) -> None:
+    done = run("make-data", "mnist", "--size", "16", "--dry-run")
+    assert done.returncode == 0 and "size = 16" in done.stdout.splitlines() and not list(tmp_path.iterdir())
 
 
 class Everything(Settings):

@@ -86,3 +86,29 @@ def test_the_command_says_it_on_stderr(path: Path, capsys: pytest.CaptureFixture
         assert not stop.value.code
         stderr = capsys.readouterr().err
         assert stderr.count("mvae looks at image and attributes, and leaves out edges and text of this dataset;") == 1
+
+
+@pytest.mark.parametrize("objective", ["telbo", "jmvae", "bivcca"])
+def test_a_dataset_of_captions_alone_is_described_by_them(objective: str, tmp_path: Path) -> None:
+    with Dataset.open(_captions_alone(tmp_path / "captions.h5")) as data:
+        assert complete_settings({"objective": {"name": objective}}, data).objective["description"] == "text"
+        # What a person says stays as it is, and is refused where the data do not have it.
+        said = complete_settings({"objective": {"name": objective, "description": "attributes"}}, data)
+        assert said.objective["description"] == "attributes"
+
+
+@pytest.mark.parametrize("objective", ["elbo", "mvae"])
+def test_modalities_of_a_dataset_of_captions_alone(objective: str, tmp_path: Path) -> None:
+    with Dataset.open(_captions_alone(tmp_path / "captions.h5")) as data:
+        settings = complete_settings({"objective": {"name": objective}}, data)
+        assert tuple(settings.objective["modalities"]) == ("image", "text")
+        assert describe_left_out(settings) == ""
+
+
+def _captions_alone(path: Path) -> Path:
+    with DatasetWriter(path, size=4, settings={"recipe": "mine"}, seed=0) as writer:
+        writer.add_image("image", shape=(1, 8, 8), layout="bytes")
+        writer.add_text("text", ["a", "dot"], 2)
+        writer.write(0, {"image": np.zeros((4, 1, 8, 8), np.uint8), "text": np.array([[0, 1]] * 4, np.uint16)})
+        writer.add_splits("iid", train=[0, 1], val=[2], test=[3])
+    return path

@@ -12,6 +12,7 @@ from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
 from tests.data_recipes._network import build_network
+from tests.own_data._pictures import write_classes, write_folder
 
 FACES = ("cv2", "dlib", "skimage", "face_recognition_models")
 
@@ -21,6 +22,7 @@ def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     """Settings that make a recipe small, and its sources, by the name of the field; a recipe takes those it has."""
     faces = build_celeba(tmp_path_factory.mktemp("celeba"), NUMBER)
     characters = build_omniglot(tmp_path_factory.mktemp("omniglot"))
+    pictures = write_folder(tmp_path_factory.mktemp("own"), NUMBER)
     with pytest.MonkeyPatch.context() as patch:
         papers = build_network(tmp_path_factory.mktemp("planetoid"), patch)
         yield {
@@ -32,6 +34,8 @@ def small(small_mnist: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             "samples": 1,
             "detector": "aligned",
             "planetoid": papers,
+            "pictures": pictures,
+            "dataset": str(write_classes(tmp_path_factory.mktemp("hub"), NUMBER)),
         }
 
 

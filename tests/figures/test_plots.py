@@ -151,10 +151,13 @@ def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> No
     """Before any file is opened; what it accepts gets as far as the missing file."""
     heeded = {
         "contours": {"given", "number"},
+        "embedding": {"number", "by"},
         "hierarchy": {"given"},
+        "interpolation": {"given", "number", "rows", "straight"},
         "reconstructions": {"number"},
         "text-to-image": {"given", "number"},
         "trade-off": {"metrics"},
+        "traversal": {"number", "rows"},
         "transformations": {"number", "sources", "targets"},
         "word-uncertainty": {"number"},
     }.get(name, set())

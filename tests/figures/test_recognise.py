@@ -22,7 +22,7 @@ def test_probabilities_are_averages_over_the_posterior(world: Path) -> None:
     import torch
 
     loaded = load(world / "flat.safetensors")
-    images, names = images_of_file(world / "data.h5", (1, 16, 16), [3, 7])
+    images, names, _ = images_of_file(world / "data.h5", (1, 16, 16), [3, 7])
     assert names == ["data.h5 row 3", "data.h5 row 7"]
     found = attribute_probabilities(loaded, images, draws=4000, seed=1)
     assert np.allclose(found.sum(-1), 1, atol=1e-5)
@@ -46,11 +46,32 @@ def test_pictures_are_read_in_the_models_own_channels(tmp_path: Path) -> None:
     pixels = np.zeros((16, 16, 3), np.uint8)
     pixels[:, 8:] = 255
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    grey, _ = images_of_file(tmp_path / "a.png", (1, 16, 16))
+    grey, *_ = images_of_file(tmp_path / "a.png", (1, 16, 16))
     assert grey.shape == (1, 1, 16, 16) and grey[0, 0, 0].tolist() == [0.0] * 8 + [1.0] * 8
     assert images_of_file(tmp_path / "a.png", (3, 16, 16))[0].shape == (1, 3, 16, 16)
-    with pytest.raises(UsageError, match=r"images of 1x16x16 .* expected 1x28x28"):
-        images_of_file(tmp_path / "a.png", (1, 28, 28))
+
+
+def test_a_photo_becomes_one_of_the_datasets_pictures(tmp_path: Path) -> None:
+    """32 x 16, black and white halves, turned by Exif: the middle square alone, unless the dataset says otherwise."""
+    photo = np.zeros((32, 16, 3), np.uint8)
+    photo[16:] = 255
+    exif = Image.Exif()
+    exif[0x0112] = 8  # to be turned by 90 degrees against the clock
+    Image.fromarray(photo).save(tmp_path / "p.png", exif=exif)
+    cropped, names, notice = images_of_file(tmp_path / "p.png", (3, 8, 8))
+    assert names == ["p.png"] and cropped.shape == (1, 3, 8, 8)
+    assert cropped[0, 0, 0].tolist() == pytest.approx([0] * 3 + [0.25, 0.75] + [1] * 3, abs=0.3), (
+        "white is to the right"
+    )
+    assert cropped[0, 0, :, 0].max() < 0.1
+    assert "turned, 32 x 16 pixels became 8 x 8 by 'crop', the dataset does not say" in notice
+    padded, _, notice = images_of_file(
+        tmp_path / "p.png", (1, 8, 8), settings={"fit": "pad", "background": "white", "recipe": "folder"}
+    )
+    assert padded[0, 0, 0].min() == 1 and padded[0, 0, 4, 0] < 0.1, "borders above and below"
+    assert "'pad', as the dataset was made" in notice
+    _, _, nothing = images_of_file(tmp_path / "p.png", (1, 16, 32))
+    assert nothing == "p.png: turned"
 
 
 def test_what_is_no_picture_is_named(world: Path, tmp_path: Path) -> None:
@@ -90,7 +111,7 @@ def test_samples_keep_everything_that_was_drawn(world: Path, tmp_path: Path) -> 
     assert set(np.unique(back.images_sampled)) <= {0, 255}  # Bernoulli pixels
     assert {parent.role for parent in back.header.parents} == {"aggregate", "judge"}
     assert back.header.settings["given"] == ["parity=odd", "parity=even magnitude=high"]
-    images, names = images_of_file(tmp_path / "s.h5", (1, 16, 16), [4])
+    images, names, _ = images_of_file(tmp_path / "s.h5", (1, 16, 16), [4])
     assert names == ["s.h5 sample 4"] and np.array_equal(images[0] * 255, back.images_sampled[4])
     assert len(sample_grid(drawn, loaded.attributes, accuracy={"mean": 90.0}).boxes) == 6
 

@@ -13,7 +13,7 @@ from mmgen.metrics._base import Score
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics.active_units import activity
-from mmgen.testing.metrics import check_scores, small_graph_evaluation, suits
+from mmgen.testing.metrics import check_scores, small_evaluation, small_graph_evaluation, suits
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 SETTINGS = EvaluationSettings(draws=4, samples=5, text_samples=20, number=10, dropped=(0, 1, 2))
@@ -26,10 +26,17 @@ def evaluation(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
     return Evaluation(loaded, dataset, Judge(), ("prior", "own"), SETTINGS)
 
 
+@pytest.fixture(scope="module")
+def others(tmp_path_factory: pytest.TempPathFactory) -> list[Evaluation]:
+    """A trained model of pictures, whose test part has every combination, and one of a graph."""
+    makers = small_evaluation, small_graph_evaluation
+    return [make(tmp_path_factory.mktemp(make.__name__)) for make in makers]
+
+
 @pytest.mark.parametrize("name", metrics.names())
-def test_member_keeps_its_promises(name: str, evaluation: Evaluation, tmp_path: Path) -> None:
+def test_member_keeps_its_promises(name: str, evaluation: Evaluation, others: list[Evaluation]) -> None:
     assert metrics.describe(name)
-    asked = evaluation if suits(name, evaluation) else small_graph_evaluation(tmp_path)
+    asked = next(asked for asked in [evaluation, *others] if suits(name, asked))
     for score in check_scores(name, asked):
         if name != "parameters":  # which does not depend on them
             assert [score.extra[key] for key in ("split", "part", "seed")] == [asked.split, "test", 0]

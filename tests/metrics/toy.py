@@ -161,6 +161,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         device=CPU,
         posteriors=["prior", "own"],
         encoder_given=("image",),
+        reads=lambda posterior: () if posterior == "prior" else ("attributes",),
         latent_sampler=samplers.__getitem__,
         latent_log_prob=lambda name: lambda z, condition: Painter().log_prior(z),
     )

@@ -31,6 +31,9 @@ class PlotOptions:
         metrics: What is measured along the axes; empty: the figure chooses.
         scores: Scores of the files that were named.
         guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+        rows: Rows of the dataset to start from; empty: the figure chooses.
+        by: The attribute or factor that points are coloured by; "": the figure chooses.
+        straight: Go straight from one z to another, where the figure would go by the arc.
     """
 
     given: tuple[str, ...] = ()
@@ -40,14 +43,17 @@ class PlotOptions:
     metrics: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
     guidance: float = 0.0
+    rows: tuple[int, ...] = ()
+    by: str = ""
+    straight: bool = False
 
 
-PlotOption = Literal["given", "number", "sources", "targets", "metrics", "guidance"]
+PlotOption = Literal["given", "number", "sources", "targets", "metrics", "guidance", "rows", "by", "straight"]
 """A field of :class:`PlotOptions` that a person sets with an option."""
 
 OPTIONS: dict[PlotOption, str] = {
     "given": "--given", "number": "--number", "sources": "--from", "targets": "--to", "metrics": "--metric",
-    "guidance": "--guidance",
+    "guidance": "--guidance", "rows": "--dataset-row", "by": "--by", "straight": "--straight",
 }  # fmt: skip
 
 
@@ -104,7 +110,8 @@ class Plot:
             if size != "2":
                 raise UsageError(
                     f"{group.model} has {size} latent dimensions, expected 2, in one layer: train one with "
-                    "--set model.latent_size=2 (preset cremer/figure1 has them)"
+                    "--set model.latent_size=2 (preset cremer/figure1 has them); mmgen plot embedding and traversal "
+                    "show any number"
                 )
 
 

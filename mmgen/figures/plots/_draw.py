@@ -24,6 +24,9 @@ def draw_plot(
     targets: Sequence[str] = (),
     metrics: Sequence[str] = (),
     guidance: float = 0.0,
+    rows: Sequence[int] = (),
+    by: str = "",
+    straight: bool = False,
     device: str = "cpu",
     seed: int = 0,
 ) -> tuple[Picture, list[str]]:
@@ -38,6 +41,9 @@ def draw_plot(
         targets: Image modalities to draw; by default the figure chooses.
         metrics: What is measured along the axes; by default the figure chooses.
         guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+        rows: Rows of the dataset to start from; by default the figure chooses.
+        by: The attribute or factor that points are coloured by; by default the figure chooses.
+        straight: Interpolate straight instead of by the arc.
         device: Where models run.
         seed: Seed of every choice and draw.
 
@@ -52,8 +58,9 @@ def draw_plot(
 
     member: Plot = plots.get(name)
     options = PlotOptions(
-        tuple(given), number, tuple(sources), tuple(targets), tuple(metrics), guidance=check_weight(guidance)
-    )
+        tuple(given), number, tuple(sources), tuple(targets), tuple(metrics), guidance=check_weight(guidance),
+        rows=tuple(rows), by=by, straight=straight,
+    )  # fmt: skip
     member.check(name, options)
     material = gather(paths)
     if not material.groups and not material.scores:

@@ -1,0 +1,210 @@
+"""Attributes out of the columns of a table: which columns, which values, and what is refused or left out."""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.data_recipes._own._files import listed
+from mmgen.data_recipes._own._tables import Cell, Columns
+from mmgen.errors import DataError, UsageError
+from mmgen.notation import UNKNOWN
+from mmgen.parsing import printable
+from mmgen.queries import UNSPECIFIED
+from mmgen.registry import unknown_name
+
+__all__ = ["FEW", "Attributes", "attributes_of", "check_columns", "parse_bins"]
+
+FEW = 20
+"""A column with more different values becomes an attribute only if it is named."""
+
+_NOT_IN_NAMES = re.compile(r"[\s,;='\"\\]+")  # what a description in words could not have
+_LONGEST = 100  # letters of a value
+_SHOWN = 20
+
+Edges = int | tuple[float, ...]
+"""Into how many bins of equal counts numbers go, or where the bins meet."""
+
+
+@dataclass
+class Attributes:
+    """Attributes of N pictures.
+
+    Attributes:
+        values: Names of values in the order of their codes, by attribute.
+        codes: uint8 [N] by attribute, 255 unknown.
+        numbers: float64 [N] of each attribute that was binned, NaN unknown.
+        said: What there is to say about them.
+    """
+
+    values: dict[str, list[str]] = field(default_factory=dict)
+    codes: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
+    numbers: dict[str, NDArray[np.float64]] = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+
+
+def check_columns(option: str, names: Sequence[str], columns: Columns) -> None:
+    """Refuse names of an option that are no columns."""
+    for name in names:
+        if name not in columns:
+            raise UsageError(f"{option}: {unknown_name('column', name, list(columns))}")
+
+
+def parse_bins(texts: Sequence[str]) -> dict[str, Edges]:
+    """What --bins says, by column.
+
+    Raises:
+        UsageError: It cannot be read.
+
+    Example:
+        >>> parse_bins(["age=4", "height=1.5:1.8"])
+        {'age': 4, 'height': (1.5, 1.8)}
+    """
+    found: dict[str, Edges] = {}
+    for text in texts:
+        name, equals, said = text.rpartition("=")
+        numbers = [_number(part) for part in said.split(":")]
+        edges = [number for number in numbers if number is not None]
+        whole = len(edges) == 1 and said.isdecimal()
+        if not (equals and name and len(edges) == len(numbers)) or any(a >= b for a, b in pairwise(edges)):
+            raise UsageError(
+                f"--bins got '{printable(text, 60)}', expected a column and a number of bins (age=5) or where they "
+                "meet, ascending (age=18:40:65)"
+            )
+        if (whole and not 2 <= int(said) <= UNKNOWN) or len(edges) >= UNKNOWN:
+            raise UsageError(f"--bins got '{printable(text, 60)}', expected 2 to {UNKNOWN} bins")
+        if name in found:
+            raise UsageError(f"--bins names the column '{printable(name, 60)}' twice; name it once")
+        found[name] = int(said) if whole else tuple(edges)
+    return found
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[str, Edges], advice: str) -> Attributes:
+    """The attributes that columns become.
+
+    Args:
+        columns: All that may become attributes.
+        wanted: Those that shall, besides those with bins; None for all with few values.
+        bins: Into what numbers go, by column.
+        advice: How a column is left out, for messages.
+
+    Raises:
+        DataError: A column has numbers without bins, or too many or too long values, or bins and no numbers.
+        UsageError: Two columns would be one attribute.
+    """
+    found = Attributes()
+    own = Counter(_plain(name) for name in columns if wanted is None or name in wanted or name in bins)
+    too_many: list[str] = []
+    for name, given in columns.items():
+        cells = [cell if cell is None else " ".join(cell.split()) for cell in given]
+        if name in bins:
+            _add_bins(found, name, cells, bins[name])
+            continue
+        if wanted is not None and name not in wanted:
+            found.said.append(f"left out: column '{name}', which --attributes does not name")
+            continue
+        counts = Counter(cell for cell in cells if cell is not None and cell.casefold() not in UNSPECIFIED)
+        if not counts:
+            why = "nothing is said in it"
+        elif len(counts) == 1 and wanted is None:
+            why = f"it is always '{next(iter(counts))}'"
+        elif len(counts) > FEW and all(_number(value) is not None for value in counts):
+            too_many.append(name)
+            continue
+        elif len(counts) > FEW and wanted is None:
+            why = (
+                f"it has {len(counts):,} different values; up to {UNKNOWN} become an attribute if --attributes names it"
+            )
+        else:
+            _add_values(found, name, cells, counts)
+            continue
+        if wanted is not None:
+            raise DataError(f"--attributes names the column '{name}', but {why}; leave it out")
+        found.said.append(f"left out: column '{name}': {why}")
+    if too_many:
+        one = len(too_many) == 1
+        raise DataError(
+            f"the column{'' if one else 's'} {listed(too_many)} hold{'s' if one else ''} more than {FEW} different "
+            f"numbers; make bins of them, --bins '{too_many[0]}=5', or {advice} {','.join(too_many[:FEW])}"
+        )
+    twice = [name for name, count in own.items() if count > 1 and name in found.values]
+    if twice:
+        raise UsageError(
+            f"two columns would be the attribute '{twice[0]}'; rename one of them, or {advice} one of them"
+        )
+    return found
+
+
+def _plain(name: str) -> str:
+    """A column's name as an attribute can be called in a description: "hair colour" is hair_colour."""
+    return _NOT_IN_NAMES.sub("_", name)
+
+
+def _add(found: Attributes, name: str, values: list[str], codes: NDArray[np.uint8]) -> None:
+    plain = _plain(name)
+    found.values[plain], found.codes[plain] = values, codes
+    counts = np.bincount(codes, minlength=UNKNOWN + 1)
+    some = [f"{value} {counts[code]:,}" for code, value in enumerate(values[:_SHOWN])]
+    more = [f"and {len(values) - _SHOWN} more"] if len(values) > _SHOWN else []
+    unknown = [f"unknown {counts[UNKNOWN]:,}"] if counts[UNKNOWN] else []
+    called = f" (column '{name}')" if plain != name else ""
+    found.said.append(f"attribute {plain}{called}: {', '.join([*some, *more, *unknown])}")
+
+
+def _add_values(found: Attributes, name: str, cells: Sequence[Cell], counts: Counter[str]) -> None:
+    if len(counts) > UNKNOWN:
+        raise DataError(
+            f"the column '{name}' has {len(counts):,} different values, expected at most {UNKNOWN}; leave it out of "
+            "--attributes, or make it coarser"
+        )
+    long = next((value for value in counts if len(value) > _LONGEST), None)
+    if long is not None:
+        raise DataError(
+            f"the column '{name}' has a value of {len(long):,} letters ({printable(long, 40)}), expected at most "
+            f"{_LONGEST}; name the column with --caption if it is a text, or leave it out with --ignore"
+        )
+    numbers = {value: _number(value) for value in counts}
+    numeric = all(number is not None for number in numbers.values())
+    values = sorted(counts, key=lambda value: (numbers[value] or 0 if numeric else 0, value.casefold(), value))
+    code = {value: number for number, value in enumerate(values)}
+    _add(found, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
+
+
+def _add_bins(found: Attributes, name: str, cells: Sequence[Cell], edges: Edges) -> None:
+    for row, cell in enumerate(cells, 1):
+        if cell is not None and cell.casefold() not in UNSPECIFIED and _number(cell) is None:
+            raise DataError(
+                f"--bins names the column '{name}', but picture {row:,} has '{printable(cell, 40)}' there, expected a "
+                "number or nothing; mend it, or leave it out of --bins"
+            )
+    read = [_number(cell or "") for cell in cells]
+    numbers = np.array([math.nan if number is None else number for number in read])
+    known = numbers[~np.isnan(numbers)]
+    if isinstance(edges, int):
+        # Edges are numbers that occur, which are short to say.
+        meet = np.unique(np.quantile(known, np.arange(1, edges) / edges, method="higher")) if len(known) else known
+        meet = meet[meet > known.min()] if len(known) else meet
+    else:
+        meet = np.array(edges)
+    if not len(meet):
+        raise DataError(f"the column '{name}' has too few different numbers for bins; leave it out of --bins")
+    said = [f"{edge:.6g}" for edge in meet]
+    values = [f"below-{said[0]}", *(f"{low}-to-{high}" for low, high in pairwise(said)), f"from-{said[-1]}"]
+    if len(set(values)) < len(values):
+        raise DataError(f"the bins of column '{name}' are too narrow to be told apart; ask for fewer with --bins")
+    codes = np.where(np.isnan(numbers), UNKNOWN, np.searchsorted(meet, numbers, side="right")).astype(np.uint8)
+    _add(found, name, values, codes)
+    found.numbers[_plain(name)] = numbers

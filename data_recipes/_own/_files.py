@@ -1,0 +1,168 @@
+"""The files of a folder or a zip, by names that are relative to it; nothing outside is ever read, nothing unpacked."""
+
+import os
+import posixpath
+import stat
+import zipfile
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+from mmgen.data_recipes._own._parts import part_of
+from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
+from mmgen.parsing import printable
+
+__all__ = ["Files", "inside", "listed"]
+
+_DEPTH = 16  # folders in folders
+_MOST_FILES = 10_000_000
+_SAID = 3
+_HIDDEN = ("__MACOSX", "Thumbs.db", "desktop.ini")
+
+_Place = Path | zipfile.ZipInfo
+
+
+def listed(names: list[str], what: str = "") -> str:
+    """Some names for a sentence: "a.png, b.png, c.png and 7 more"."""
+    shown = ", ".join(f"'{printable(name, 80)}'" for name in names[:_SAID])
+    more = f" and {len(names) - _SAID:,} more" if len(names) > _SAID else ""
+    return f"{shown}{more}{f' {what}' if what else ''}"
+
+
+def inside(name: str) -> bool:
+    """Whether a name with slashes stays in the folder that it is relative to.
+
+    Example:
+        >>> [inside(name) for name in ("red/x.png", "../x.png", "/etc/passwd", "C:/x.png", "a/../x.png", "")]
+        [True, False, False, False, False, False]
+    """
+    parts = PurePosixPath(name).parts
+    drive = len(name) > 1 and name[1] == ":"
+    return bool(parts) and not drive and "\0" not in name and "\\" not in name and not {"..", "/", "//"} & set(parts)
+
+
+class Files:
+    """A folder or a zip.
+
+    Where everything lies in one folder inside, names are relative to that, so that a zip of a folder is the folder.
+    Hidden files are passed over, and so are links to folders; a link to a file outside is refused.
+
+    Args:
+        path: The folder or zip.
+
+    Attributes:
+        names: Names of all files, sorted, with slashes.
+        left_out: How many files were passed over, by reason.
+        within: The one folder that everything lies in, with a slash; "" where there is none.
+
+    Raises:
+        DataError: There is none, it is neither, or it holds names that lead out of it, or one name twice.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.left_out: Counter[str] = Counter()
+        self._zip: zipfile.ZipFile | None = None
+        try:
+            found = dict(self._members() if not path.is_dir() else self._walk(path, "", 0))
+        except BaseException:
+            self.close()
+            raise
+        self.within = _one_folder(found)
+        self._places = {name[len(self.within) :]: place for name, place in found.items()}
+        self.names = sorted(self._places)
+
+    def close(self) -> None:
+        """Close the zip."""
+        if self._zip is not None:
+            self._zip.close()
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._places
+
+    def read(self, name: str, most: int) -> bytes:
+        """A whole file of at most ``most`` bytes.
+
+        Raises:
+            CannotReadError: It is larger, damaged, gone, or no file.
+        """
+        place = self._places[name]
+        if isinstance(place, Path):
+            return read_file(place, most)
+        assert self._zip is not None, "places in a zip come from one"
+        return read_member(self._zip, place, most)
+
+    def said(self, name: str) -> str:
+        """A file in words."""
+        return f"{printable(self.within + name)} in {self.path}"
+
+    def _walk(self, folder: Path, before: str, depth: int) -> Iterator[tuple[str, _Place]]:
+        try:
+            with os.scandir(folder) as entries:
+                every = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise DataError(f"cannot look into {folder}: {why}; make it readable, or move it elsewhere") from None
+        for entry in every:
+            name = before + entry.name
+            if entry.name.startswith(".") or entry.name in _HIDDEN:
+                self.left_out["hidden"] += 1
+            elif entry.is_dir():
+                if entry.is_symlink() or depth == _DEPTH:
+                    why = "links to folders" if entry.is_symlink() else f"folders more than {_DEPTH} deep"
+                    self.left_out[why] += 1
+                else:
+                    yield from self._walk(Path(entry.path), f"{name}/", depth + 1)
+            elif entry.is_symlink() and not self._stays(entry.path):
+                raise DataError(
+                    f"{printable(str(Path(self.path, name)))} is a link to something that is not in {self.path}; copy "
+                    "the file there, or remove the link"
+                )
+            else:
+                yield name, Path(entry.path)
+
+    def _stays(self, path: str) -> bool:
+        root = os.path.realpath(self.path)
+        return os.path.commonpath([root, os.path.realpath(path)]) == root
+
+    def _members(self) -> Iterator[tuple[str, _Place]]:
+        if not os.path.lexists(self.path):
+            raise DataError(f"there is no folder or zip {self.path}; name the one that holds your pictures")
+        try:
+            self._zip = open_zip(self.path)
+        except CannotReadError as error:
+            raise DataError(f"cannot read {self.path}: {error}; expected a folder or a zip of pictures") from None
+        seen: set[str] = set()
+        for member in self._zip.infolist():
+            name = member.filename
+            if not inside(name):
+                raise DataError(
+                    f"{self.path} holds the name {printable(name, 100)!r}, which leads out of it; make the zip again"
+                )
+            if member.is_dir():
+                continue
+            if name in seen:
+                raise DataError(f"{self.path} holds '{printable(name, 100)}' twice; make the zip again")
+            seen.add(name)
+            parts = PurePosixPath(name).parts
+            if any(part.startswith(".") or part in _HIDDEN for part in parts):
+                self.left_out["hidden"] += 1
+            elif stat.S_ISLNK(member.external_attr >> 16):
+                self.left_out["links in the zip"] += 1
+            else:
+                yield name, member
+            if len(seen) > _MOST_FILES:
+                raise DataError(f"{self.path} holds more than {_MOST_FILES:,} files; take fewer")
+
+
+def _one_folder(names: dict[str, _Place]) -> str:
+    """The folders that all names begin with, with slashes; a folder that is a part of a split is none."""
+    if not names:
+        return ""
+    kept = []
+    for folder in posixpath.commonpath([posixpath.dirname(name) for name in names]).split("/"):
+        if part_of(folder):
+            break
+        kept.append(folder)
+    return "".join(f"{folder}/" for folder in kept if folder)

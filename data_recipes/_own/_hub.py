@@ -1,0 +1,228 @@
+"""Pictures that the library datasets reads: of the Hugging Face hub, or local Parquet, Arrow, WebDataset, imagefolder.
+
+The library finds the files and says what their columns are; pictures are decoded by :mod:`mmgen.pictures`, as all
+others. Formats that would be unpickled or run are not asked for.
+"""
+
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from mmgen.data_recipes._own._attributes import check_columns
+from mmgen.data_recipes._own._files import listed
+from mmgen.data_recipes._own._parts import part_of
+from mmgen.data_recipes._own._source import Source, modality_names
+from mmgen.data_recipes._own._tables import Cell, cell_of
+from mmgen.errors import DataError, MmgenError, UsageError
+from mmgen.foreign import CannotReadError, read_file
+from mmgen.parsing import printable
+from mmgen.pictures import MOST_BYTES
+
+__all__ = ["HubSource"]
+
+_FORMATS = ("imagefolder", "parquet", "arrow", "webdataset", "json", "csv")
+"""The library's readers that read tables and pictures, and nothing that could be code."""
+
+_ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".tar": "webdataset"}
+_CODE = ("pth",)  # what WebDataset would hand to torch.load
+_OF_THE_FORMAT = ("__key__", "__url__")  # WebDataset's own columns
+_AT_ONCE = 1000
+
+
+class HubSource(Source):
+    """A dataset as the library reads it.
+
+    Args:
+        dataset: Name on the hub, or a folder or file on this disk, which comes first.
+        subset: Which of its configurations; None for the only one.
+        revision: Branch, tag or commit on the hub; None for the newest.
+        image_columns: Columns of pictures; by default all of them.
+        ignore: Columns that are not looked at.
+    """
+
+    def __init__(
+        self,
+        dataset: str,
+        subset: str | None,
+        revision: str | None,
+        image_columns: tuple[str, ...],
+        ignore: tuple[str, ...],
+    ) -> None:
+        super().__init__(dataset)
+        library = _library()
+        self._roots = [os.path.realpath(library.config.HF_CACHE_HOME)]
+        self._roots += [os.path.realpath(library.config.HF_DATASETS_CACHE)]
+        self._roots += [os.path.realpath(dataset)] if os.path.exists(dataset) else []
+        with _explained(dataset):
+            splits = _loaded(library, dataset, subset, revision)
+        splits = self._chosen_splits(splits)
+        first = next(iter(splits.values()))
+        kinds = self._pictures_of(library, first, image_columns, ignore)
+        self._columns: list[dict[str, Any]] = []
+        for part, data in splits.items():
+            if data.features.keys() != first.features.keys():
+                raise DataError(f"the splits of {dataset} have different columns; choose one with --subset")
+            self._take(library, part, data, kinds, ignore)
+        if len(splits) == 1:
+            self.parts = None
+
+    def read(self, place: tuple[int, str, int]) -> bytes:
+        split, column, row = place
+        try:
+            cell = self._columns[split][column][row][column]
+        except Exception as error:  # what the library raises for damaged files is written down nowhere
+            raise CannotReadError.of(error) from None
+        if not cell or not (cell["bytes"] or cell["path"]):
+            raise CannotReadError("there is no picture")
+        data: bytes = cell["bytes"] or self._read_path(cell["path"])
+        if len(data) > MOST_BYTES:
+            raise CannotReadError(f"it has {len(data):,} bytes, expected at most {MOST_BYTES:,}")
+        return data
+
+    def _read_path(self, path: str) -> bytes:
+        """A file that a dataset names: only one of the dataset itself, or of the library's cache."""
+        real = os.path.realpath(path)
+        if not any(os.path.commonpath([root, real]) == root for root in self._roots):
+            raise CannotReadError("it is a file elsewhere on this machine, which a dataset may not name")
+        return read_file(Path(real), MOST_BYTES)
+
+    def _chosen_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
+        """Splits that are a part; of one alone the name does not matter."""
+        if len(splits) == 1:
+            return dict(splits)
+        known = {name: data for name, data in splits.items() if part_of(name)}
+        others = [name for name in splits if name not in known]
+        if not known:
+            raise DataError(
+                f"{self.where} has the splits {listed(others)}, expected train, validation or test among them; choose "
+                "another dataset or --subset"
+            )
+        if others:
+            self.left_out.append(f"splits that are no train, validation or test: {listed(others)}")
+        return known
+
+    def _pictures_of(self, library: Any, data: Any, wanted: tuple[str, ...], ignore: tuple[str, ...]) -> dict[str, str]:
+        """Modalities by column of pictures."""
+        check_columns("--image-column", wanted, dict(data.features))
+        found = [name for name, kind in data.features.items() if isinstance(kind, library.Image) and name not in ignore]
+        wrong = [name for name in wanted if name not in found]
+        if wrong:
+            expected = f"expected {', '.join(found)}" if found else "name a dataset of images"
+            raise UsageError(f"--image-column names '{wrong[0]}', which holds no pictures; {expected}")
+        if not found:
+            raise DataError(
+                f"{self.where} has no column of pictures, only {listed(list(data.features))}; name a dataset of images"
+            )
+        unused = [name for name in found if wanted and name not in wanted]
+        if unused:
+            self.left_out.append(f"columns of pictures that --image-column does not name: {listed(unused)}")
+        return modality_names(wanted or found)
+
+    def _take(self, library: Any, split: str, data: Any, called: dict[str, str], ignore: tuple[str, ...]) -> None:
+        number, n = len(self._columns), len(data)
+        pictures = [name for name, kind in data.features.items() if isinstance(kind, library.Image)]
+        self._columns.append(
+            {
+                name: data.select_columns([name]).cast_column(name, library.Image(decode=False)).with_format(None)
+                for name in called
+            }
+        )
+        self.names += [f"{split}/{row:08d}" for row in range(n)]
+        for name, modality in called.items():
+            self.pictures.setdefault(modality, []).extend((number, name, row) for row in range(n))
+        self.parts = [*(self.parts or []), *[part_of(split) or split] * n]
+        plain = [name for name in data.features if name not in (*pictures, *_OF_THE_FORMAT, *ignore)]
+        for name in set(ignore) & data.features.keys():
+            self.columns.setdefault(name, []).extend([None] * n)  # so that it is known
+        for name in plain:
+            for column, cells in self._cells(library, data, name):
+                self.columns.setdefault(column, []).extend(cells)
+
+    def _cells(self, library: Any, data: Any, name: str) -> Iterator[tuple[str, list[Cell]]]:
+        """The cells of a column; of a table inside those of each of its columns."""
+        kind = data.features[name]
+        values = [value for batch in data.select_columns([name]).iter(_AT_ONCE) for value in batch[name]]
+        if isinstance(kind, library.ClassLabel):
+            words = kind.names
+            yield name, [None if code is None or code < 0 else words[code] for code in values]
+        elif isinstance(kind, dict):  # WebDataset's x.json
+            for inner in kind:
+                column = inner if name == "json" else f"{name}.{inner}"
+                yield column, [self._cell(column, None if one is None else one[inner]) for one in values]
+        else:
+            yield "text" if name == "txt" else name, [self._cell(name, value) for value in values]
+
+    def _cell(self, column: str, value: Any) -> Cell:
+        try:
+            return cell_of(value)
+        except TypeError as error:
+            raise DataError(
+                f"the column '{printable(column, 60)}' of {self.where} holds a {error} where one value is expected, as "
+                f"objects and several labels are; leave it out with --ignore {printable(column, 60)}"
+            ) from None
+
+
+def _library() -> Any:
+    """The library, which talks to nobody but the hub, and does not count, log or draw."""
+    os.environ.setdefault("HF_HUB_DISABLE_TELEMETRY", "1")
+    os.environ.setdefault("HF_UPDATE_DOWNLOAD_COUNTS", "0")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import datasets
+    except ImportError:
+        raise UsageError(
+            "hub needs the library datasets, which is not installed: pip install 'mmgen-toolkit[hub]', or use "
+            "make-data folder for a folder of pictures"
+        ) from None
+    from datasets.packaged_modules.webdataset.webdataset import WebDataset
+
+    datasets.logging.set_verbosity(datasets.logging.CRITICAL)
+    datasets.disable_progress_bars()
+    WebDataset.DECODERS = {name: decoder for name, decoder in WebDataset.DECODERS.items() if name not in _CODE}
+    return datasets
+
+
+@contextmanager
+def _explained(dataset: str) -> Iterator[None]:
+    """What the library raises, in a sentence."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except MmgenError:
+        raise
+    except Exception as error:  # of a dozen kinds, from five libraries
+        line = next(iter(str(error).splitlines()), "") or type(error).__name__
+        if os.path.exists(dataset):
+            raise DataError(f"cannot read {dataset}: {printable(line, 200)}; check what it holds") from None
+        raise DataError(
+            f"there is no folder {printable(dataset, 100)}, and the hub does not give a dataset of that name "
+            f"({printable(line, 200)}); check the name and the network, or get a copy and name its folder"
+        ) from None
+
+
+def _loaded(library: Any, dataset: str, subset: str | None, revision: str | None) -> dict[str, Any]:
+    """The splits of a dataset, by name."""
+    path = Path(dataset)
+    if os.path.exists(path) and revision is not None:
+        raise UsageError(f"--revision is for datasets of the hub, and {dataset} is on this disk; leave it out")
+    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+        saved = library.load_from_disk(str(path))
+        return dict(saved) if isinstance(saved, dict) else {"all": saved}
+    if path.is_file():
+        reader = _ENDINGS.get(path.suffix.lower())
+        if reader is None:
+            raise DataError(f"{dataset} is no folder, and does not end in {', '.join(_ENDINGS)}; name one that does")
+        builder = library.load_dataset_builder(reader, data_files=str(path))
+    else:
+        where = str(path.resolve()) if path.is_dir() else dataset
+        builder = library.load_dataset_builder(where, subset, revision=revision)
+    reader = type(builder).__module__.split(".")[-1]
+    if reader not in _FORMATS:
+        raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
+    builder.download_and_prepare()
+    return dict(builder.as_dataset())

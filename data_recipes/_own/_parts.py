@@ -1,0 +1,125 @@
+"""Which pictures are in which part: as given, by folders or a column, or drawn, so that a group stays together."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.data_recipes._splits import Parts, by_group
+from mmgen.errors import DataError
+from mmgen.parsing import printable
+
+__all__ = ["PARTS", "part_of", "parts_as_given", "parts_drawn", "together"]
+
+PARTS = ("train", "val", "test")
+
+_WORDS = {
+    "train": ("train", "training"),
+    "val": ("val", "valid", "validation", "dev"),
+    "test": ("test", "testing", "eval", "evaluation"),
+}
+"""What parts are called; the words of Hugging Face's imagefolder."""
+
+_VAL, _TEST = 0.05, 0.1
+
+
+def part_of(word: str) -> str:
+    """The part that a word means, "" if none.
+
+    Example:
+        >>> part_of("Validation"), part_of("red")
+        ('val', '')
+    """
+    return next((part for part, words in _WORDS.items() if word.casefold() in words), "")
+
+
+def together(*labels: Sequence[Any]) -> NDArray[np.int64]:
+    """Groups [N] of examples of which no two share a label of the same kind: numbers from 0, in order of appearance.
+
+    Args:
+        *labels: For each kind N labels; None is shared with nobody.
+    """
+    parent = list(range(len(labels[0])))
+
+    def root(row: int) -> int:
+        while parent[row] != row:
+            parent[row] = parent[parent[row]]
+            row = parent[row]
+        return row
+
+    for kind in labels:
+        first: dict[Any, int] = {}
+        for row, label in enumerate(kind):
+            if label is not None:
+                parent[root(row)] = root(first.setdefault(label, row))
+    _, groups = np.unique([root(row) for row in range(len(parent))], return_inverse=True)
+    return groups.astype(np.int64)
+
+
+def _shares(groups: int) -> tuple[float, float]:
+    """Shares of train and val, such that val and test get a group each."""
+    val, test = max(_VAL, 1 / groups), max(_TEST, 1 / groups)
+    return 1 - val - test, val
+
+
+def parts_drawn(groups: NDArray[np.int64], seed: int) -> Parts:
+    """85, 5 and 10 % of the groups, at least one group each.
+
+    Raises:
+        DataError: There are fewer than three groups.
+    """
+    number = int(groups.max()) + 1
+    if number < 3:
+        raise DataError(
+            f"the pictures are in only {number} groups, of which none may be in two parts, expected at least 3; choose "
+            "another column for --group, or add pictures"
+        )
+    train, val = _shares(number)
+    return by_group(groups, number, seed, "iid", train=train, val=val)
+
+
+def parts_as_given(
+    given: Sequence[str], groups: NDArray[np.int64], named: bool, names: Sequence[str], seed: int
+) -> tuple[Parts, list[str]]:
+    """The parts that somebody has divided into; val and test, where they are missing, come out of train.
+
+    Args:
+        given: The part of each example [N].
+        groups: Groups [N] which a part that is missing must not divide.
+        named: Whether the groups are those of a column, which the given parts must not divide either.
+        names: Names of the examples [N], for messages.
+        seed: Seed of the dataset.
+
+    Returns:
+        The parts, and what has to be said about them.
+
+    Raises:
+        DataError: There is no train, or a group is in two parts.
+    """
+    part = np.array([PARTS.index(each) for each in given])
+    said: list[str] = []
+    if not (part == 0).any():
+        raise DataError(
+            f"no picture is in the part train, only in {', '.join(sorted(set(given)))}; name one part train"
+        )
+    first = np.full(int(groups.max()) + 1, -1)
+    first[groups[::-1]] = np.arange(len(groups))[::-1]
+    divided = np.flatnonzero(part != part[first[groups]])
+    if len(divided) and named:
+        row, other = int(divided[0]), int(first[groups[divided[0]]])
+        raise DataError(
+            f"'{printable(names[row], 80)}' in {given[row]} and '{printable(names[other], 80)}' in {given[other]} are "
+            f"of one group, as are {len(divided):,} in all; divide otherwise, or leave --group out"
+        )
+    if len(divided):
+        said.append(f"{len(divided):,} pictures are in two parts, byte for byte")
+    missing = [code for code in (1, 2) if not (part == code).any()]
+    if missing:
+        training = np.flatnonzero(part == 0)
+        _, own = np.unique(groups[training], return_inverse=True)
+        drawn = parts_drawn(own.astype(np.int64), seed)
+        for code in missing:
+            part[training[drawn[PARTS[code]]]] = code
+        said.append(f"{' and '.join(PARTS[code] for code in missing)} drawn from train, where none was given")
+    return {name: np.flatnonzero(part == code) for code, name in enumerate(PARTS)}, said

@@ -1,0 +1,91 @@
+"""Captions in free words: which words there are, and the codes of each caption."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.data_recipes._own._tables import Cell
+from mmgen.errors import DataError
+
+__all__ = ["Captions", "captions_of", "words_of"]
+
+_MOST_WORDS = 65_535  # codes are uint16, and one of them is the padding
+_WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:-[^\W_]+)*")
+_APOSTROPHES = re.compile("['’]")
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a caption, in lower case: letters and digits, hyphens and points between them; no other signs.
+
+    Example:
+        >>> words_of("A large, dark-red circle; it's 2.5 cm wide!")
+        ['a', 'large', 'dark-red', 'circle', 'its', '2.5', 'cm', 'wide']
+    """
+    return _WORD.findall(_APOSTROPHES.sub("", text.casefold()))
+
+
+@dataclass(frozen=True)
+class Captions:
+    """Captions of N pictures.
+
+    Attributes:
+        vocabulary: All words, sorted.
+        length: T, words of the longest.
+        codes: uint16 [N, T], the size of the vocabulary behind the last word.
+        said: What there is to say about them.
+    """
+
+    vocabulary: list[str]
+    length: int
+    codes: NDArray[np.uint16]
+    said: list[str]
+
+
+def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int) -> Captions:
+    """The captions of a column.
+
+    Args:
+        name: The column, for messages.
+        cells: A caption, or None, of each picture [N].
+        max_words: What a caption has more is cut off.
+        min_count: Words that are rarer are left out of captions.
+
+    Raises:
+        DataError: There are no words, or too many different ones.
+    """
+    counts: Counter[str] = Counter()
+    cut, longest = 0, 0
+    for cell in cells:
+        words = words_of(cell or "")
+        counts.update(words[:max_words])
+        cut, longest = cut + (len(words) > max_words), max(longest, len(words))
+    vocabulary = sorted(word for word, count in counts.items() if count >= min_count)
+    rare = len(counts) - len(vocabulary)
+    if not vocabulary:
+        why = f"none occurs {min_count} times" if rare else "it holds none"
+        raise DataError(f"the captions of column '{name}' have no words: {why}; name another column with --caption")
+    if len(vocabulary) > _MOST_WORDS:
+        raise DataError(
+            f"the captions of column '{name}' have {len(vocabulary):,} different words, expected at most "
+            f"{_MOST_WORDS:,}; leave out rare ones, --min-count {min_count + 1}"
+        )
+    code = {word: number for number, word in enumerate(vocabulary)}
+    rows = [[code[word] for word in words_of(cell or "")[:max_words] if word in code] for cell in cells]
+    length = max(map(len, rows))
+    codes = np.full((len(rows), length), len(vocabulary), np.uint16)
+    for row, known in enumerate(rows):
+        codes[row, : len(known)] = known
+    silent = sum(not row for row in rows)
+    example = next(" ".join(vocabulary[word] for word in row) for row in rows if row)
+    said = [f"captions '{name}': {len(vocabulary):,} words, at most {length} in a caption, such as \"{example}\""]
+    if silent:
+        said.append(f"  {silent:,} pictures have none")
+    if cut:
+        said.append(f"  {cut:,} were cut after {max_words} words (the longest has {longest:,}); --max-words keeps more")
+    if rare:
+        said.append(f"  {rare:,} words that occur less than {min_count} times were left out of them")
+    return Captions(vocabulary, length, codes, said)

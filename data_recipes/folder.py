@@ -1,0 +1,28 @@
+"""Folder: your own pictures, in a folder or a zip, with classes by folder or a table of anything about them."""
+
+from pathlib import Path
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from mmgen.data_recipes._own._folder import FolderSource
+from mmgen.data_recipes._own._recipe import OwnRecipe
+from mmgen.data_recipes._own._source import Source
+from mmgen.switches import Positional
+
+__all__ = ["Folder"]
+
+
+class Folder(OwnRecipe):
+    """Pictures with folders as classes (red/x.png), with metadata.csv, .jsonl or .parquet, or with both."""
+
+    pictures: Annotated[Path, Field(exclude=True), Positional("PICTURES")]
+    """Folder or zip of pictures."""
+
+    metadata: Annotated[Path | None, Field(exclude=True)] = None
+    """Table of another name or place: a column file_name, and any others."""
+
+    name: ClassVar[str] = "folder"
+
+    def open(self) -> Source:
+        return FolderSource(self.pictures, self.metadata, self.image_column)

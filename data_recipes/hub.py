@@ -1,0 +1,34 @@
+"""Hub: any image dataset of the Hugging Face hub, or a copy on your disk: a folder, Parquet files, WebDataset."""
+
+import os
+from typing import Annotated, Any, ClassVar
+
+from pydantic import Field
+
+from mmgen.data_recipes._own._hub import HubSource
+from mmgen.data_recipes._own._recipe import OwnRecipe
+from mmgen.data_recipes._own._source import Source
+from mmgen.switches import Positional
+
+__all__ = ["Hub"]
+
+
+class Hub(OwnRecipe):
+    """Pictures and columns as the library datasets (extra hub) reads them; nobody's code is run."""
+
+    dataset: Annotated[str, Field(exclude=True), Positional("NAME|DIR")]
+    """Name on the hub (owner/name), or a folder, .parquet, .arrow or .tar on your disk."""
+
+    subset: str | None = None
+    """Which of a dataset's configurations, where it has several."""
+
+    revision: str | None = None
+    """Branch, tag or commit of a dataset of the hub."""
+
+    name: ClassVar[str] = "hub"
+
+    def open(self) -> Source:
+        return HubSource(self.dataset, self.subset, self.revision, self.image_column, self.ignore)
+
+    def identity(self) -> dict[str, Any]:
+        return {} if os.path.exists(self.dataset) else {"dataset": self.dataset}

@@ -1,0 +1,78 @@
+"""Examples that figures of z start from, with their z and what is decoded from a grid of them."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import Dataset
+from mmgen.errors import UsageError
+from mmgen.figures.plots._base import dataset_of
+from mmgen.generation.decode import drawn_images, means
+from mmgen.generation.descriptions import Descriptions
+from mmgen.generation.encode import encode, encode_examples
+from mmgen.generation.examples import Examples, read_examples
+from mmgen.generation.images import rows_to_show
+from mmgen.notation import UNKNOWN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from mmgen.figures.plots._session import Session
+
+__all__ = ["Chosen", "chosen_examples"]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Examples and the means of their posteriors.
+
+    Attributes:
+        session: The model that encoded them.
+        shown: The examples.
+        z: [n, D].
+        given: What the posteriors were given: the image alone where the model has such a posterior.
+    """
+
+    session: "Session"
+    shown: Examples
+    z: Tensor
+    given: tuple[str, ...]
+
+    def decoded(self, number: int, z: Tensor) -> np.ndarray:
+        """Pictures [..., C, H, W] at z [..., D], a conditional decoder being told what example ``number`` is."""
+        model = self.session.model
+        assert model.image is not None
+        condition = None
+        if model.model.conditional_on:
+            codes = self.shown.codes
+            known = np.full((1, 0), UNKNOWN, np.uint8) if codes is None else codes[number : number + 1]
+            tokens = None if self.shown.tokens is None else self.shown.tokens[number : number + 1]
+            condition = Descriptions(known, tokens).batch(model, 0)
+        return means(model, model.image.name, z, condition).cpu().numpy()
+
+
+def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Chosen:
+    """Rows that were asked for, else test examples at random, encoded.
+
+    Raises:
+        UsageError: The model does not draw images or does not encode them, or the data have no test examples.
+        MissingParentError: The data are gone.
+    """
+    model = session.model
+    if model.image is None or model.image.name not in drawn_images(model):
+        raise UsageError(f"{session.group.model} draws no images from z, which this figure shows")
+    path = dataset_of(session)
+    with Dataset.open(path) as data:
+        wanted = np.asarray(rows, np.int64)
+        if not rows:
+            wanted = rows_to_show(data, model.settings.data.split, count, session.seed)
+        if not len(wanted):
+            raise UsageError(f"{path} has no test examples to start from; choose rows with --dataset-row")
+        shown = read_examples(model, data, wanted)
+    alone = model.model.answers((model.image.name,))
+    with torch.no_grad():
+        q = encode(model, shown.images) if alone else encode_examples(model, shown)
+    return Chosen(session, shown, q.mean, (model.image.name,) if alone else model.encoder_given)

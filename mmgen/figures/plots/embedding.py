@@ -1,0 +1,159 @@
+"""Where examples lie in z: two dimensions as they are, more by their principal components, coloured by what is known.
+
+References:
+    On Lines and Planes of Closest Fit to Systems of Points in Space (Pearson, 1901): principal components
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from mmgen.artifacts import Dataset
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.style import MUTED, RULE, SMALL, category_colours, new_figure, tidy
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
+from mmgen.figures.plots._session import Session
+from mmgen.generation.encodings import Projection, encoded_part, principal_plane
+from mmgen.notation import UNKNOWN
+from mmgen.registry import unknown_name
+
+__all__ = ["embedding"]
+
+_POINTS = 2000
+_MOST_PANELS, _MOST_COLOURS = 6, 12
+
+
+@dataclass(frozen=True)
+class Colouring:
+    """What is known of n points.
+
+    Attributes:
+        values: Codes int [n], -1 where unknown, or numbers float [n], NaN where unknown.
+        names: What codes mean; empty of numbers.
+    """
+
+    values: np.ndarray
+    names: tuple[str, ...] = ()
+
+
+def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
+    """Encodings of test examples in a plane.
+
+    Args:
+        session: A model that encodes something.
+        count: Points at most.
+        by: Attribute or factor that colours mean; by default a panel for each of several attributes.
+
+    Raises:
+        UsageError: There is no such attribute or factor, or the data have no test examples.
+    """
+    path = dataset_of(session)
+    encodings = encoded_part(session.model, path, "test", count, session.seed)
+    plane = principal_plane(encodings.mean)
+    with Dataset.open(path) as data:
+        known = _colourings(session, data, encodings.rows, by)
+    figure = _drawn(plane(encodings.mean).double().numpy(), plane, known)
+    size = encodings.mean.shape[1]
+    given = ", ".join(encodings.given)
+    if size > 2:
+        how = (
+            f"projected on the first two principal components of {size} dimensions, which hold "
+            f"{100 * plane.shares[0]:.0f} % and {100 * plane.shares[1]:.0f} % of their variance"
+        )
+    else:
+        how = "as they are: z has two dimensions" if size == 2 else "z has one dimension"
+    layers = ", each layer given a draw of those below" if encodings.log_sd is None else ""
+    caption = (
+        f"Means of q(z|{given}){layers} of {len(encodings.rows):,} examples, {how}. "
+        f"{'Coloured by ' + ', '.join(known) + '. ' if known else ''}Seed {session.seed}."
+    )
+    return Picture("Map of encodings", caption, figure)
+
+
+def _colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> dict[str, Colouring]:
+    """What points can be coloured by: what was asked for, else the attributes of few values."""
+    found: dict[str, Colouring] = {}
+    for part in data.attributes.values():
+        codes = data.read_attributes(part.name, rows).astype(np.int64)
+        codes[codes == UNKNOWN] = -1
+        for place, (name, words) in enumerate(zip(part.names, part.values, strict=True)):
+            found.setdefault(name, Colouring(codes[:, place], words))
+    if not by:
+        few = {name: each for name, each in found.items() if len(each.names) <= _MOST_COLOURS}
+        return dict(list(few.items())[:_MOST_PANELS])
+    if by in found:
+        return {by: found[by]}
+    if by not in data.factor_names:
+        raise UsageError(unknown_name("attribute or factor", by, [*found, *data.factor_names]))
+    return {by: _of_factor(by, data.factor(by)[rows])}
+
+
+def _of_factor(name: str, values: np.ndarray) -> Colouring:
+    if values.ndim != 1:
+        raise UsageError(f"factor '{name}' has {math.prod(values.shape[1:])} numbers for each example, expected one")
+    if values.dtype.kind not in "iufb":
+        words, codes = np.unique(values.astype(str), return_inverse=True)
+        return Colouring(codes.astype(np.int64), tuple(map(str, words)))
+    levels = np.unique(values)
+    if len(levels) <= _MOST_COLOURS:
+        return Colouring(np.searchsorted(levels, values), tuple(f"{level:g}" for level in levels))
+    return Colouring(values.astype(np.float64))
+
+
+def _drawn(points: np.ndarray, plane: Projection, known: Mapping[str, Colouring]) -> Figure:
+    panels: list[tuple[str, Colouring | None]] = list(known.items()) or [("", None)]
+    columns = min(3, len(panels))
+    rows = math.ceil(len(panels) / columns)
+    figure = new_figure(max(5.0, 3.7 * columns), 3.9 * rows)
+    size = len(plane.centre)
+    flat = [f"PC {place + 1} ({100 * share:.0f} % of the variance)" for place, share in enumerate(plane.shares)]
+    labels = flat if size > 2 else ["$z_1$", "$z_2$" if size == 2 else ""]
+    for place, (name, colouring) in enumerate(panels):
+        axes = tidy(figure.add_subplot(rows, columns, place + 1), name, *labels)
+        axes.set_aspect("equal", adjustable="datalim")
+        _scatter(figure, axes, points, colouring)
+    return figure
+
+
+def _scatter(figure: Figure, axes: Axes, points: np.ndarray, colouring: Colouring | None) -> None:
+    size = 14 if len(points) < 500 else 6
+    if colouring is None:
+        axes.scatter(points[:, 0], points[:, 1], s=size, color=category_colours(1)[0], alpha=0.6, linewidths=0)
+        return
+    values = colouring.values
+    unknown = values < 0 if colouring.names else np.isnan(values)
+    if unknown.any():
+        axes.scatter(points[unknown, 0], points[unknown, 1], s=size, color=RULE, linewidths=0, label="unknown")
+    if not colouring.names:
+        drawn = axes.scatter(
+            points[~unknown, 0], points[~unknown, 1], s=size, c=values[~unknown], cmap="viridis", linewidths=0
+        )
+        figure.colorbar(drawn, ax=axes, shrink=0.8).ax.tick_params(labelsize=SMALL, colors=MUTED)
+        return
+    # In the order of the data, so that no value always lies on top.
+    palette = np.array(category_colours(len(colouring.names)))
+    axes.scatter(
+        points[~unknown, 0], points[~unknown, 1], s=size, c=palette[values[~unknown]], alpha=0.75, linewidths=0
+    )
+    for colour, word in zip(palette, colouring.names, strict=True):
+        axes.scatter([], [], s=30, color=colour, label=word)
+    columns = 2 if max(map(len, colouring.names)) > 8 else 4
+    axes.legend(
+        frameon=False, fontsize=SMALL, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.16),
+        handletextpad=0.1, columnspacing=0.8,
+    )  # fmt: skip
+
+
+@accepts("number", "by", one=True)
+def embedding(sessions: Sequence[Session], options: PlotOptions) -> Picture:
+    """The map of one model.
+
+    Raises:
+        UsageError: There is no such attribute or factor, or the data have no test examples.
+    """
+    return embeddings(sessions[0], options.number or _POINTS, options.by)

@@ -1,0 +1,177 @@
+"""Encodings of many examples to look at: which dimensions of z say something, and z in a plane by principal components.
+
+References:
+    Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114, Appendix B: the divergence by dimension
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.artifacts import Dataset
+from mmgen.encoding import encode_points, mean_parts
+from mmgen.errors import UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.models._base import GaussianModel
+from mmgen.seeding import numpy_generator, torch_generator
+from mmgen.training.batches import DatasetRows
+
+if TYPE_CHECKING:
+    from mmgen.generation.open_model import OpenModel
+
+__all__ = ["Encodings", "Projection", "Ranking", "encoded_part", "principal_plane", "ranking"]
+
+_AT_ONCE = 2048
+"""Examples that are unpacked together."""
+
+
+@dataclass(frozen=True)
+class Encodings:
+    """q(z | given) of n examples, on the CPU.
+
+    Attributes:
+        rows: Where they are in the dataset, int64 [n], increasing.
+        mean: [n, D].
+        log_sd: [n, D]; None of a model of several layers, whose means are kept, each given a draw of those below.
+        given: The modalities that the posterior was given.
+    """
+
+    rows: np.ndarray
+    mean: Tensor
+    log_sd: Tensor | None
+    given: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """Dimensions of z by how much they say of the data, the most first.
+
+    Attributes:
+        dimensions: Positions in z, of the layer next to the data where there are several.
+        values: What each is ranked by, in the same order.
+        measure: What that is: "mean KL in nats", or "variance of the mean" of a model of several layers.
+    """
+
+    dimensions: list[int]
+    values: list[float]
+    measure: str
+
+
+@dataclass(frozen=True)
+class Projection:
+    """A plane through the encodings: coordinates are (z - centre) times the axes.
+
+    Attributes:
+        centre: Mean of the encodings [D]; 0 of a z of two dimensions, which is shown as it is.
+        axes: Two orthonormal directions [2, D].
+        shares: Part of the variance of the encodings that each axis holds, [2]; they add up to 1 of two dimensions.
+    """
+
+    centre: Tensor
+    axes: Tensor
+    shares: tuple[float, float]
+
+    def __call__(self, z: Tensor) -> Tensor:
+        """z [..., D] -> coordinates [..., 2]."""
+        return (z - self.centre) @ self.axes.T
+
+    def back(self, points: Tensor) -> Tensor:
+        """Coordinates [..., 2] -> the z [..., D] of the plane: what is decoded at a place of the map."""
+        return self.centre + points @ self.axes
+
+
+def _given(loaded: "OpenModel") -> tuple[str, ...]:
+    """What encodings are given: the main picture or other data alone, else what decoders were trained with."""
+    for name in loaded.observed:
+        if loaded.model.answers((name,)):
+            return (name,)
+    return loaded.encoder_given
+
+
+@torch.no_grad()
+def encoded_part(loaded: "OpenModel", dataset: Path, part: str, count: int, seed: int) -> Encodings:
+    """Encodings of some examples of a part of the data, drawn at random; of nodes of a graph, with all of its edges.
+
+    Args:
+        loaded: The model.
+        dataset: Its dataset.
+        part: train, val or test.
+        count: Examples at most.
+        seed: Seed of the choice.
+
+    Raises:
+        UsageError: The part is empty.
+    """
+    scheme, given, model = loaded.settings.data.split, _given(loaded), loaded.model
+    with Dataset.open(dataset) as data:
+        if data.splits_edges(scheme):
+            source = DatasetRows.of_split(data, scheme, "train", loaded.device, wanted=given)
+        else:
+            source = DatasetRows(data, data.split(scheme, part), loaded.device, wanted=given, seed=seed)
+        every = len(source)
+        if not every:
+            raise UsageError(f"{dataset} has no {part} examples to encode; choose a dataset that does")
+        chosen = np.sort(numpy_generator(seed, "encodings", part).permutation(every)[:count])
+        generator = torch_generator(seed, "layers of encodings", device=loaded.device)
+        parts: list[DiagonalGaussian] = []
+        means: list[Tensor] = []
+        for indices in torch.from_numpy(chosen).split(_AT_ONCE):
+            batch = source.batch(indices)
+            if isinstance(model, GaussianModel):
+                parts.append(encode_points(model, batch, given, "32-true"))
+            else:
+                means += [found for _, found in mean_parts(model, batch, given, "32-true", generator)]
+        rows = source.rows[chosen]
+    if parts:
+        mean = torch.cat([q.mean for q in parts]).cpu()
+        return Encodings(rows, mean, torch.cat([q.log_sd for q in parts]).cpu(), given)
+    return Encodings(rows, torch.cat(means).cpu(), None, given)
+
+
+def ranking(loaded: "OpenModel", encodings: Encodings) -> Ranking:
+    r"""Dimensions by the mean over examples of :math:`KL(q(z_d|x) \,\|\, N(0, 1))`, nats.
+
+    Of a model of several layers, whose lower priors are no N(0, 1), the dimensions of the layer next to the data by the
+    variance of their means (Burda et al., 2016): the others change a picture through it alone.
+    """
+    mean = encodings.mean.double()
+    if encodings.log_sd is None:
+        first = next(iter(loaded.model.latent.layers.values()))
+        values, measure = mean[:, :first].var(0), "variance of the mean"
+    else:
+        log_sd = encodings.log_sd.double()
+        values, measure = (0.5 * ((2 * log_sd).exp() + mean.square() - 1) - log_sd).mean(0), "mean KL in nats"
+    order = values.argsort(descending=True, stable=True)
+    return Ranking(order.tolist(), values[order].tolist(), measure)
+
+
+def principal_plane(mean: Tensor) -> Projection:
+    """The plane in which encodings [n, D] vary most: their first two principal components, each axis pointing to where
+    its largest part is positive; of two dimensions z itself, of one dimension z and an axis without extent.
+
+    Example:
+        >>> z = torch.tensor([[3.0, 0.0, 0.1], [-3.0, 0.0, -0.1], [0.0, 1.0, 0.0], [0.0, -1.0, 0.0]])
+        >>> plane = principal_plane(z)
+        >>> plane.axes.abs().round().int().tolist(), [round(share, 2) for share in plane.shares]
+        ([[1, 0, 0], [0, 1, 0]], [0.9, 0.1])
+    """
+    size = mean.shape[1]
+    if size <= 2:
+        variances = mean.double().var(0) if len(mean) > 1 else torch.ones(size, dtype=torch.float64)
+        shares = (variances / variances.sum().clamp_min(1e-300)).tolist()
+        axes = torch.eye(2, dtype=mean.dtype)[:, :size]
+        return Projection(torch.zeros_like(mean[0]), axes, (shares[0], sum(shares[1:])))
+    centre = mean.double().mean(0)
+    _, lengths, directions = torch.linalg.svd(mean.double() - centre, full_matrices=False)
+    axes = directions[:2]
+    largest = axes.abs().argmax(1, keepdim=True)
+    axes = axes * axes.gather(1, largest).sign()
+    variances = lengths.square()
+    if len(axes) < 2:  # a single example has no directions
+        axes = torch.eye(size, dtype=torch.float64)[:2]
+    shares = [*(variances / variances.sum().clamp_min(1e-300)).tolist(), 0.0]
+    return Projection(centre.to(mean.dtype), axes.to(mean.dtype), (shares[0], shares[1]))

@@ -1,0 +1,69 @@
+"""Grids of z to decode: one dimension after the other moved, and the ways between two z.
+
+References:
+    beta-VAE (Higgins et al., 2017): traversals of single dimensions
+    Sampling Generative Networks (White, 2016), arXiv:1609.04468: spherical interpolation
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+__all__ = ["interpolation", "traversal"]
+
+
+def traversal(z: Tensor, dimensions: Sequence[int], values: Tensor) -> Tensor:
+    """z of examples with one dimension at a time set to each of some values, all others as they are.
+
+    Args:
+        z: [n, D].
+        dimensions: d positions in z.
+        values: What each takes: [S] for all, or [d, S].
+
+    Returns:
+        [n, d, S, D].
+
+    Example:
+        >>> traversal(torch.zeros(1, 2), [1], torch.tensor([-1.0, 1.0])).tolist()
+        [[[[0.0, -1.0], [0.0, 1.0]]]]
+    """
+    each = values.expand(len(dimensions), values.shape[-1]).to(z)
+    grid = z[:, None, None, :].repeat(1, len(dimensions), values.shape[-1], 1)
+    for place, dimension in enumerate(dimensions):
+        grid[:, place, :, dimension] = each[place]
+    return grid
+
+
+def interpolation(start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
+    """z on the way from one to another, both ends included.
+
+    Spherical: the direction turns evenly by the shortest arc while the length changes evenly, so that z of a Gaussian
+    prior of many dimensions stay as long as its draws are; the middle of a straight line is shorter than nearly all
+    of them. Where the ends have no angle or point in opposite directions, and so no shortest arc, the way is straight.
+
+    Args:
+        start: [..., D].
+        end: [..., D].
+        steps: S, at least 2.
+        spherical: By the arc, else straight.
+
+    Returns:
+        [S, ..., D].
+
+    Example:
+        >>> round(interpolation(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]), 3)[1].norm().item(), 4)
+        1.0
+    """
+    shares = torch.linspace(0, 1, steps, dtype=start.dtype, device=start.device).reshape(-1, *[1] * start.dim())
+    straight = (1 - shares) * start + shares * end
+    if not spherical:
+        return straight
+    lengths = start.norm(dim=-1, keepdim=True), end.norm(dim=-1, keepdim=True)
+    least = torch.finfo(start.dtype).tiny
+    one, other = start / lengths[0].clamp_min(least), end / lengths[1].clamp_min(least)
+    angle = (one * other).sum(-1, keepdim=True).clamp(-1, 1).acos()
+    sine = angle.sin()
+    turned = (((1 - shares) * angle).sin() * one + (shares * angle).sin() * other) / sine.clamp_min(1e-12)
+    arc = turned * ((1 - shares) * lengths[0] + shares * lengths[1])
+    return torch.where(sine > 1e-4, arc, straight)

@@ -1,0 +1,164 @@
+"""Encodings beside the factors behind their examples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.errors import UsageError
+from mmgen.notation import UNKNOWN
+
+if TYPE_CHECKING:
+    from mmgen.artifacts import Dataset
+    from mmgen.generation.open_model import OpenModel
+
+__all__ = ["Code", "Factors", "code_of", "read_factors"]
+
+_MOST_VALUES = 100
+"""Values of a factor; with more of them each would be seen too rarely."""
+_FEWEST = 20
+"""Examples."""
+_AT_ONCE = 4096
+"""Examples that are read at a time."""
+_PRUNED_BELOW = 0.05
+"""Standard deviation of an encoding's mean below which a dimension says nothing (FactorVAE's published code)."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Encodings of some examples, and the factors behind them.
+
+    Attributes:
+        means: Means of q(z | image), float64 [N, D].
+        factors: Numbers of values, int64 [N, K], each factor's from 0 without gaps.
+        names: Names of the factors [K].
+    """
+
+    means: NDArray[np.float64]
+    factors: NDArray[np.int64]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def __getitem__(self, rows: NDArray[Any] | slice) -> "Code":
+        return Code(self.means[rows], self.factors[rows], self.names)
+
+    @cached_property
+    def active(self) -> NDArray[np.int64]:
+        """Dimensions that vary between examples."""
+        return np.flatnonzero(self.means.std(axis=0) >= _PRUNED_BELOW)
+
+    @cached_property
+    def _sorted(self) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+        """Rows sorted by each factor's value, and where each value begins."""
+        return [
+            (np.argsort(column, kind="stable"), np.searchsorted(np.sort(column), np.arange(column.max() + 2)))
+            for column in self.factors.T
+        ]
+
+    def alike(self, rows: NDArray[np.int64], factor: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """For each of ``rows`` (of any shape) a random row with the same value of a factor, itself among them."""
+        order, first = self._sorted[factor]
+        values = self.factors[rows, factor]
+        low, high = first[values], first[values + 1]
+        return order[low + (rng.random(rows.shape) * (high - low)).astype(np.int64)]
+
+    def divided(self, rng: np.random.Generator, share: float = 2 / 3) -> tuple["Code", "Code"]:
+        """Two parts, drawn at random: what is learnt from, and what it is tested on."""
+        order = rng.permutation(len(self))
+        first = round(share * len(self))
+        return self[order[:first]], self[order[first:]]
+
+
+def code_of(dataset: "Dataset", loaded: "OpenModel", factors: "Factors", seed: int, precision: str) -> Code:
+    """Encodings of a model's main images, with the factors behind them.
+
+    Args:
+        dataset: Where the images are.
+        loaded: The model.
+        factors: The rows, and their factors.
+        seed: Seed of pixels that are drawn at every sight.
+        precision: Arithmetic of the encoder.
+    """
+    import torch
+
+    from mmgen.encoding import encode_parts
+    from mmgen.training.batches import DatasetRows
+
+    assert loaded.image is not None
+    source = DatasetRows(dataset, factors.rows, loaded.device, seed=seed)
+    means = []
+    for start in range(0, len(source), _AT_ONCE):
+        batch = source.batch(torch.arange(start, min(start + _AT_ONCE, len(source))))
+        parts = encode_parts(loaded.model, batch, (loaded.image.name,), precision)
+        means += [posterior.mean.double().cpu().numpy() for _, posterior in parts]
+    return Code(np.concatenate(means), factors.values, factors.names)
+
+
+@dataclass(frozen=True)
+class Factors:
+    """Factors of some rows of a dataset.
+
+    Attributes:
+        rows: The rows of which all factors are known, int64 [N].
+        values: Numbers of their values, int64 [N, K], from 0 without gaps.
+        names: Names [K].
+    """
+
+    rows: NDArray[np.int64]
+    values: NDArray[np.int64]
+    names: tuple[str, ...]
+
+
+def read_factors(dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[str] | None = None) -> Factors:
+    """Factors behind rows of a dataset: its attributes, and its generative factors with few values.
+
+    Left out are factors with one value or more than 100, those that are no whole numbers, and numbers of the source.
+
+    Args:
+        dataset: An open dataset.
+        rows: Rows, ascending; those with an unknown attribute are left out.
+        wanted: Names of the factors; all that can be used by default.
+
+    Raises:
+        UsageError: There are fewer than two, or a wanted one is none.
+    """
+    found: dict[str, NDArray[np.int64]] = {}
+    known = np.ones(len(rows), bool)
+    for name, info in dataset.attributes.items():
+        codes = dataset.read_attributes(name, rows)
+        for column, attribute in zip(codes.T, info.names, strict=True):
+            if wanted is None or attribute in wanted:
+                found[attribute] = column.astype(np.int64)
+                known &= column != UNKNOWN
+    for name in dataset.factor_names:
+        if (
+            name in found
+            or (wanted is None and name.startswith("source"))
+            or (wanted is not None and name not in wanted)
+        ):
+            continue
+        column = dataset.factor(name)[rows]
+        if column.ndim == 1 and column.dtype.kind in "iu":
+            found[name] = column.astype(np.int64)
+    used = {}
+    for name, column in found.items():
+        values, numbered = np.unique(column[known], return_inverse=True)
+        if 2 <= len(values) <= _MOST_VALUES:
+            used[name] = numbered
+    if missing := [name for name in wanted or () if name not in used]:
+        raise UsageError(
+            f"--factor got {missing[0]}, expected some of {', '.join(used) or 'none'}: attributes or whole numbers "
+            f"with 2 to {_MOST_VALUES} values in {dataset.path}"
+        )
+    if len(used) < 2 or known.sum() < _FEWEST:
+        raise UsageError(
+            f"disentanglement is of at least two factors and {_FEWEST} examples, got {len(used)} "
+            f"({', '.join(used) or 'none'}) and {known.sum():,} in {dataset.path}; use a dataset with factors, such as "
+            "mmgen make-data dsprites"
+        )
+    return Factors(rows[known], np.stack(list(used.values()), 1).astype(np.int64), tuple(used))

@@ -1,0 +1,110 @@
+"""What metrics of disentanglement share: encodings beside the factors behind their examples, repeats, scores."""
+
+from abc import abstractmethod
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.errors import UsageError
+from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._code import Code
+from mmgen.seeding import numpy_generator
+from mmgen.shares import share_error
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["Disentanglement", "Found"]
+
+_REPEATS = 5
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one repeat of a metric finds.
+
+    Attributes:
+        values: Values by quantity.
+        extra: What each repeat tells besides: equal shapes, averaged over repeats.
+    """
+
+    values: Mapping[str, float]
+    extra: Mapping[str, NDArray[np.float64]]
+
+
+class Disentanglement(Metric):
+    """Base of metrics that ask which dimension of z follows which factor behind the examples.
+
+    They look at means of q(z | image). Each is repeated five times, with a seed of its own and half of the encodings,
+    another choice each time; the value is the mean over repeats, and its standard error comes from their spread.
+    """
+
+    better = "higher"
+    takes_guidance = False
+    per_posterior = False
+    scores_points = True
+    unit = "of 1"
+    name: ClassVar[str]
+    tests: ClassVar[int] = 0
+    """Answers behind a share of right ones, in a repeat; 0 where the score is none."""
+    protocol: ClassVar[str]
+    """How it is measured, with its sizes."""
+
+    @abstractmethod
+    def measure(self, code: Code, rng: np.random.Generator) -> Found:
+        """One repeat, on as many examples as were encoded.
+
+        Args:
+            code: Encodings and factors.
+            rng: Randomness of the repeat.
+        """
+
+    def check(self, evaluation: "Evaluation") -> None:
+        loaded = evaluation.loaded
+        if loaded.image is None or not loaded.model.answers((loaded.image.name,)):
+            raise UsageError(f"{self.name} is of a model with q(z | image); this one has none")
+        evaluation.check_images((loaded.image.name,))
+        evaluation.factors  # noqa: B018  # says what is missing
+
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        code = evaluation.code
+        repeats, half = [], (len(code) + 1) // 2
+        for number in range(_REPEATS):
+            rng = numpy_generator(evaluation.settings.seed, f"{self.name} {number}")
+            repeats.append(self.measure(code[rng.permutation(len(code))[:half]], rng))
+            yield (number + 1) / _REPEATS
+        told = {key: np.mean([found.extra[key] for found in repeats], axis=0).tolist() for key in repeats[0].extra}
+        assert evaluation.loaded.image is not None
+        scores = []
+        for quantity in repeats[0].values:
+            values = np.array([found.values[quantity] for found in repeats])
+            error = float(values.std(ddof=1) / np.sqrt(_REPEATS))
+            if self.tests:
+                error = share_error(float(values.mean()), error, _REPEATS * self.tests)
+            scores.append(
+                Score(
+                    metric=self.name,
+                    quantity=quantity,
+                    value=float(values.mean()),
+                    stderr=error,
+                    unit=self.unit,
+                    better=self.better,
+                    n=half,
+                    posterior=evaluation.loaded.image.name,
+                    protocol=self.protocol,
+                    ids=evaluation.ids,
+                    extra={
+                        "factors": list(code.names),
+                        "repeats": values.tolist(),
+                        "repeats_sd": float(values.std(ddof=1)),
+                        "better_half": float(np.sort(values)[_REPEATS // 2 :].mean()),
+                        "latent_size": code.means.shape[1],
+                        "active": code.active.tolist(),
+                        **told,
+                    },
+                )
+            )
+        return scores

@@ -1,0 +1,284 @@
+"""Retrieval: whether a model finds the picture that belongs to a description among N, and the description to a picture.
+
+References:
+    Deep Visual-Semantic Alignments for Generating Image Descriptions (Karpathy, Fei-Fei, 2015), arXiv:1412.2306,
+    Section 4.1: recall at k and median rank
+"""
+
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.encoding import encode_points
+from mmgen.errors import UsageError
+from mmgen.estimation.likelihoods import described, main_image
+from mmgen.memory import check_memory
+from mmgen.metrics._base import Metric, Score, relay
+from mmgen.seeding import numpy_generator, torch_generator
+from mmgen.shares import binomial_error
+from mmgen.training.precision import autocast
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["Retrieval"]
+
+_AT = (1, 5, 10)
+_RESAMPLES = 200
+_LATENTS = 8192
+"""Latents at which a description is weighed at a time."""
+_TIE = 1e-6
+"""Scores that differ by less than this part of their size do so by rounding."""
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """How Q queries fare among N candidates, by the candidates that are better, equal and right.
+
+    Attributes:
+        better: Wrong candidates above the best right one, [Q].
+        tied: Wrong candidates as good as it, [Q].
+        right: Right candidates as good as it, itself among them, [Q].
+        relevant: All right candidates, [Q].
+        pool: N.
+    """
+
+    better: NDArray[np.int64]
+    tied: NDArray[np.int64]
+    right: NDArray[np.int64]
+    relevant: NDArray[np.int64]
+    pool: int
+
+    @classmethod
+    def of(cls, scores: NDArray[np.float64], same: NDArray[np.bool_]) -> "Ranks":
+        """Ranks of scores [Q, N], larger for likelier, where ``same`` [Q, N] says which candidates are right."""
+        best = np.where(same, scores, -np.inf).max(1, keepdims=True)
+        near = _TIE * np.maximum(1.0, np.abs(best))
+        equal = np.abs(scores - best) <= near
+        return cls(
+            ((scores > best + near) & ~same).sum(1),
+            (equal & ~same).sum(1),
+            np.maximum((equal & same).sum(1), 1),  # of scores that are not finite, itself
+            same.sum(1),
+            scores.shape[1],
+        )
+
+    @property
+    def chance(self) -> "Ranks":
+        """The same queries where nothing is known: all candidates are equal."""
+        return Ranks(0 * self.better, self.pool - self.relevant, self.relevant, self.relevant, self.pool)
+
+    def found(self, k: int) -> NDArray[np.float64]:
+        """Chance [Q] that a right candidate is among the first k, ties being in any order.
+
+        Of t wrong and r right ones that tie, the first m = k - better places hold none that is right with the chance
+        C(t, m) / C(t + r, m).
+        """
+        places = np.clip(k - self.better, 0, self.tied + self.right)
+        none = np.ones(len(self.better))
+        for taken in range(int(places.max(initial=0))):  # the ratio of binomials as a product
+            left = self.tied + self.right - taken
+            step = np.clip(self.tied - taken, 0, None) / np.maximum(left, 1)
+            none = np.where(taken < places, none * step, none)
+        return np.asarray(1 - none)
+
+    @property
+    def ranks(self) -> NDArray[np.float64]:
+        """Mean rank [Q] of the first right candidate, ties being in any order: 1 + better + tied / (right + 1)."""
+        return np.asarray(1 + self.better + self.tied / (self.right + 1))
+
+
+class Retrieval(Metric):
+    r"""R@1, R@5, R@10 and median rank among N examples, from description to picture and from picture to description.
+
+    Protocol ``text-given-image`` ranks by :math:`\log p(y|x) \approx \log \frac1K \sum_k p(y|z_k)`; ``evidence``, once
+    for each posterior of the description, by how much likelier it makes the picture,
+
+    .. math:: \log p(x|y) - \log p(x) \approx \log \sum_k w_k \frac{q(z_k|y)}{p(z_k)}, \quad
+              w_k \propto \frac{p(x|z_k) \, p(z_k)}{q(z_k|x)}, \quad z_k \sim q(z|x),
+
+    the weights adding up to one: the same K draws (``--samples``) of each picture serve all descriptions. Of the exact
+    posterior both rank pictures alike.
+
+    N (``--pool``) random examples with a picture and a description are queries and candidates. Those whose description
+    is word for word the same are right too: R@k asks for any of them, the rank is that of the first. Ties count as
+    every order of them is as likely, so that a model that ignores the text is at chance, which stands beside each
+    score. Standard errors are over queries, as if their candidates had been others for each; of the median rank by
+    bootstrap. They hold no noise of the draws, which for small K makes the scores worse, not better.
+    """
+
+    unit = "%"
+    better = "higher"
+    further_units: ClassVar = {"ranks": "lower"}
+    takes_guidance = False
+    per_posterior = False
+    scores_points = True
+    columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
+
+    def check(self, evaluation: "Evaluation") -> None:
+        loaded = evaluation.loaded
+        name, image = self._described(evaluation), main_image(loaded)
+        if not loaded.model.answers((image,)) or loaded.model.conditional_on:
+            raise UsageError(
+                f"retrieval draws from q(z | {image}), and this model has no such posterior: train one with an "
+                "objective that has it, such as telbo or mvae"
+            )
+        if not self._says(evaluation, name) and not self._posteriors(evaluation, name):
+            raise UsageError(
+                f"retrieval needs p({name} | z) or a q(z | {name}), and {loaded.path} has neither among the posteriors "
+                f"asked for; fit one with: mmgen fit-aggregate {loaded.model_path} --given {_kind(evaluation)}"
+            )
+        evaluation.check_images([image])
+        settings = evaluation.settings
+        check_memory(8 * settings.samples * settings.pool, "the draws of all pictures", "use fewer --samples or --pool")
+        check_memory(40 * settings.pool**2, "the scores of all pairs", "use a smaller --pool")
+
+    def _described(self, evaluation: "Evaluation") -> str:
+        """The modality that describes: captions where the model says or reads them, else attributes."""
+        loaded = evaluation.loaded
+        text, info = loaded.text, loaded.attributes
+        for part in (text, info):
+            if part is not None and (self._says(evaluation, part.name) or self._posteriors(evaluation, part.name)):
+                return part.name
+        for part in (text, info):
+            if part is not None:
+                return part.name
+        raise UsageError("retrieval is of pictures and descriptions, and this model knows no descriptions")
+
+    @staticmethod
+    def _says(evaluation: "Evaluation", name: str) -> bool:
+        return name in evaluation.loaded.model.modalities
+
+    @staticmethod
+    def _posteriors(evaluation: "Evaluation", name: str) -> list[str]:
+        """Posteriors that are asked and read the description."""
+        loaded = evaluation.loaded
+        return [
+            posterior
+            for posterior in evaluation.posteriors
+            if not evaluation.ignores_text(posterior) and name in loaded.reads(posterior)
+        ]
+
+    @torch.inference_mode()
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        name = self._described(evaluation)
+        points, words, of = _pool(evaluation, name)
+        tables = yield from relay(self._tables(evaluation, name, points, words), 0.0, 1.0)
+        same = of[:, None] == of
+        scores = []
+        for (protocol, source), table in tables.items():
+            pairs = table[:, of].double().cpu().numpy()  # [pictures, examples' descriptions]
+            shared = float(100 * (same.sum(1) > 1).mean())
+            for direction, asked in (("image to text", pairs), ("text to image", pairs.T)):
+                scores += _scores(evaluation, direction, protocol, source, Ranks.of(asked, same), shared)
+        return scores
+
+    def _tables(
+        self, evaluation: "Evaluation", name: str, points: Batch, words: Batch
+    ) -> Generator[float, None, dict[tuple[str, str], Tensor]]:
+        """Scores [N, M] of pictures and distinct descriptions, by protocol and posterior."""
+        loaded, settings, image = evaluation.loaded, evaluation.settings, main_image(evaluation.loaded)
+        model, read = loaded.model, self._posteriors(evaluation, name)
+        q = encode_points(model, points, (image,), settings.precision)
+        generator = torch_generator(settings.seed, "retrieval", device=loaded.device)
+        z = q.sample(generator, (settings.samples,))  # [K, N, D]
+        found: dict[tuple[str, str], list[Tensor]] = {("evidence", posterior): [] for posterior in read}
+        if self._says(evaluation, name):
+            found = {("text-given-image", image): [], **found}
+        weights = z.new_zeros(())
+        log_prior = torch.stack([model.log_prior(draws) for draws in z]).double()
+        if read:
+            parts = []
+            for number, draws in enumerate(z):
+                with autocast(loaded.device, settings.precision):
+                    likelihood = model.log_likelihood(image, draws[None], points)[0]
+                parts.append(likelihood.double() + log_prior[number] - q.log_prob(draws).double())
+                yield 0.5 * (number + 1) / len(z)
+            weights = torch.stack(parts).log_softmax(0)  # [K, N]
+        flat = z.flatten(0, 1)
+        for number in range(words.size):
+            one = words[number : number + 1]
+            for protocol, posterior in found:
+                if protocol == "evidence":
+                    density = loaded.latent_log_prob(posterior)
+                    log_q = torch.cat([density(part[:, None], one)[:, 0] for part in flat.split(_LATENTS)])
+                    scored = (weights + log_q.double().reshape(z.shape[:2]) - log_prior).logsumexp(0)
+                else:
+                    said = []
+                    for part in flat.split(_LATENTS):
+                        with autocast(loaded.device, settings.precision):
+                            said.append(model.log_likelihood(name, part[:, None], one)[:, 0].double())
+                    scored = torch.cat(said).reshape(z.shape[:2]).logsumexp(0) - np.log(len(z))
+                found[protocol, posterior].append(scored)
+            start = 0.5 if read else 0.0
+            yield start + (1 - start) * (number + 1) / words.size
+        return {key: torch.stack(columns, 1) for key, columns in found.items()}
+
+
+def _kind(evaluation: "Evaluation") -> str:
+    return "text" if evaluation.loaded.text is not None else "attributes"
+
+
+def _pool(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np.int64]]:
+    """N examples with a picture and a whole description, the distinct descriptions, and which of them each has."""
+    points, image = evaluation.points, main_image(evaluation.loaded)
+    if name not in points.values:
+        raise UsageError(f"{evaluation.dataset.path} has no {name}, which retrieval asks for; use another dataset")
+    present = points.present[name]
+    whole = present.all(-1) if present.dim() > 1 else described(points, name)  # unknown attributes would fit anything
+    rows = (points.present[image] & whole).nonzero().flatten()[: evaluation.settings.pool]
+    if len(rows) < 2:
+        raise UsageError(
+            f"retrieval needs two examples at least with a picture and a whole description, got {len(rows)} in the "
+            f"{evaluation.settings.part} part; choose another with --part"
+        )
+    chosen = points[rows]
+    key = chosen.values[name].cpu().numpy()
+    _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    distinct = torch.from_numpy(first).to(rows.device)
+    return chosen, chosen[distinct].select([name]), of.reshape(-1)
+
+
+def _scores(
+    evaluation: "Evaluation", direction: str, protocol: str, source: str, ranks: Ranks, shared: float
+) -> list[Score]:
+    """Scores of one direction by one protocol."""
+    settings = evaluation.settings
+    by = "log p(text|image)" if protocol == "text-given-image" else "log p(image|text) - log p(image)"
+    count, chance = len(ranks.better), ranks.chance
+    extra = {"pool": ranks.pool, "samples": settings.samples, "shared": shared, "by": by}
+
+    def score(quantity: str, value: float, stderr: float, by_chance: float, values: NDArray[np.float64]) -> Score:
+        share = quantity.startswith("R@")
+        return Score(
+            metric="retrieval",
+            quantity=f"{quantity}, {direction}",
+            value=value,
+            stderr=stderr,
+            unit="%" if share else "ranks",
+            better="higher" if share else "lower",
+            n=count,
+            posterior=source,
+            protocol=protocol,
+            ids=evaluation.ids,
+            extra={**extra, "chance": by_chance, "values": [round(each, 4) for each in values.tolist()]},
+        )
+
+    scores = []
+    for k in _AT:
+        if k < ranks.pool:
+            each = 100 * ranks.found(k)
+            value = float(each.mean())
+            by_chance = float(100 * chance.found(k).mean())
+            scores.append(score(f"R@{k}", value, binomial_error(value, count), by_chance, each))
+    generator = numpy_generator(settings.seed, "retrieval", direction)
+    drawn = np.median(ranks.ranks[generator.integers(0, count, (_RESAMPLES, count))], axis=1)
+    median, by_chance = float(np.median(ranks.ranks)), float(np.median(chance.ranks))
+    scores.append(score("median rank", median, float(drawn.std(ddof=1)), by_chance, ranks.ranks))
+    return scores

@@ -1,0 +1,122 @@
+"""Traversals, interpolations and maps of encodings of models with any number of dimensions."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mmgen.artifacts import Dataset
+from mmgen.cli._main import main
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.page import Grid
+from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import open_session
+from mmgen.figures.plots.embedding import Colouring, _of_factor
+from mmgen.generation.encodings import encoded_part, ranking
+from mmgen.loading import load
+
+
+def pixels(grid: Grid, number: int) -> np.ndarray:
+    return np.asarray(grid.image.crop(grid.boxes[number]))
+
+
+def test_a_traversal_has_a_row_for_each_dimension_those_that_say_most_first(world: Path) -> None:
+    picture, _ = draw_plot("traversal", [world / "telbo.safetensors"], number=3)
+    assert isinstance(picture.drawn, Grid)
+    assert len(picture.drawn.boxes) == 3 * 7 * (1 + 3), "three pictures, seven steps, a row of the picture, three of z"
+    assert "from -3 to 3 standard deviations of p(z)" in picture.caption and "q(z|image)" in picture.caption
+    model = load(world / "telbo.safetensors")
+    ranked = ranking(model, encoded_part(model, world / "data.h5", "train", 1000, 0))
+    assert ranked.values == sorted(ranked.values, reverse=True)
+
+
+def test_steps_at_a_pictures_own_value_are_its_reconstruction(world: Path) -> None:
+    """A picture that the model encodes at exactly z_d = 0 is decoded as it is in the middle of that row: here all z are
+    moved to 0 before."""
+    import torch
+
+    from mmgen.figures.plots._chosen import Chosen, chosen_examples
+    from mmgen.figures.plots.traversal import _panel
+
+    (group,) = gather([world / "telbo.safetensors"]).groups
+    chosen = chosen_examples(open_session(group, 0), [7], 1)
+    at_zero = Chosen(chosen.session, chosen.shown, torch.zeros_like(chosen.z), chosen.given)
+    panel = _panel(at_zero, 0, [2, 0], torch.linspace(-3, 3, 7).expand(2, 7))
+    with Dataset.open(world / "data.h5") as data:
+        assert np.array_equal(panel.images[0, 0], data.read_pixels("image", np.array([7]))[0])
+    assert panel.images[0, 1] == pytest.approx(panel.images[1, 3], abs=1e-6)
+    assert panel.images[0, 1] == pytest.approx(panel.images[2, 3], abs=1e-6)
+    assert np.abs(panel.images[1, 0] - panel.images[1, 6]).max() > 1e-4
+    assert (panel.images[0, 2:] == 1).all()
+
+
+def test_a_way_begins_and_ends_at_the_pictures(world: Path) -> None:
+    picture, _ = draw_plot("interpolation", [world / "telbo.safetensors"], rows=[3, 9])
+    back, _ = draw_plot("interpolation", [world / "telbo.safetensors"], rows=[9, 3])
+    assert isinstance(picture.drawn, Grid) and isinstance(back.drawn, Grid)
+    assert len(picture.drawn.boxes) == 11
+    for place in range(11):
+        difference = np.abs(pixels(picture.drawn, place).astype(int) - pixels(back.drawn, 10 - place)).max()
+        assert difference <= 1, "the way back is the same way"
+    assert "by the arc" in picture.caption
+    straight, _ = draw_plot("interpolation", [world / "telbo.safetensors"], rows=[3, 9], straight=True)
+    assert "straight" in straight.caption and "by the arc" not in straight.caption
+
+
+def test_a_way_between_descriptions(world: Path) -> None:
+    files = [world / "flat.safetensors", world / "flat-aggregate.safetensors"]
+    picture, _ = draw_plot("interpolation", files, given=["parity=odd", "parity=even magnitude=high"], number=2)
+    assert isinstance(picture.drawn, Grid) and len(picture.drawn.boxes) == 2 * 9
+    assert "'parity=odd' to one for 'parity=even magnitude=high'" in picture.caption
+    with pytest.raises(UsageError, match="goes between two descriptions, got 1 --given; give two"):
+        draw_plot("interpolation", files, given=["parity=odd"])
+    with pytest.raises(UsageError, match="got --given and --dataset-row"):
+        draw_plot("interpolation", files, given=["parity=odd", "parity=even"], rows=[1, 2])
+    with pytest.raises(UsageError, match=r"got 3 rows, expected pairs"):
+        draw_plot("interpolation", files, rows=[1, 2, 3])
+    with pytest.raises(UsageError, match="no way between pictures of two descriptions"):
+        draw_plot("interpolation", [world / "cvae.safetensors"])
+
+
+def test_a_conditional_decoder_is_told_the_description_of_the_picture(world: Path) -> None:
+    picture, _ = draw_plot("traversal", [world / "cvae.safetensors"], number=1)
+    assert isinstance(picture.drawn, Grid) and len(picture.drawn.boxes) == 7 * (1 + 2)
+
+
+def test_maps_of_two_dimensions_are_as_they_are_and_others_projected(world: Path) -> None:
+    flat, _ = draw_plot("embedding", [world / "flat.safetensors"], by="parity")
+    assert "as they are: z has two dimensions" in flat.caption
+    (axes,) = flat.drawn.axes  # type: ignore[union-attr]
+    (points, *_) = axes.collections
+    found = encoded_part(load(world / "flat.safetensors"), world / "data.h5", "test", 2000, 0)
+    assert np.asarray(points.get_offsets()) == pytest.approx(found.mean.numpy(), abs=1e-6)
+    wide, _ = draw_plot("embedding", [world / "telbo.safetensors"])
+    assert "two principal components of 3 dimensions, which hold" in wide.caption
+    assert [axes.get_title(loc="left") for axes in wide.drawn.axes] == ["parity", "magnitude"]  # type: ignore[union-attr]
+    assert wide.drawn.axes[0].get_xlabel().startswith("PC 1 (")  # type: ignore[union-attr]
+    with pytest.raises(UsageError, match="unknown attribute or factor 'party': did you mean 'parity'"):
+        draw_plot("embedding", [world / "telbo.safetensors"], by="party")
+
+
+def test_factors_are_levels_or_numbers() -> None:
+    few = _of_factor("n", np.array([0.5, 2.0, 0.5]))
+    assert few.names == ("0.5", "2") and few.values.tolist() == [0, 1, 0]
+    many = _of_factor("n", np.linspace(0, 1, 50))
+    assert isinstance(many, Colouring) and many.names == () and many.values[-1] == 1
+    with pytest.raises(UsageError, match="factor 'n' has 6 numbers for each example, expected one"):
+        _of_factor("n", np.zeros((4, 2, 3)))
+
+
+def test_a_plane_is_refused_from_the_header(
+    world: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def never(*_: object) -> None:
+        raise AssertionError("opened")
+
+    monkeypatch.setattr("mmgen.figures.plots._draw.open_session", never)
+    for name in ("contours", "latent-map"):
+        with pytest.raises(SystemExit):
+            main(["plot", name, str(world / "telbo.safetensors")])
+        said = " ".join(capsys.readouterr().err.split())
+        assert "has 3 latent dimensions, expected 2" in said and "mmgen plot embedding and traversal show any" in said

@@ -1,0 +1,177 @@
+"""Metrics of disentanglement on codes whose scores are known: perfect, permuted, rotated and noise."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.errors import UsageError
+from mmgen.metrics._code import Code, read_factors
+from mmgen.metrics._disentanglement import Disentanglement
+from mmgen.metrics.beta_score import BetaScore
+from mmgen.metrics.dci import Dci, concentration
+from mmgen.metrics.factor_score import FactorScore
+from mmgen.metrics.mig import Mig
+from mmgen.metrics.sap import Sap
+from mmgen.seeding import numpy_generator
+
+SIZES = (3, 6, 10, 8)
+NAMES = ("shape", "scale", "x", "y")
+MEMBERS = (BetaScore, FactorScore, Mig, Sap, Dci)
+
+
+def factors(number: int = 4000) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    return np.stack([rng.integers(size, size=number) for size in SIZES], 1)
+
+
+def code(kind: str, number: int = 4000) -> Code:
+    """Five dimensions: four for the factors, one that says nothing and hardly varies."""
+    rng, found = np.random.default_rng(1), factors(number)
+    perfect = np.concatenate([(found / np.array(SIZES) - 0.5) * 3, rng.normal(0, 0.01, (number, 1))], 1)
+    turned = np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    means = {
+        "perfect": perfect,
+        "permuted": perfect[:, [4, 2, 0, 3, 1]],
+        "rotated": np.concatenate([perfect[:, :4] @ turned, perfect[:, 4:]], 1),
+        "noise": rng.normal(size=(number, 5)),
+    }[kind]
+    return Code(means, found, NAMES)
+
+
+def measured(member: type[Disentanglement], kind: str, number: int = 4000) -> dict[str, float]:
+    return dict(member().measure(code(kind, number), numpy_generator(0, "test")).values)
+
+
+def first(member: type[Disentanglement], kind: str, number: int = 4000) -> float:
+    return next(iter(measured(member, kind, number).values()))
+
+
+@pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.name)
+def test_perfect_permuted_rotated_noise(member: type[Disentanglement]) -> None:
+    """A perfect code is at the top, in any order of its dimensions; a rotation lowers it; noise is at chance."""
+    number = 600 if member is Dci else 1500
+    best = 100.0 if member.unit == "%" else 1.0
+    chance = 25.0 if member.unit == "%" else 0.0
+    perfect, permuted, rotated, noise = (
+        first(member, kind, number) for kind in ("perfect", "permuted", "rotated", "noise")
+    )
+    assert permuted == pytest.approx(perfect, abs=0.03 * best)
+    assert noise == pytest.approx(chance, abs=0.07 * best)
+    if member is Sap:  # a linear machine of ten values names few of them from one number
+        assert perfect > 0.2
+        assert rotated < perfect / 2
+        return
+    assert perfect == pytest.approx(best, abs=0.02 * best)
+    assert rotated < perfect - (0.02 if member is BetaScore else 0.2) * best  # the beta score saturates
+
+
+def test_gap_by_hand() -> None:
+    """One bit in the first dimension, copied with an error of 1/4 to the second: gap 1 - (1 - H(1/4)) bits."""
+    bit = np.repeat([0, 1], 4000)
+    noisy = bit ^ (np.arange(8000) % 4 == 0)
+    means = np.stack([bit, noisy], 1).astype(float)
+    other = np.arange(8000) % 2
+    found = Mig().measure(Code(means, np.stack([bit, other], 1), ("bit", "other")), np.random.default_rng(0))
+    entropy = -(0.25 * np.log2(0.25) + 0.75 * np.log2(0.75))
+    np.testing.assert_allclose(found.extra["gaps"][0], entropy, atol=1e-12)
+    np.testing.assert_allclose(found.extra["information"][:, 0], [1, 1 - entropy], atol=1e-12)
+
+
+def test_gap_of_the_perfect_code_of_dsprites() -> None:
+    """0.902: 20 bins cannot tell 32 or 40 values apart, so these factors have 0.85 and 0.81."""
+    sizes = (3, 6, 40, 32, 32)
+    grid = np.stack(np.unravel_index(np.arange(0, np.prod(sizes), 7), sizes), 1)
+    found = Mig().measure(
+        Code(grid.astype(float), grid, ("shape", "scale", "orientation", "x", "y")), np.random.default_rng(0)
+    )
+    assert found.values["gap"] == pytest.approx(0.902, abs=0.002)
+    np.testing.assert_allclose(found.extra["gaps"], [1, 1, 0.812, 0.85, 0.85], atol=0.005)
+
+
+def test_votes_name_their_factor() -> None:
+    found = FactorScore().measure(code("permuted"), np.random.default_rng(0))
+    assert found.extra["votes"].shape == (5, 4)
+    assert found.extra["votes"].argmax(0).tolist() == [2, 4, 1, 3]
+    assert not found.extra["votes"][0].any(), "a dimension that hardly varies is left out"
+
+
+def test_nothing_varies() -> None:
+    constant = Code(np.zeros((100, 3)), factors(100), NAMES)
+    assert FactorScore().measure(constant, np.random.default_rng(0)).values["accuracy"] == 25.0
+
+
+def test_concentration_by_hand() -> None:
+    """A dimension for one factor has 1, one for two alike of two 0; weights are sums of rows."""
+    assert concentration(np.array([[1.0, 0.0], [0.5, 0.5]])) == pytest.approx(0.5)
+    assert concentration(np.array([[3.0, 0.0], [0.5, 0.5], [0.0, 0.0]])) == pytest.approx(0.75)
+
+
+def test_rows_alike() -> None:
+    found, rng = code("perfect"), np.random.default_rng(0)
+    rows = rng.integers(len(found), size=(500, 3))
+    for factor in range(4):
+        others = found.alike(rows, factor, rng)
+        assert np.array_equal(found.factors[others, factor], found.factors[rows, factor])
+        assert len(np.unique(others)) > 900, "not the same few every time"
+
+
+def dataset(path: Path, number: int = 60, unknown: bool = True) -> Path:
+    rng = np.random.default_rng(0)
+    codes = np.stack([np.arange(number) % 3, np.zeros(number)], 1).astype(np.uint8)
+    codes[0, 0] = 255 if unknown else 0
+    with DatasetWriter(path, size=number, settings={"recipe": "none"}, seed=0) as writer:
+        writer.add_image("image", (1, 4, 4), "bytes")
+        writer.add_attributes("attributes", {"tone": ["a", "b", "c"], "constant": ["only", "never"]})
+        for name, dtype in (("side", "uint8"), ("source", "uint32"), ("angle", "float32"), ("many", "uint16")):
+            writer.add_factor(name, dtype, "", name)
+        columns = {"side": codes[:, 0] // 255 + np.arange(number) % 2 * 5, "source": np.arange(number) % 4,
+                   "angle": rng.random(number), "many": np.arange(number) * 3}  # fmt: skip
+        kinds = {"side": np.uint8, "source": np.uint32, "angle": np.float32, "many": np.uint16}
+        rows = {name: column.astype(kinds[name]) for name, column in columns.items()}
+        writer.write(0, {"image": np.zeros((number, 1, 4, 4), np.uint8), "attributes": codes}, rows)
+        writer.add_splits("iid", train=np.arange(number), val=[], test=[])
+    return path
+
+
+def test_which_factors(tmp_path: Path) -> None:
+    """Rows with unknown attributes are left out; constants, real numbers and numbers of a source are no factors."""
+    with Dataset.open(dataset(tmp_path / "d.h5")) as data:
+        found = read_factors(data, np.arange(60))
+        assert found.names == ("tone", "many", "side")
+        assert found.rows[0] == 1
+        assert found.values.max(0).tolist() == [2, 58, 1]
+        assert read_factors(data, np.arange(60), ["side", "source"]).names == ("side", "source")
+        with pytest.raises(UsageError, match="--factor got angle, expected some of tone"):
+            read_factors(data, np.arange(60), ["tone", "angle"])
+        with pytest.raises(UsageError, match="at least two factors"):
+            read_factors(data, np.arange(60), ["tone"])
+        with pytest.raises(UsageError, match="20 examples"):
+            read_factors(data, np.arange(10))
+
+
+def test_repeats_and_their_error() -> None:
+    """The value is the mean over five halves, its error their standard deviation over the root of five."""
+    whole = code("rotated", 400)
+    evaluation = SimpleNamespace(
+        code=whole,
+        settings=SimpleNamespace(seed=3),
+        loaded=SimpleNamespace(image=SimpleNamespace(name="image")),
+        ids={},
+    )
+    running = Mig()(evaluation, "prior")  # type: ignore[arg-type]
+    done = []
+    try:
+        while True:
+            done.append(next(running))
+    except StopIteration as ended:
+        (score,) = ended.value
+    assert done == pytest.approx([0.2, 0.4, 0.6, 0.8, 1.0])
+    repeats = np.array(score.extra["repeats"])
+    assert len(set(repeats)) == 5
+    assert score.value == pytest.approx(repeats.mean())
+    assert score.stderr == pytest.approx(repeats.std(ddof=1) / 5**0.5)
+    assert score.extra["better_half"] == pytest.approx(np.sort(repeats)[2:].mean())
+    assert score.n == 200

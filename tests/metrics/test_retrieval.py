@@ -1,0 +1,131 @@
+"""Ranks against every order of ties, and retrieval by a model whose every likelihood is known."""
+
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.errors import UsageError
+from mmgen.metrics._evaluation import EvaluationSettings
+from mmgen.metrics.retrieval import Ranks, Retrieval
+from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from tests.metrics.test_linear_gaussian import loaded
+
+
+def test_ties_count_as_every_order_of_them() -> None:
+    """Three wrong and two right ones tie below a better wrong one; another right one is worse. All 120 orders."""
+    scores = np.array([[2.0, 1, 1, 1, 1, 1, 0.5, 0.0]])
+    same = np.array([[False, True, True, False, False, False, True, False]])
+    ranks = Ranks.of(scores, same)
+    first = [2 + min(order.index(0), order.index(1)) for order in itertools.permutations(range(5))]
+    assert ranks.ranks.tolist() == pytest.approx([np.mean(first)])
+    for k in range(1, 8):
+        assert ranks.found(k).tolist() == pytest.approx([np.mean([rank <= k for rank in first])]), k
+    chance = ranks.chance
+    everywhere = [1 + min(order) for order in itertools.combinations(range(8), 3)]
+    assert chance.ranks.tolist() == pytest.approx([np.mean(everywhere)])
+    assert chance.found(2).tolist() == pytest.approx([np.mean([rank <= 2 for rank in everywhere])])
+
+
+def test_scores_apart_by_rounding_are_ties() -> None:
+    scores = np.array([[-1234.5, -1234.5 * (1 + 1e-9), -1233.0]])
+    ranks = Ranks.of(scores, np.array([[True, False, False]]))
+    assert (ranks.better.tolist(), ranks.tied.tolist()) == ([1], [1])
+
+
+def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict[tuple[str, str, str], Any]:
+    """By protocol, posterior and quantity."""
+    of = loaded(model)
+    of.path = of.model_path = "m"
+    of.reads = lambda posterior: () if posterior == "prior" else ("attributes",)
+    if q is not None:
+        of.latent_log_prob = lambda name: q
+    evaluation = SimpleNamespace(
+        loaded=of,
+        settings=EvaluationSettings(**{"precision": "32-true", **settings}),
+        points=points,
+        posteriors=("prior", "own"),
+        ids={},
+        dataset=SimpleNamespace(path="d"),
+        ignores_text=lambda name: name == "prior",
+        check_images=lambda names: None,
+    )
+    metric = Retrieval()
+    metric.check(evaluation)
+    work = metric(evaluation, "prior")
+    while True:
+        try:
+            next(work)
+        except StopIteration as stop:
+            return {(score.protocol, score.posterior, score.quantity): score for score in stop.value}
+
+
+def exact_pairs(points: Batch) -> Tensor:
+    """log p(x_i, y_j) - log p(x_i) - log p(y_j) [N, N] in closed form."""
+    count = points.size
+    first, second = torch.arange(count).repeat_interleave(count), torch.arange(count).repeat(count)
+    values = {"image": points.values["image"][first], "attributes": points.values["attributes"][second]}
+    joint = exact_log_marginal(Batch(values, {}), ("image", "attributes")).reshape(count, count)
+    image, words = (exact_log_marginal(points, (name,)) for name in ("image", "attributes"))
+    return joint - image[:, None] - words
+
+
+def test_ranks_are_those_of_the_closed_form() -> None:
+    """With exact posteriors and many draws every score agrees with ranks by log p(y|x) and log p(x|y) - log p(x)."""
+    points = observations(40, seed=3)
+    found = scores_of(linear_gaussian(), points, samples=3000)
+    evidence = exact_pairs(points).numpy()
+    said = evidence + exact_log_marginal(points, ("attributes",)).numpy()
+    same = np.eye(40, dtype=bool)
+    tables = {("text-given-image", "image"): said, ("evidence", "own"): evidence}
+    for (protocol, source), table in tables.items():
+        for direction, asked in (("image to text", table), ("text to image", table.T)):
+            exact = Ranks.of(asked, same)
+            for k in (1, 5, 10):
+                score = found[protocol, source, f"R@{k}, {direction}"]
+                # Two neighbours may change places where their scores are as near as the noise of the draws.
+                assert score.value == pytest.approx(100 * exact.found(k).mean(), abs=2.6), (protocol, direction, k)
+                assert score.extra["chance"] == pytest.approx(100 * k / 40) and score.extra["pool"] == score.n == 40
+            median = found[protocol, source, f"median rank, {direction}"]
+            assert (median.unit, median.better, median.extra["chance"]) == ("ranks", "lower", 20.5)
+            assert median.value == pytest.approx(np.median(exact.ranks), abs=1)
+            ranks = np.array(median.extra["values"])
+            assert np.abs(ranks - exact.ranks).max() <= 3 and (ranks == exact.ranks).mean() > 0.7
+    assert found["evidence", "own", "R@10, text to image"].value > 60
+
+
+def test_a_model_that_ignores_the_text_is_at_chance() -> None:
+    """Its p(y|z) and q(z|y) know nothing: all pictures tie for a description, and of descriptions each is the likeliest
+    as often as it is right, once. Two examples share a description, and their pictures are right for either."""
+    model, points = linear_gaussian(0.3, 0.2), observations(20)
+    model.decoders["attributes"].weight.data.zero_()
+    words = points.values["attributes"].clone()
+    prior = lambda z, batch: model.log_prior(z)  # noqa: E731
+    found = scores_of(model, points, prior, samples=7)
+    for (protocol, _, quantity), score in found.items():
+        assert score.value == pytest.approx(score.extra["chance"]), (protocol, quantity)
+        assert score.extra["shared"] == 0
+    words[1] = words[0]
+    twins = Batch({**points.values, "attributes": words}, points.present)
+    shared = scores_of(model, twins, prior, samples=7)
+    exact = (18 * 1 / 20 + 2 * 2 / 20) / 20
+    for direction in ("image to text", "text to image"):
+        score = shared["evidence", "own", f"R@1, {direction}"]
+        assert score.extra["chance"] == pytest.approx(100 * exact) == score.value
+        assert score.extra["shared"] == pytest.approx(10)
+    assert shared["text-given-image", "image", "R@1, text to image"].value == pytest.approx(100 * exact)
+
+
+def test_what_cannot_be_asked() -> None:
+    model = linear_gaussian()
+    model.inference.answers = lambda given: given == ("image", "attributes")
+    with pytest.raises(UsageError, match=r"draws from q\(z \| image\), and this model has no such posterior"):
+        scores_of(model, observations(4))
+    one = observations(1)
+    with pytest.raises(UsageError, match="two examples at least"):
+        scores_of(linear_gaussian(), one)

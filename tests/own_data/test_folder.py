@@ -1,0 +1,334 @@
+"""``make-data folder``: what becomes of folders, tables and pictures, and that the same pictures are the same data."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from mmgen.artifacts import PARTS, Dataset
+from mmgen.config import validate
+from mmgen.data_recipes._own._parts import parts_drawn, together
+from mmgen.data_recipes.folder import Folder
+from mmgen.notation import UNKNOWN
+from mmgen.pictures import Fitting, fit_picture
+from tests.own_data._pictures import (
+    COLOURS,
+    picture,
+    rows_of,
+    write_classes,
+    write_csv,
+    write_folder,
+    write_jsonl,
+    zipped,
+)
+
+Make = Callable[..., Dataset]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    made: list[Dataset] = []
+
+    def run(pictures: Path, seed: int = 0, chunk: int = 128, **settings: Any) -> Dataset:
+        path = tmp_path / f"made-{len(made)}.h5"
+        recipe = validate(Folder, {"pictures": pictures, "size": 8, **settings})
+        recipe.make(path, seed=seed, workers=1, chunk=chunk).run()
+        made.append(Dataset.open(path))
+        made[-1].verify()
+        return made[-1]
+
+    yield run
+    for dataset in made:
+        dataset.close()
+
+
+def attributes(data: Dataset) -> dict[str, list[str | None]]:
+    """Values by attribute, None where unknown."""
+    info = data.attributes["attributes"]
+    codes = data.read_attributes("attributes", slice(0, data.size))
+    return {
+        name: [None if code == UNKNOWN else values[code] for code in codes[:, place]]
+        for place, (name, values) in enumerate(zip(info.names, info.values, strict=True))
+    }
+
+
+def found(pictures: Path, **settings: Any) -> str:
+    recipe = validate(Folder, {"pictures": pictures, "size": 8, **settings})
+    return "\n".join(recipe.survey(0, 1).run())
+
+
+def test_a_table_becomes_attributes_and_captions(tmp_path: Path, make: Make) -> None:
+    data = make(write_folder(tmp_path / "p"))
+    rows = rows_of(30)
+    assert attributes(data) == {name: [row[name] or None for row in rows] for name in ("colour", "size")}
+    info = data.texts["text"]
+    assert info.vocabulary == ("a", "blue", "green", "large", "red", "small", "square") and info.length == 4
+    codes = data.read_text("text", slice(0, 2))
+    assert [info.words(row) for row in codes] == ["a small red square", "a large green square"]
+    pixels = data.read_image("image", slice(3, 4))[0]
+    np.testing.assert_array_equal(pixels, fit_picture(picture(3), Fitting(8, 8)).pixels)
+    assert (data.factor("width") == 16).all()
+    assert [len(data.split("iid", part)) for part in PARTS] == [26, 1, 3]
+    assert data.header.settings["fit"] == "crop" and data.header.settings["size"] == 8
+    assert str(tmp_path) not in json.dumps(data.header.settings)
+
+
+def test_the_same_pictures_are_the_same_data(tmp_path: Path, make: Make) -> None:
+    """Wherever they lie, in a folder or a zip, whoever lists them in which order, whatever the chunks."""
+    folder = write_folder(tmp_path / "p")
+    ids = {make(folder).header.content_id, make(folder, chunk=7).header.content_id}
+    moved = tmp_path / "elsewhere" / "q"
+    shutil.copytree(folder, moved)
+    write_csv(moved / "metadata.csv", rows_of(30)[::-1])
+    ids |= {make(moved).header.content_id}
+    ids |= {
+        make(zipped(folder, tmp_path / f"{n}.zip", inside)).header.content_id for n, inside in enumerate(("", "a/b/"))
+    }
+    (moved / "metadata.csv").unlink()
+    write_jsonl(moved / "metadata.jsonl", [{k: v or None for k, v in row.items()} for row in rows_of(30)])
+    ids |= {make(moved).header.content_id}
+    assert len(ids) == 1
+    (moved / "004.png").write_bytes(picture(400))
+    changed = make(moved).header
+    assert changed.content_id not in ids
+    (folder / "004.png").write_bytes(picture(1000))  # and one whose pixels nobody sees any more is another one, too
+    assert make(folder).header.content_id not in ids | {changed.content_id}
+    assert make(moved, seed=1).header.content_id != changed.content_id
+
+
+@pytest.mark.slow
+def test_nor_do_workers_change_it(tmp_path: Path) -> None:
+    folder, ids = write_folder(tmp_path / "p", 300), set()
+    for workers in (1, 2, 3):
+        recipe = validate(Folder, {"pictures": folder, "size": 8})
+        with Dataset.open(recipe.make(tmp_path / f"{workers}.h5", workers=workers, chunk=16).run()) as data:
+            ids.add(data.header.content_id)
+    assert len(ids) == 1
+
+
+def test_folders_are_classes_and_parts(tmp_path: Path, make: Make) -> None:
+    data = make(write_classes(tmp_path / "p", 60, ("training", "validation", "test", "train")))
+    assert attributes(data).keys() == {"class"}
+    assert list(data.schemes) == ["given"]
+    assert [len(data.split("given", part)) for part in PARTS] == [30, 15, 15]
+    names = sorted(
+        (part, n % 3, n) for n, part in ((n, ("training", "validation", "test", "train")[n % 4]) for n in range(60))
+    )
+    assert len(names) == 60 and set(attributes(data)["class"]) == set(COLOURS)
+
+
+def test_a_part_that_is_missing_comes_out_of_train(tmp_path: Path, make: Make) -> None:
+    data = make(write_classes(tmp_path / "p", 60, ("train", "test")))
+    train, val, test = (len(data.split("given", part)) for part in PARTS)
+    assert test == 30 and val >= 1 and train + val == 30
+    assert "val drawn from train" in found(tmp_path / "p")
+
+
+def test_folders_in_folders_and_a_table_besides(tmp_path: Path, make: Make) -> None:
+    for n in range(36):
+        place = tmp_path / "p" / list(COLOURS)[n % 3] / ("round" if n % 2 else "square")
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{n:03d}.png").write_bytes(picture(n))
+    assert attributes(make(tmp_path / "p")).keys() == {"class_1", "class_2"}
+    files = sorted((tmp_path / "p").rglob("*.png"))
+    rows = [
+        {"file_name": str(f.relative_to(tmp_path / "p")), "mood": "good" if int(f.stem) % 5 else "bad"} for f in files
+    ]
+    write_csv(tmp_path / "p" / "metadata.csv", rows)
+    both = attributes(make(tmp_path / "p"))
+    assert both.keys() == {"mood", "class_1", "class_2"} and both["mood"].count("bad") == 8
+
+
+def test_one_folder_of_pictures_beside_the_table_says_nothing(tmp_path: Path, make: Make) -> None:
+    write_folder(tmp_path / "p" / "images", table=False)
+    write_csv(
+        tmp_path / "p" / "metadata.csv", [row | {"file_name": f"images/{row['file_name']}"} for row in rows_of(30)]
+    )
+    assert attributes(make(tmp_path / "p")).keys() == {"colour", "size"}
+
+
+def test_tables_in_the_folders_of_parts(tmp_path: Path, make: Make) -> None:
+    for part in ("train", "test"):
+        write_folder(tmp_path / "p" / part, 20)
+    for n in range(20):
+        (tmp_path / "p" / "test" / f"{n:03d}.png").write_bytes(picture(n + 100))
+    data = make(tmp_path / "p")
+    assert data.size == 40 and len(data.split("given", "test")) == 20
+    assert attributes(data)["size"].count("large") == 20
+
+
+def test_a_table_of_another_name_and_a_split_column(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p", table=False)
+    parts = ["train", "dev", "eval"]
+    rows = [{"id": row["file_name"], "size": row["size"], "split": parts[n % 3]} for n, row in enumerate(rows_of(30))]
+    write_csv(tmp_path / "labels.csv", rows)
+    data = make(folder, metadata=tmp_path / "labels.csv", image_column=("id",))
+    assert attributes(data).keys() == {"size"}
+    assert [data.split("given", part).tolist() for part in PARTS] == [list(range(n, 30, 3)) for n in range(3)]
+    ignored = make(folder, metadata=tmp_path / "labels.csv", image_column=("id",), ignore=("split",))
+    assert list(ignored.schemes) == ["iid"]
+    named = [{"id": r["id"], "fold": r["split"], "size": r["size"]} for r in rows]
+    write_csv(tmp_path / "labels.csv", named)
+    assert list(make(folder, metadata=tmp_path / "labels.csv", image_column=("id",), split="fold").schemes) == ["given"]
+
+
+def test_several_image_columns_are_several_modalities(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p", table=False)
+    for n in range(30):
+        (folder / f"m{n:03d}.png").write_bytes(picture(n + 500, mode="L"))
+    rows = [{**row, "mask_file_name": f"m{row['file_name']}"} for row in rows_of(30)]
+    write_csv(folder / "metadata.csv", rows)
+    data = make(folder)
+    assert list(data.images) == ["image", "mask"]
+    assert (data.read_image("mask", slice(0, 1)) != data.read_image("image", slice(0, 1))).any()
+    swapped = make(folder, image_column=("mask_file_name", "file_name"), ignore=())
+    np.testing.assert_array_equal(swapped.read_image("image", slice(0, 2)), data.read_image("mask", slice(0, 2)))
+    assert list(make(folder, image_column=("mask_file_name",), ignore=("file_name",)).images) == ["image"]
+
+
+def test_a_group_is_never_in_two_parts(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p", 60)
+    write_csv(folder / "metadata.csv", [row | {"person": f"p{n // 6}"} for n, row in enumerate(rows_of(60))])
+    data = make(folder, group="person")
+    people = {part: {row // 6 for row in data.split("iid", part).tolist()} for part in PARTS}
+    assert all(people.values()) and sum(map(len, people.values())) == 10
+    assert "person" not in attributes(data)
+    assert "person" in attributes(make(folder, group="person", attributes=("person", "size")))
+
+
+def test_the_same_picture_twice_stays_in_one_part(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p", 40)
+    for n in range(20, 40):
+        (folder / f"{n:03d}.png").write_bytes(picture(n - 20))
+    data = make(folder)
+    parts = [{row % 20 for row in data.split("iid", part).tolist()} for part in PARTS]
+    assert sum(map(len, parts)) == 20 and all(parts)
+    assert "20 pictures are there twice, byte for byte, and stay in one part" in found(folder)
+
+
+def test_groups_join_where_they_share_anything() -> None:
+    assert together(["a", "b", "a", None, None]).tolist() == [0, 1, 0, 2, 3]
+    assert together(["a", "b", "a", None], [1, 2, 3, 2]).tolist() == [0, 1, 0, 1]
+    for groups in (3, 5, 19, 200):
+        parts = parts_drawn(np.arange(groups), 0)
+        assert sum(map(len, parts.values())) == groups and all(len(rows) for rows in parts.values())
+
+
+def test_numbers_go_into_bins(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p", 40)
+    rows = [row | {"age": n if n else "", "weight kg": n * 1.5} for n, row in enumerate(rows_of(40))]
+    write_csv(folder / "metadata.csv", rows)
+    data = make(folder, bins=("age=2", "weight kg=10:30.5"))
+    known = attributes(data)
+    assert known["age"] == [None] + ["below-20"] * 19 + ["from-20"] * 20
+    assert known["weight_kg"] == ["below-10"] * 7 + ["10-to-30.5"] * 14 + ["from-30.5"] * 19
+    ages = data.factor("age")
+    assert np.isnan(ages[0]) and ages[1:].tolist() == list(range(1, 40))
+    assert attributes(make(folder, ignore=("age", "weight kg"))).keys() == {"colour", "size"}
+
+
+def test_few_numbers_are_values_in_their_order(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p", 40)
+    write_csv(folder / "metadata.csv", [row | {"stars": [10, 9, 1][n % 3]} for n, row in enumerate(rows_of(40))])
+    info = make(folder).attributes["attributes"]
+    assert info.values[info.names.index("stars")] == ("1", "9", "10")
+
+
+def test_captions_are_cut_and_rare_words_left_out(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p")
+    rows = rows_of(30)
+    rows[0]["text"], rows[1]["text"] = "one two three four five six", ""
+    write_csv(folder / "metadata.csv", rows)
+    info = make(folder, max_words=3, min_count=2).texts["text"]
+    assert info.length == 3 and not {"one", "square"} & set(info.vocabulary)
+    said = found(folder, max_words=3, min_count=2)
+    assert "cut after 3 words (the longest has 6)" in said and "3 words that occur less than 2 times" in said
+    assert "2 pictures have none" in said  # one is empty, of one all words are rare
+    assert not make(folder, ignore=("text",)).texts
+
+
+def test_everything_that_is_left_out_is_said(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "p", 32)
+    rows = [
+        row | {"always": "x", "never": "", "note": f"n{n}", "hair colour": ["fair", "dark"][n % 2]}
+        for n, row in enumerate(rows_of(30))
+    ]
+    write_csv(folder / "metadata.csv", rows)
+    (folder / "notes.tiff").write_bytes(b"x")
+    (folder / ".hidden").write_bytes(b"x")
+    (folder / "link").symlink_to(tmp_path)
+    said = found(folder)
+    for line in (
+        "pictures: 30, all of 16 x 16 pixels; they become 3x8x8 (crop)",
+        "attribute colour: blue 9, green 9, red 9, unknown 3",
+        "attribute hair_colour (column 'hair colour'): dark 15, fair 15",
+        "left out: column 'always': it is always 'x'",
+        "left out: column 'never': nothing is said in it",
+        "left out: column 'note': it has 30 different values; up to 255 become an attribute if --attributes names it",
+        "left out: 2 pictures that no table names: '030.png', '031.png'",
+        "left out: files that are no pictures of PNG, JPEG, WEBP, GIF, BMP, PPM: 1 .tiff",
+        "left out: 1 hidden",
+        "left out: 1 links to folders",
+        "split 'iid' (85/5/10 % at random): train ",
+    ):
+        assert line in said, said
+
+
+def test_what_says_unknown_is_unknown(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p")
+    rows = rows_of(30)
+    for row, word in zip(rows, ("?", "Unknown", "*", "any"), strict=False):
+        row["size"] = word
+    write_csv(folder / "metadata.csv", rows)
+    assert attributes(make(folder))["size"][:5] == [None] * 4 + ["small"]
+
+
+def test_unreadable_pictures_can_be_left_out(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p")
+    (folder / "003.png").write_bytes(b"no picture")
+    (folder / "007.png").write_bytes(picture(7)[:60])
+    data = make(folder, drop_unreadable=True)
+    assert data.size == 28 and data.header.facts["unreadable_images"] == ["003.png", "007.png"]
+    assert attributes(data)["size"] == [row["size"] for n, row in enumerate(rows_of(30)) if n not in (3, 7)]
+
+
+def test_sizes_kinds_and_grey(tmp_path: Path, make: Make) -> None:
+    folder = write_folder(tmp_path / "p")
+    for n in range(30):
+        (folder / f"{n:03d}.png").write_bytes(picture(n, (16 + n, 20), "L"))
+    said = found(folder, fit="pad")
+    assert "16 to 45 pixels wide and 20 to 20 high" in said and "(pad)" in said and "all of them are grey" in said
+    assert make(folder, grey=True, fit="stretch").images["image"].shape == (1, 8, 8)
+    buffer = io.BytesIO()
+    Image.new("RGBA", (16, 16), (255, 0, 0, 0)).save(buffer, "PNG")
+    (folder / "000.png").write_bytes(buffer.getvalue())
+    assert make(folder, background="black").read_image("image", slice(0, 1)).max() == 0
+    assert "1 are see-through in parts" in found(folder)
+
+
+def test_a_picture_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+    folder = write_folder(tmp_path / "p")
+    recipe = validate(Folder, {"pictures": folder, "size": 8})
+    recipe.survey(0, 1).run()
+    (folder / "011.png").write_bytes(picture(400))
+    with pytest.raises(Exception, match="has changed meanwhile"):
+        recipe.make(tmp_path / "d.h5", workers=1).run()
+    assert not (tmp_path / "d.h5").exists()
+
+
+def test_parquet(tmp_path: Path, make: Make) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    folder = write_folder(tmp_path / "p")
+    plain = make(folder).header.content_id
+    (folder / "metadata.csv").unlink()
+    table = arrow.table({name: [row[name] or None for row in rows_of(30)] for name in rows_of(1)[0]})
+    parquet.write_table(table, folder / "metadata.parquet")
+    assert make(folder).header.content_id == plain
