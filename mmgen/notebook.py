@@ -28,7 +28,7 @@ from mmgen.markup import facts_table
 from mmgen.progress import Progress, Watch, Work
 from mmgen.registry import registry_of
 from mmgen.score import Scores
-from mmgen.switches import Switches
+from mmgen.switches import Positional, Switches
 from mmgen.workflow import measure, plan_fit, plan_judge, plan_training, scores_beside, write_scores
 
 __all__ = ["Judge", "evaluate", "fit_aggregate", "make_data", "sample", "train", "train_classifier"]
@@ -167,7 +167,11 @@ def make_data(
     chosen: Any = validate(schema, settings)
     path = Path(output) if output is not None else Path(f"{recipe}.h5")
     check_output(path, "dataset")
-    command = _command(["make-data", recipe], {"--seed": seed, "-o": path}, settings)
+    fields = schema.model_fields.items()
+    placed = [name for name, field in fields if any(isinstance(one, Positional) for one in field.metadata)]
+    words = [settings[name] for name in placed if name in settings]
+    named = {name: value for name, value in settings.items() if name not in placed}
+    command = _command(["make-data", recipe, *words], {"--seed": seed, "-o": path}, named)
     if not overwrite and path.exists() and path.stat().st_size:
         header = read_header(path)
         made_of_files = any(isinstance(value, Path) for _, value in chosen)  # which may have changed
@@ -178,6 +182,9 @@ def make_data(
     preparing = chosen.prepare()
     if preparing is not None:
         watch.follow(preparing)
+    surveying = chosen.survey(seed, workers)
+    for line in watch.follow(surveying) if surveying is not None else ():
+        watch.say(line)
     made: Path = watch.follow(chosen.make(path, seed=seed, workers=workers, command=command))
     return Dataset.open(made)
 

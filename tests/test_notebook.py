@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
 import mmgen
 from mmgen.artifacts import read_header
@@ -207,3 +208,16 @@ def test_onnx_without_its_extra_says_what_to_install(
     with pytest.raises(UsageError, match=r"--onnx needs onnxruntime, which is not installed; .* extra onnx"):
         export_decoder(mmgen.load(made / "m.safetensors"), tmp_path / "decoder.onnx")
     assert not list(tmp_path.iterdir())
+
+
+def test_own_pictures_by_the_function_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for colour, rgb in (("red", (200, 0, 0)), ("blue", (0, 0, 200))):
+        (tmp_path / "pictures" / colour).mkdir(parents=True)
+        for number in range(12):
+            Image.new("RGB", (20, 20), (rgb[0], number * 5, rgb[2])).save(f"pictures/{colour}/{number}.png")
+    made = mmgen.make_data("folder", "own.h5", pictures="pictures", size=16, grey=True, workers=1)
+    command = made.header.command
+    assert command.startswith("mmgen make-data folder pictures ")
+    typed(command.removeprefix("mmgen ").replace("own.h5", "again.h5"))
+    assert read_header(Path("again.h5")).content_id == made.header.content_id
