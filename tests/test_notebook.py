@@ -19,7 +19,7 @@ from mmgen.artifacts import read_header
 from mmgen.cli import _main
 from mmgen.errors import MissingParentError, UsageError
 from mmgen.exporting import export
-from mmgen.notebook import _Shown
+from mmgen.notebook._watching import Shown
 from mmgen.onnx_decoder import TOLERANCE, export_decoder
 from mmgen.progress import Progress, Watch, Work
 
@@ -128,7 +128,7 @@ def test_a_notebook_shows_a_bar_that_moves() -> None:
         yield Progress(5, {"bound": -3.25})
         return "made"
 
-    assert _Shown(display).follow(Work("training <x>", 10, "step", generate)) == "made"
+    assert Shown(display).follow(Work("training <x>", 10, "step", generate)) == "made"
     assert first[0][0].startswith("training <x>: 0 of 10") and first[0][1] == {"display_id": True}
     assert 'value="10" max="10"' in handle.seen[-1] and "&lt;x&gt;" in handle.seen[-1] and "-3.25" in handle.seen[-1]
 
