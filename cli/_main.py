@@ -43,6 +43,7 @@ _ORDER = (
     "report",
     "explore",
     "reproduce",
+    "export",
     "list",
     "env",
 )

@@ -1,14 +1,18 @@
-"""Writes the generated pages: ``docs/commands.md`` from the commands, ``docs/settings.md`` from the settings.
+"""Writes the generated pages: ``docs/commands.md`` from the commands, ``docs/settings.md`` from the settings,
+``docs/python.md`` from the functions of the package.
 
 ``python docs/generate.py`` writes, ``python docs/generate.py --check`` only says whether the pages are up to date.
 """
 
+import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any
 
 import typer
 
+import mmgen
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import MemberCommands
 from mmgen.registry import BUILT_IN, rooms
@@ -142,6 +146,68 @@ def settings_page() -> str:
     return SETTINGS_OPENING + "\n\n".join(parts) + "\n"
 
 
+PYTHON = Path(__file__).with_name("python.md")
+
+PYTHON_OPENING = """# From Python
+
+<!-- Written by docs/generate.py from the functions themselves; do not edit. -->
+
+Each stage is a function as well as a command. It takes paths, or what another one returned, makes the file that the
+command makes, bit for bit, and returns something to go on with that knows its `path`. Settings have the names of the
+command line ([all](settings.md)). A notebook shows progress; elsewhere nothing is printed (`progress=False` is silent
+there too). [A notebook](notebook.ipynb) shows them all.
+
+```python
+import mmgen
+
+data = mmgen.make_data("mnist-a", "digits.h5", source="digits", size=32, grey=True, copies=40)
+mmgen.train_classifier(data, "judge.safetensors", network="small", steps=1000)
+model = mmgen.train(data, "model.safetensors", preset="quickstart/digits", steps=4500)
+fitted = mmgen.fit_aggregate(model, "aggregate.safetensors", steps=800)
+scores = mmgen.evaluate(fitted, guidance=[0, 3], given_count=[4, 3], draws=24)
+mmgen.sample(fitted, "digit=3 scale=big", guidance=3, output="threes.png")
+pixels = fitted.sample("digit=3 NOT scale=big", n=16, guidance=3)  # [16, 1, 32, 32], in [0, 1]
+```
+
+`mmgen.load` opens a model or an aggregate that is there.
+
+"""
+
+
+def _function_section(name: str) -> str:
+    function = getattr(mmgen, name)
+    listed: list[str] = []
+    for one in inspect.signature(function).parameters.values():
+        if one.kind is one.KEYWORD_ONLY and "*" not in listed:
+            listed.append("*")
+        listed.append(str(one))
+    names = [re.sub(r": [^=]+?(?= =|$)", "", line).replace(" = ", "=") for line in listed]
+    return f"## mmgen.{name}\n\n```\nmmgen.{name}({', '.join(names)})\n```\n\n{_docstring(function)}\n"
+
+
+def _docstring(function: Any) -> str:
+    """A docstring as Markdown: what stands under Args as a list."""
+    text, parts = inspect.getdoc(function) or "", []
+    for part in text.split("\n\n"):
+        head, _, rest = part.partition("\n")
+        if head in ("Args:", "Raises:", "Returns:", "Example:"):
+            if head == "Example:":
+                parts.append(f"```\n{inspect.cleandoc(rest)}\n```")
+                continue
+            lines = re.sub(r"\n {5,}", " ", rest).splitlines()
+            items = [re.sub(r"^(\w[\w, ]*): ", r"`\1`: ", line.strip()) for line in lines]
+            parts.append(f"{head}\n\n" + "\n".join(f"* {item}" for item in items))
+        else:
+            parts.append(" ".join(part.split()))
+    return re.sub(r"``([^`]+)``", r"`\1`", "\n\n".join(parts))
+
+
+def python_page() -> str:
+    """The page of all functions, Markdown."""
+    names = [name for name in mmgen.__all__ if not name.startswith("_")]
+    return PYTHON_OPENING + "\n".join(_function_section(name) for name in names)
+
+
 def commands_page() -> str:
     """The page of all commands, Markdown."""
     contents = "\n".join(f"* [`mmgen {name}`](#mmgen-{name})" for name in command_names())
@@ -150,7 +216,7 @@ def commands_page() -> str:
 
 def main() -> None:
     """Write the pages, or with --check leave with 1 if one is out of date."""
-    for path, page in ((PAGE, commands_page()), (SETTINGS, settings_page())):
+    for path, page in ((PAGE, commands_page()), (SETTINGS, settings_page()), (PYTHON, python_page())):
         if "--check" not in sys.argv[1:]:
             path.write_text(page, encoding="utf-8")
         elif not path.exists() or path.read_text(encoding="utf-8") != page:

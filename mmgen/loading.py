@@ -262,8 +262,16 @@ class TrainedModel(OpenModel):
         return image_log_likelihood(self, images if self.image is None else pixels_of(self, images), samples, seed)
 
 
+_EXPORTED = ("aggregate.safetensors", "model.safetensors")
+"""What a folder of ``mmgen export`` is opened by."""
+
+
 def load(path: str | Path, device: str = "cpu") -> TrainedModel:
     """A trained model or a fitted aggregate (with its model, found through the file's lineage).
+
+    Args:
+        path: The file; or a folder that ``mmgen export`` has made.
+        device: Where to compute.
 
     Example:
         >>> import mmgen
@@ -274,4 +282,9 @@ def load(path: str | Path, device: str = "cpu") -> TrainedModel:
     Raises:
         ArtifactError: The file is unreadable, damaged, of another kind, or its parents are missing.
     """
-    return TrainedModel(ModelFiles(Path(path), resolve_device(device)))
+    path = Path(path)
+    if path.is_dir():
+        path = next((found for name in _EXPORTED if (found := path / name).exists()), path)
+    elif path.suffix.lower() == ".zip":
+        raise UsageError(f"{path} is an archive, expected a file or a folder; unpack it and give the folder")
+    return TrainedModel(ModelFiles(path, resolve_device(device)))

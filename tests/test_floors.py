@@ -39,6 +39,8 @@ ROOMS = (
     "metrics",
     "workflow",
     "figures",
+    "onnx_decoder",
+    "exporting",
     "notebook",
     "reproductions",
     "testing",
@@ -195,6 +197,7 @@ def test_nothing_unlisted_is_imported(module: str) -> None:
         "wandb", "mlflow",  # the extras of these names
         "cv2", "dlib", "skimage",  # the extra faces
         "datasets", "pyarrow",  # the extra hub
+        "onnxruntime", "onnxscript",  # the extra onnx
         "bpy", "mathutils",  # by what runs inside Blender's Python
     }  # fmt: skip
     outside = {name.split(".")[0] for name in imports(MODULES[module])} - set(FLOORS) - set(sys.stdlib_module_names)

@@ -1,20 +1,26 @@
 """The stages as functions: the same files as the commands make, bit for bit, and what a notebook shows of them."""
 
+import hashlib
 import json
 import shlex
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from PIL import Image
 
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
-from mmgen.errors import UsageError
-from mmgen.notebook import _Shown
+from mmgen.errors import MissingParentError, UsageError
+from mmgen.exporting import export
+from mmgen.notebook._watching import Shown
+from mmgen.onnx_decoder import TOLERANCE, export_decoder
 from mmgen.progress import Progress, Watch, Work
 
 TINY = {"model": {"latent_size": 4}, "training": {"validate_every": 20}}
@@ -84,7 +90,7 @@ def test_what_comes_back_knows_its_file_and_shows_itself(made: Path) -> None:
 
 def test_training_again_finds_it_done(made: Path) -> None:
     before = (made / "m.safetensors").stat().st_mtime_ns
-    again: Callable[..., Any] = mmgen.train
+    again: Any = mmgen.train
     again(
         made / "d.h5", made / "m.safetensors", objective="telbo", steps=20, batch=16, precision="32-true", settings=TINY
     )
@@ -122,7 +128,7 @@ def test_a_notebook_shows_a_bar_that_moves() -> None:
         yield Progress(5, {"bound": -3.25})
         return "made"
 
-    assert _Shown(display).follow(Work("training <x>", 10, "step", generate)) == "made"
+    assert Shown(display).follow(Work("training <x>", 10, "step", generate)) == "made"
     assert first[0][0].startswith("training <x>: 0 of 10") and first[0][1] == {"display_id": True}
     assert 'value="10" max="10"' in handle.seen[-1] and "&lt;x&gt;" in handle.seen[-1] and "-3.25" in handle.seen[-1]
 
@@ -132,3 +138,86 @@ def test_importing_costs_nothing_and_tab_finds_everything() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     heavy, names = done.stdout.splitlines()
     assert heavy == "" and set(mmgen.__all__) <= set(names.split())
+
+
+def test_an_export_draws_without_the_dataset(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made / "exported"
+    typed(f"export {made / 'a.safetensors'} {folder}")
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(folder, elsewhere)
+    monkeypatch.chdir(tmp_path)
+    for line in (elsewhere / "SHA256SUMS").read_text().splitlines():
+        told, name = line.split("  ")
+        assert hashlib.sha256((elsewhere / name).read_bytes()).hexdigest() == told
+    names = {path.name for path in elsewhere.iterdir()} - {"SHA256SUMS"}
+    wanted = {"README.md", "model.safetensors", "aggregate.safetensors", "judge.safetensors", "samples.png"}
+    assert names == {*wanted, "scores.jsonl", "commands.sh"}
+    there, here = mmgen.load(elsewhere), mmgen.load(made / "a.safetensors")
+    assert there.sample("digit=3", n=2).equal(here.sample("digit=3", n=2))
+    typed("sample elsewhere --given digit=3 -n 2")
+    assert (tmp_path / "elsewhere-samples.png").exists()
+    with pytest.raises(MissingParentError, match=r"cannot find the dataset .* mmgen make-data mnist-a"):
+        there.dataset_path()
+
+
+def test_the_card_says_what_was_measured_with_errors_and_how_it_was_made(made: Path, tmp_path: Path) -> None:
+    typed(f"export {made / 'a.safetensors'} {tmp_path / 'out'}")
+    card = (tmp_path / "out" / "README.md").read_text()
+    _, front, body = card.split("---\n", 2)
+    matter = dict(line.split(": ", 1) for line in front.splitlines() if not line.startswith("#"))
+    (model,) = json.loads(matter["model-index"])
+    metrics = model["results"][0]["metrics"]
+    scores = [json.loads(line) for line in (made / "a-scores.jsonl").read_text().splitlines()]
+    assert [(one["type"], one["value"]) for one in metrics] == [(one["metric"], one["value"]) for one in scores]
+    assert metrics[0]["args"]["standard_error"] == scores[0]["stderr"] and "license" not in matter
+    assert "aggregate-posterior" in json.loads(matter["tags"])
+    for name in ("d.h5", "m.safetensors", "a.safetensors"):
+        assert read_header(made / name).command in body
+    with pytest.raises(UsageError, match="not empty"):
+        export(made / "a.safetensors", tmp_path / "out", Watch())
+
+
+def test_an_archive_is_the_same_each_time_and_is_to_be_unpacked(made: Path, tmp_path: Path) -> None:
+    one, two = tmp_path / "one" / "a.zip", tmp_path / "two" / "a.zip"
+    for path in (one, two):
+        path.parent.mkdir()
+        export(made / "a.safetensors", path, Watch())
+    assert one.read_bytes() == two.read_bytes()
+    with pytest.raises(UsageError, match=r"is an archive, .*unpack it"):
+        mmgen.load(one)
+    with zipfile.ZipFile(one) as archive:
+        archive.extractall(tmp_path)
+    assert mmgen.load(tmp_path / "a").sample("digit=1", n=1).shape == (1, 1, 16, 16)
+
+
+def test_the_onnx_decoder_computes_what_the_model_does(made: Path, tmp_path: Path) -> None:
+    pytest.importorskip("onnxscript", reason="the extra onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="the extra onnx is not installed")
+    loaded = mmgen.load(made / "m.safetensors")
+    assert export_decoder(loaded, tmp_path / "decoder.onnx") <= TOLERANCE
+    z = torch.randn(7, 4, generator=torch.Generator().manual_seed(0))
+    (found,) = runtime.InferenceSession(str(tmp_path / "decoder.onnx")).run(["image"], {"z": z.numpy()})
+    with torch.inference_mode():
+        torch.testing.assert_close(torch.from_numpy(found), loaded.model.mean("image", z), atol=TOLERANCE, rtol=0)
+
+
+def test_onnx_without_its_extra_says_what_to_install(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(UsageError, match=r"--onnx needs onnxruntime, which is not installed; .* extra onnx"):
+        export_decoder(mmgen.load(made / "m.safetensors"), tmp_path / "decoder.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_own_pictures_by_the_function_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for colour, rgb in (("red", (200, 0, 0)), ("blue", (0, 0, 200))):
+        (tmp_path / "pictures" / colour).mkdir(parents=True)
+        for number in range(12):
+            Image.new("RGB", (20, 20), (rgb[0], number * 5, rgb[2])).save(f"pictures/{colour}/{number}.png")
+    made = mmgen.make_data("folder", "own.h5", pictures="pictures", size=16, grey=True, workers=1)
+    command = made.header.command
+    assert command.startswith("mmgen make-data folder pictures ")
+    typed(command.removeprefix("mmgen ").replace("own.h5", "again.h5"))
+    assert read_header(Path("again.h5")).content_id == made.header.content_id

@@ -41,6 +41,7 @@ def test_generated_pages_are_up_to_date() -> None:
     spec.loader.exec_module(generate)
     assert (ROOT / "docs" / "commands.md").read_text(encoding="utf-8") == generate.commands_page(), "run: make docs"
     assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == generate.settings_page(), "run: make docs"
+    assert (ROOT / "docs" / "python.md").read_text(encoding="utf-8") == generate.python_page(), "run: make docs"
 
 
 def test_defaults_that_are_said_in_words_are_in_the_table() -> None:

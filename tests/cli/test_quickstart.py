@@ -142,3 +142,18 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
     assert made["images"].shape == (16, 1, 32, 32)
     assert made["posterior"].mean.shape == (16, 12)
     assert made["score"].unit == "nats"
+
+    # Every command of the README that begins from the quickstart's files, as it is printed.
+    (tmp_path / "q").rename(tmp_path / "quickstart")
+    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / "README.md").read_text(encoding="utf-8"), re.S | re.M)
+    mmgen = f'mmgen() {{ {shlex.quote(sys.executable)} -c {shlex.quote(code)} "$@"; }}'
+    run = [block for block in blocks if "quickstart/" in block]
+    assert len(run) == 2
+    for block in run:
+        less = re.sub(r"--steps \d+", "--steps 20", re.sub(r"--minutes \d+", "--steps 20 --batch 16", block))
+        less = less.replace("| mmgen eval -", "| mmgen eval - --draws 1 --queries 8")
+        script = f"set -eo pipefail\n{mmgen}\n{less}"
+        done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-3000:]
+    for name in ("threes.png", "small-threes.png", "from-export.png", "telbo.jsonl", "telbo.html"):
+        assert (tmp_path / name).stat().st_size > 1000

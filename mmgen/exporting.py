@@ -1,0 +1,317 @@
+"""A folder with everything that one needs to draw from a model: to be uploaded, sent or kept.
+
+It holds the model, what was fitted to it, the judge, a card (README.md as the Hugging Face hub reads it), pictures, the
+commands that made it and checksums. Nothing in it is code, and nothing needs the dataset.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_place
+from mmgen.artifacts.ancestors import Node, lineage
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.figures.drawing.page import Grid
+from mmgen.figures.drawing.samples import sample_grid
+from mmgen.generation.asked import draw_asked
+from mmgen.generation.judge import find_judge, sees_samples
+from mmgen.loading import TrainedModel, load
+from mmgen.progress import Watch
+from mmgen.queries import ANYTHING
+from mmgen.score import Score, read_scores
+from mmgen.version import __version__
+from mmgen.workflow import scores_beside, write_scores
+
+__all__ = ["export"]
+
+_CARD, _SUMS, _COMMANDS, _PICTURE, _SCORES = "README.md", "SHA256SUMS", "commands.sh", "samples.png", "scores.jsonl"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # what zip files begin with: the same files are the same archive
+
+
+@dataclass(frozen=True)
+class _Exported:
+    """What a card tells of.
+
+    Attributes:
+        loaded: The model, or the aggregate with its model.
+        files: Names in the folder, with what each is.
+        commands: How it was made, in order.
+        scores: What was measured.
+        given: The description that an example draws from.
+    """
+
+    loaded: TrainedModel
+    files: Mapping[str, str]
+    commands: Sequence[str]
+    scores: Sequence[Score]
+    given: str
+
+
+def export(
+    path: Path,
+    out: Path,
+    watch: Watch,
+    *,
+    judge: Path | None = None,
+    scores: Path | None = None,
+    onnx: bool = False,
+    overwrite: bool = False,
+    seed: int = 0,
+) -> Path:
+    """Write the folder, or the archive if ``out`` ends in .zip.
+
+    Args:
+        path: A model or an aggregate.
+        out: Folder or archive to make.
+        watch: Is told what is left out.
+        judge: The judge; the one near the files by default.
+        scores: Scores of ``mmgen eval``; those beside the file by default.
+        onnx: Whether to add the decoder for ONNX.
+        overwrite: Replace what is there.
+        seed: Seed of the pictures.
+
+    Returns:
+        ``out``.
+
+    Raises:
+        UsageError: Something is there that would be lost.
+        ArtifactError: A file is damaged, or the file system refuses.
+    """
+    zipped = out.suffix.lower() == ".zip"
+    if zipped:
+        check_place(out)
+        check_nothing_lost(out, overwrite)
+    elif out.exists() and (not out.is_dir() or (any(out.iterdir()) and not overwrite)):
+        raise UsageError(
+            f"{out} is there already, and is not empty; choose another folder, or --overwrite to add to it"
+        )
+    loaded = load(path)
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        names = _fill(folder, loaded, watch, judge, scores, onnx, seed)
+        try:
+            if zipped:
+                _pack(folder, names, out)
+            else:
+                out.mkdir(parents=True, exist_ok=True)
+                for name in names:
+                    with atomic_path(out / name) as temporary:
+                        shutil.copyfile(folder / name, temporary)
+        except OSError as error:
+            raise ArtifactError(f"cannot write {out}: {(error.strerror or str(error)).lower()}") from None
+    return out
+
+
+def _fill(
+    folder: Path,
+    loaded: TrainedModel,
+    watch: Watch,
+    judge: Path | None,
+    scores: Path | None,
+    onnx: bool,
+    seed: int,
+) -> list[str]:
+    """Everything in a folder; returns its names, the card first."""
+    files = {"model.safetensors": "the model"}
+    shutil.copyfile(loaded.model_path, folder / "model.safetensors")
+    if loaded.aggregate is not None:
+        shutil.copyfile(loaded.path, folder / "aggregate.safetensors")
+        files["aggregate.safetensors"] = loaded.title_of(str(loaded.target))
+    judge = judge or (find_judge(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
+    if judge is not None:
+        shutil.copyfile(judge, folder / "judge.safetensors")
+        files["judge.safetensors"] = "a classifier that reads the words off pictures, with its own accuracy"
+    elif loaded.attributes is not None:
+        watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
+    kept = scores or (found if (found := scores_beside(loaded.path)).exists() else None)
+    every = read_scores(kept) if kept else []
+    measured = [score for score in every if _is_of(score, loaded)]
+    if len(measured) < len(every):
+        watch.say(f"{len(every) - len(measured)} scores of {kept} are of other files, and are left out")
+    if kept:
+        write_scores(folder / _SCORES, measured)
+        files[_SCORES] = "what was measured, a JSON line each"
+    else:
+        watch.say(f"no scores found, so the card has none: make them with mmgen eval {loaded.path}")
+    given = _descriptions(loaded)
+    if loaded.image is not None:
+        _pictures(loaded, given, judge, seed).save(folder / _PICTURE)
+        files[_PICTURE] = "pictures drawn from words"
+    if onnx:
+        from mmgen.onnx_decoder import export_decoder
+
+        error = export_decoder(loaded, folder / "decoder.onnx")
+        files["decoder.onnx"] = f"p(picture given z) for ONNX: z to means; within {error:.1g} of PyTorch's here"
+    commands = _commands(lineage(loaded.path))
+    if any(os.path.isabs(word) for command in commands for word in command.split()):
+        watch.say(
+            f"{_COMMANDS} and {_CARD} name folders of this machine, as the commands were typed; look before sharing"
+        )
+    text = "#!/bin/sh\n# How these files were made.\nset -eu\n" + "".join(f"{command}\n" for command in commands)
+    (folder / _COMMANDS).write_text(text, encoding="utf-8")
+    files[_COMMANDS] = "the commands that make it again, from data on"
+    about = _Exported(loaded, files, commands, measured, given[0])
+    (folder / _CARD).write_text(_card(about), encoding="utf-8")
+    names = [_CARD, *files]
+    sums = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in sorted(names)]
+    (folder / _SUMS).write_text("".join(sums), encoding="ascii")
+    return [*names, _SUMS]
+
+
+def _is_of(score: Score, loaded: TrainedModel) -> bool:
+    """Whether a score is of these files: of the model itself, or of what was fitted to it."""
+    fitted = loaded.header.content_id if loaded.aggregate is not None else None
+    ours: dict[str, set[str | None]] = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}}
+    return all(score.ids.get(role) in ids for role, ids in ours.items())
+
+
+def _pack(folder: Path, names: Sequence[str], out: Path) -> None:
+    with atomic_path(out) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in names:
+            archive.writestr(zipfile.ZipInfo(f"{out.stem}/{name}", _EPOCH), (folder / name).read_bytes())
+
+
+def _descriptions(loaded: TrainedModel) -> list[str]:
+    """What the pictures are drawn from: four values of the first attribute, or no words at all."""
+    if loaded.attributes is None or loaded.given != "attributes" or not loaded.reads(loaded.default_posterior):
+        return [""]
+    name, words = loaded.attributes.names[0], loaded.attributes.values[0]
+    return [f"{name}={json.dumps(word) if ' ' in word else word}" for word in words[:4]]
+
+
+def _pictures(loaded: TrainedModel, given: Sequence[str], judge: Path | None, seed: int) -> Grid:
+    drawn, _, judging = draw_asked(loaded, given, 8, Watch(), judge=judge, seed=seed)
+    return sample_grid(
+        drawn,
+        loaded.attributes,
+        text=loaded.text,
+        judged_samples=sees_samples(loaded),
+        accuracy=judging.accuracy if judging else None,
+    )
+
+
+def _commands(node: Node) -> list[str]:
+    """The commands of a lineage, parents first, each once."""
+    found: list[str] = []
+    for parent in node.parents:
+        found += _commands(parent)
+    return list(dict.fromkeys([*found, *([" ".join(node.command.split())] if node.command else [])]))
+
+
+def _card(about: _Exported) -> str:
+    """README.md: the hub's front matter, what it is, how good, how to use it, how it was made."""
+    loaded = about.loaded
+    header, objective = loaded.model_header, str(loaded.settings.objective["name"])
+    parts = [each.in_words() for each in loaded.settings.data.modalities.values()]
+    name = loaded.path.stem
+    example = f" --given {json.dumps(about.given)}" if about.given else ""
+    lines = [
+        "---",
+        *_front_matter(about, name, objective),
+        "---",
+        "",
+        f"# {name}",
+        "",
+        f"A generative model of {'; '.join(parts)}, trained with {objective}; z has {loaded.model.latent_size} "
+        f"dimensions. Made with [mmgen](#use) {header.program_version}, exported with {__version__}.",
+        "",
+    ]
+    if _PICTURE in about.files:
+        what = ", ".join(_descriptions(loaded)) if about.given else ANYTHING
+        lines += [f"![Pictures drawn from {what}]({_PICTURE})", ""]
+    lines += [
+        "| file | what it is |",
+        "|---|---|",
+        *(f"| `{file}` | {what} |" for file, what in about.files.items()),
+        "",
+    ]
+    lines += _measured(about.scores)
+    lines += [
+        "## Use",
+        "",
+        "With mmgen installed, in this folder:",
+        "",
+        "```sh",
+        f"mmgen sample .{example} -o pictures.png",
+        "```",
+        "",
+        "```python",
+        "import mmgen",
+        "",
+        'model = mmgen.load(".")',
+        f"images = model.sample({json.dumps(about.given)}, n=16)",
+        "```",
+        "",
+        "`sha256sum -c SHA256SUMS` checks the files. What needs the dataset (`mmgen eval`, reading its rows) says so.",
+        "",
+        *_needs(header),
+        "## How it was made",
+        "",
+        "```sh",
+        *about.commands,
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _needs(header: Header) -> list[str]:
+    """What else must be installed: the members of other packages that the files name."""
+    named = [str(member) for member in header.members]
+    return [f"It needs members from outside mmgen: {', '.join(named)}.", ""] if named else []
+
+
+def _front_matter(about: _Exported, name: str, objective: str) -> list[str]:
+    """YAML of the hub, whose values are written as JSON, which YAML holds."""
+    tags = ["mmgen", "variational-autoencoder", "multimodal", objective]
+    tags += ["aggregate-posterior"] if about.loaded.aggregate is not None else []
+    recipe = next((each for each in _recipes(about.commands)), "own data")
+    results = [
+        {
+            "task": {"type": "text-to-image", "name": "Pictures from words"},
+            "dataset": {"type": recipe, "name": recipe},
+            "metrics": [_metric(score) for score in about.scores],
+        }
+    ]
+    lines = [
+        "# license: choose one; whoever uploads this has to.",
+        "library_name: mmgen",
+        f"tags: {json.dumps(tags)}",
+        f"datasets_recipe: {json.dumps(recipe)}",
+    ]
+    if about.scores:
+        lines.append(f"model-index: {json.dumps([{'name': name, 'results': results}], ensure_ascii=False)}")
+    return lines
+
+
+def _recipes(commands: Sequence[str]) -> list[str]:
+    return [words[2] for command in commands if (words := command.split())[:2] == ["mmgen", "make-data"] and words[2:]]
+
+
+def _metric(score: Score) -> dict[str, Any]:
+    given = "" if score.given is None else f", {score.given} words given"
+    error = {} if score.stderr is None else {"args": {"standard_error": score.stderr, "n": score.n}}
+    told = f"{score.quantity or score.metric} ({score.unit}), {score.source}{given}"
+    return {"type": score.metric, "name": told, "value": score.value, **error}
+
+
+def _measured(scores: Sequence[Score]) -> list[str]:
+    if not scores:
+        return []
+    rows = []
+    for score in scores:
+        error = "" if score.stderr is None else f" ± {score.stderr:.2g}"
+        given = "" if score.given is None else str(score.given)
+        told = (score.quantity or score.metric, score.source, given, f"{score.value:.2f}{error} {score.unit}", score.n)
+        rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in told) + " |")
+    heads = ["| measured | drawn from | words given | value ± standard error | samples |", "|---|---|---|---|---|"]
+    judged = next((score.judge_accuracy for score in scores if score.judge_accuracy), None)
+    note = f"The judge itself is right on {judged['mean']:.1f} % of the words of real pictures." if judged else ""
+    return ["## Measured", "", *heads, *rows, "", *([note, ""] if note else [])]

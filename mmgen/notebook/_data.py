@@ -1,0 +1,81 @@
+"""Datasets."""
+
+from pathlib import Path
+from typing import Any
+
+from mmgen.artifacts import Dataset, check_nothing_lost, check_output, read_header
+from mmgen.config import validate
+from mmgen.notebook._typed import Settings, command_of
+from mmgen.notebook._watching import watching
+from mmgen.progress import Watch
+from mmgen.registry import registry_of
+from mmgen.switches import Switches, placed
+
+__all__ = ["make_data"]
+
+_RECIPES = "mmgen.data_recipes"  # the floor above: found by name, as members from outside are
+
+
+def make_data(
+    recipe: str,
+    output: str | Path | None = None,
+    *,
+    seed: int = 0,
+    workers: int | str | None = None,
+    overwrite: bool = False,
+    progress: bool | Watch = True,
+    **settings: Any,
+) -> Dataset:
+    """Make a dataset file from a recipe, or open the one that the same settings have made.
+
+    Args:
+        recipe: One of ``mmgen list recipe``.
+        output: Where to write; RECIPE.h5 by default.
+        seed: All randomness comes from this number.
+        workers: Processes, all cores by default; or the address of a Dask scheduler.
+        overwrite: Replace what is there.
+        progress: Whether a notebook shows progress; or who watches.
+        settings: Settings of the recipe; its switches are true or false.
+
+    Returns:
+        The dataset, open.
+
+    Raises:
+        UsageError: There is no such recipe, or another dataset is there.
+    """
+    room = registry_of(_RECIPES)
+    schema: Any = room.get(recipe)
+    settings = _switched(schema, settings)
+    chosen: Any = validate(schema, settings)
+    path = Path(output) if output is not None else Path(f"{recipe}.h5")
+    check_output(path, "dataset")
+    others = dict(settings)
+    words = [others.pop(name) for name in placed(schema) if name in settings]
+    command = command_of(["make-data", recipe, *words], {"--seed": seed, "-o": path}, others)
+    if not overwrite and path.exists() and path.stat().st_size:
+        header = read_header(path)
+        may_have_changed = chosen.reads_sources or any(isinstance(value, Path) for _, value in chosen)
+        if (header.command, header.seed) == (command, seed) and not may_have_changed:
+            return Dataset.open(path)
+    check_nothing_lost(path, overwrite)
+    watch = watching(progress)
+    preparing = chosen.prepare()
+    if preparing is not None:
+        watch.follow(preparing)
+    surveying = chosen.survey(seed, workers)
+    for line in watch.follow(surveying) if surveying is not None else ():
+        watch.say(line)
+    made: Path = watch.follow(chosen.make(path, seed=seed, workers=workers, command=command))
+    return Dataset.open(made)
+
+
+def _switched(schema: Any, settings: Settings) -> dict[str, Any]:
+    """Settings with switches of the command line, such as ``grey=True``, as the fields that they stand for."""
+    found = dict(settings)
+    for name, field in schema.model_fields.items():
+        for switch in (
+            one for switches in field.metadata if isinstance(switches, Switches) for one in switches.members
+        ):
+            if found.pop(switch.name.removeprefix("--").replace("-", "_"), False) is True:
+                found[name] = switch.value
+    return found

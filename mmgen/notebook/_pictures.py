@@ -1,0 +1,73 @@
+"""Pictures of words."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from mmgen.artifacts import check_output
+from mmgen.figures.drawing.page import Grid
+from mmgen.figures.drawing.samples import sample_grid
+from mmgen.generation.asked import draw_asked
+from mmgen.generation.descriptions import as_words
+from mmgen.generation.judge import sees_samples
+from mmgen.loading import TrainedModel, load
+from mmgen.notebook._measures import Judge
+from mmgen.notebook._typed import File, optional, path_of
+from mmgen.notebook._watching import watching
+from mmgen.progress import Watch
+
+__all__ = ["sample"]
+
+
+def sample(
+    model: File,
+    given: str | Mapping[str, str] | Sequence[str] = "",
+    n: int = 16,
+    output: str | Path | None = None,
+    *,
+    posterior: str | None = None,
+    guidance: float = 0.0,
+    mean: bool = True,
+    judge: "str | Path | Judge | None" = None,
+    device: str = "auto",
+    seed: int = 0,
+    progress: bool | Watch = True,
+) -> Grid:
+    """Draw pictures for descriptions, framed where the judge reads them differently: ``mmgen sample``.
+
+    For the pictures as numbers use ``mmgen.load(model).sample(...)``.
+
+    Args:
+        model: The model or aggregate.
+        given: A description, or several.
+        n: Pictures of each.
+        output: Also write it there, .png.
+        posterior: Where z comes from; what was fitted, else the model's own, by default.
+        guidance: How literally the words are taken.
+        mean: Show means of p(image | z), or draws from it.
+        judge: Who looks at the pictures; found beside the model.
+        device: Where to compute.
+        seed: Seed of the draws.
+        progress: Whether a notebook is told what the judge says; or who is.
+
+    Returns:
+        A picture that a notebook shows and that ``save`` writes.
+
+    Raises:
+        UsageError: The model does not know the words, or has no such posterior.
+    """
+    loaded = model if isinstance(model, TrainedModel) else load(path_of(model), device)
+    loaded = loaded.guided(guidance, seed)
+    words = [as_words(given)] if isinstance(given, str | Mapping) else [as_words(one) for one in given]
+    named = judge.path if isinstance(judge, Judge) else optional(judge)
+    out = optional(output)
+    drawn, _, judging = draw_asked(
+        loaded, words, n, watching(progress), posterior=posterior, judge=named, near=out, seed=seed
+    )
+    picture: Grid = sample_grid(
+        drawn, loaded.attributes, text=loaded.text, sampled=not mean, judged_samples=sees_samples(loaded),
+        accuracy=judging.accuracy if judging else None,
+    )  # fmt: skip
+    if out is not None:
+        check_output(out, None, loaded.path)
+        picture.save(out)
+    return picture
