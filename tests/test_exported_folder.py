@@ -33,3 +33,14 @@ def test_where_the_disk_is_full_only_what_was_there_is_there(
     assert sorted(path.name for path in tmp_path.rglob("*")) == sorted(
         ["a", "b", "c", "made", *["out", "mine"] * there]
     )
+
+
+def test_a_folder_stands_for_what_is_in_it_wherever_a_file_is_named(tmp_path: Path) -> None:
+    from mmgen.cli._options import read_path
+
+    assert read_path(str(tmp_path), "file") == tmp_path, "a folder of something else is refused by whoever reads it"
+    (tmp_path / "model.safetensors").touch()
+    assert read_path(str(tmp_path), "model or aggregate") == tmp_path / "model.safetensors"
+    (tmp_path / "aggregate.safetensors").touch()
+    assert read_path(str(tmp_path), "file") == tmp_path / "aggregate.safetensors"
+    assert read_path(str(tmp_path), "model") == tmp_path / "model.safetensors"
