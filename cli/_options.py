@@ -134,7 +134,7 @@ def read_path(text: str, what: str = "file") -> Path:
     except (OSError, ValueError) as error:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise MmgenError(f"cannot read the {what} {str(path)!r}: {why}; check the path") from None
-    if path.is_dir():
+    if path.is_dir() and what != "model or aggregate":  # which mmgen.load finds, and files made of it lie beside it
         from mmgen.artifacts.files import exported_file
 
         return exported_file(path, what)

@@ -40,7 +40,7 @@ def test_a_folder_stands_for_what_is_in_it_wherever_a_file_is_named(tmp_path: Pa
 
     assert read_path(str(tmp_path), "file") == tmp_path, "a folder of something else is refused by whoever reads it"
     (tmp_path / "model.safetensors").touch()
-    assert read_path(str(tmp_path), "model or aggregate") == tmp_path / "model.safetensors"
+    assert read_path(str(tmp_path), "file") == tmp_path / "model.safetensors"
     (tmp_path / "aggregate.safetensors").touch()
     assert read_path(str(tmp_path), "file") == tmp_path / "aggregate.safetensors"
     assert read_path(str(tmp_path), "model") == tmp_path / "model.safetensors"
