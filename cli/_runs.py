@@ -166,7 +166,7 @@ def run_on_cluster(stages: "Sequence[Stage]", folder: Path, address: str) -> boo
     Args:
         stages: In an order in which they could be run one after the other.
         folder: Where their paths begin; the same for this machine and all workers.
-        address: Of the scheduler, such as ``tcp://host:8786``.
+        address: Address of the scheduler, such as ``tcp://host:8786``.
 
     Raises:
         UsageError: Dask is not installed, or the address is none.

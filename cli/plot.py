@@ -112,7 +112,7 @@ def plot_command(
     picture, notices = draw_plot(
         name,
         paths,
-        given=given or (),
+        descriptions=given or (),
         number=number,
         sources=sources or (),
         targets=targets or (),

@@ -252,7 +252,7 @@ def _translate_images(
         of = {"from": list(start.sources), "pictures": list(shown.names)}
         save_samples(out, drawn, loaded, command=command_line(), start=of)
     else:
-        translated_grid(shown, start.sources, drawn, given=given[0], sampled=not mean).save(out)
+        translated_grid(shown, start.sources, drawn, description=given[0], sampled=not mean).save(out)
 
 
 def _draw_images(

@@ -40,17 +40,17 @@ class TrainedModel(OpenModel):
     All of it runs without gradients. Its attributes are those of :class:`~mmgen.generation.open_model.OpenModel`.
     """
 
-    def describe(self, given: str | Mapping[str, str]) -> Batch:
+    def describe(self, description: str | Mapping[str, str]) -> Batch:
         """A description as a batch of one.
 
         Args:
-            given: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where the
-                model knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
+            description: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where
+                the model knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
 
         Raises:
             UsageError: An attribute, value or word does not exist; suggests the nearest.
         """
-        return describe(self, given)
+        return describe(self, description)
 
     def describe_codes(self, codes: np.ndarray) -> Batch:
         """Descriptions as a batch: with attributes, and with text too where its positions spell attributes, all known.
@@ -63,7 +63,7 @@ class TrainedModel(OpenModel):
     @torch.inference_mode()
     def sample(
         self,
-        given: str | Mapping[str, str] = "",
+        description: str | Mapping[str, str] = "",
         n: int = 16,
         posterior: str | None = None,
         seed: int = 0,
@@ -73,7 +73,7 @@ class TrainedModel(OpenModel):
         """Images drawn from a description: the same, of the same seed, as ``mmgen sample`` draws and metrics judge.
 
         Args:
-            given: The description; attributes left out are unknown.
+            description: The description; attributes left out are unknown.
             n: Number of images.
             posterior: One of :attr:`posteriors`; by default what was fitted, else the model's own.
             seed: Seed of the draws.
@@ -103,7 +103,7 @@ class TrainedModel(OpenModel):
             raise UsageError(f"n got {n}, expected at least one image")
         loaded = self.guided(self.guidance if guidance is None else guidance, seed)
         (name,) = wanted_images(loaded, [target] if target else [])
-        asked = parse(loaded, [as_words(given)])
+        asked = parse(loaded, [as_words(description)])
         source = chosen_posterior(loaded, asked, posterior)
         z = draw_latents(loaded, source, asked, n, seed)
         return torch.cat([piece.means[0] for piece in pictures(loaded, name, z, asked, seed, sampled=False)])
@@ -148,7 +148,7 @@ class TrainedModel(OpenModel):
         source: str | None = None,
         target: str | None = None,
         *,
-        given: str | Mapping[str, str] = "",
+        description: str | Mapping[str, str] = "",
         draws: int = 0,
         seed: int = 0,
         rows: Sequence[int] | None = None,
@@ -159,7 +159,7 @@ class TrainedModel(OpenModel):
             images: [B, C, H, W] in [0, 1]; or several modalities by name, all of the same examples.
             source: Modality of ``images``; the main one by default.
             target: Modality to draw; the main one by default.
-            given: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
+            description: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
             draws: How many z to draw from q(z | images) for each; 0 takes its mean.
             seed: Seed of the draws.
             rows: A number of each example that its draws are known by; 0 to B - 1 by default. With the rows of a
@@ -182,17 +182,17 @@ class TrainedModel(OpenModel):
         if self.image is None:
             raise UsageError(f"{self.path} is a model without images; there is nothing to translate")
         named = images if isinstance(images, Mapping) else {source or self.image.name: images}
-        return translate(self, named, target or self.image.name, draws, seed, given, rows)
+        return translate(self, named, target or self.image.name, draws, seed, description, rows)
 
     @torch.inference_mode()
-    def posterior(self, given: str | Mapping[str, str], posterior: str | None = None) -> DiagonalGaussian:
+    def posterior(self, description: str | Mapping[str, str], posterior: str | None = None) -> DiagonalGaussian:
         """The model's own q(z | description) [1, D], a Gaussian with ``mean`` and ``sd``.
 
         A fitted posterior need not be one: draw from it with :meth:`sample` or :meth:`latent_sampler`, and ask for its
         density with :meth:`latent_log_prob`.
 
         Args:
-            given: The description; attributes left out are unknown.
+            description: The description; attributes left out are unknown.
             posterior: "own" for the model's, "prior" for p(z); by default the model's own, or, of an aggregate's
                 file, the fitted one, which is refused.
 
@@ -224,16 +224,16 @@ class TrainedModel(OpenModel):
             raise UsageError(
                 f"{self.model_path} has no q(z | description) of its own; {fitted if self.target else unfitted}"
             )
-        asked = parse(self, [as_words(given)])
+        asked = parse(self, [as_words(description)])
         if name != "prior":
             check_read(self, name, asked)
-        description = batch_of(self, asked)
+        condition = batch_of(self, asked)
         if not isinstance(self.model, GaussianModel):
             raise UsageError(
                 f"{self.model_path} has several layers of z, whose density has no mean and standard deviation to "
                 f"return: draw from it with sample(...) or latent_sampler('{name}')"
             )
-        return self.model.posterior(description, () if name == "prior" else self.files.own_given(description))
+        return self.model.posterior(condition, () if name == "prior" else self.files.own_given(condition))
 
     def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> Score:
         """Importance-weighted estimate of log p(image) in nats, with its standard error.

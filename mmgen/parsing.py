@@ -34,7 +34,7 @@ __all__ = [
 MAX_TEXT_BYTES = 16 * 2**20
 """No honest header, line or settings file comes near this; a larger one is refused unread."""
 LOG_ENDING = ".log.jsonl"
-"""Of the logs of training, beside what is trained."""
+"""Limit of the logs of training, beside what is trained."""
 MAX_LOG_BYTES = 2**30
 """Limit of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
 MAX_DEPTH = 64

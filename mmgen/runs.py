@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 LEVEL = 0.95
-"""Of all intervals."""
+"""Share of intervals that hold the truth."""
 
 _NOT_OF_THE_RUN = ("seed", "device", "devices", "tensorboard")
 """Settings of training that a run may differ in and still be another seed of the same."""
@@ -38,8 +38,8 @@ def described_run(
 
     Args:
         name: What the file is called, without its ending.
-        seeds: Of what was trained: the model, and what was fitted to it.
-        settings: Of the same.
+        seeds: Seeds of what was trained: the model, and what was fitted to it.
+        settings: Settings of the same.
         data: Content ids of what it learnt from.
 
     Example:
@@ -67,7 +67,7 @@ class Group:
         mean: Over the runs.
         sd: Their standard deviation, with n - 1; None of a single run.
         n: How many.
-        stderr: Of the mean: sd / sqrt(n), over seeds; of a single run that of its score, over examples.
+        stderr: Standard error of the mean: sd / sqrt(n), over seeds; of a single run that of its score, over examples.
         runs: The scores.
     """
 

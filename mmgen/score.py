@@ -57,7 +57,7 @@ class Score:
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
             scores that depend on them, "split", "part" and "seed". "warnings" are sentences for whoever reads it.
         base: For a guided posterior, what is guided: prior, own, true, aggregate, learned prior; else "".
-        run: Of what was trained: "name" of its file, "settings" as a digest without seeds, so that runs which differ in
+        run: What was trained: "name" of its file, "settings" as a digest without seeds, so that runs which differ in
             their seed alone have the same, and "seed"; {} in scores from before it was told.
     """
 

@@ -46,7 +46,7 @@ def test_settings_but_the_seed_make_a_run() -> None:
 
 
 def test_means_and_deviations_by_hand() -> None:
-    """Of 80, 82, 87: mean 83, squares 9 + 1 + 16 = 26 over n - 1 = 2."""
+    """80, 82, 87: mean 83, squares 9 + 1 + 16 = 26 over n - 1 = 2."""
     (row,) = compare_scores(of("telbo", 80.0, 82.0, 87.0)).tables[0].rows
     (cell,) = row.cells
     assert cell is not None

@@ -104,8 +104,10 @@ def test_nobody_else_opens_pictures_or_unpacks(path: Path) -> None:
     """Names of functions that decode or unpack without a bound; foreign.py and pictures.py are their one home."""
     unbounded = {"Image.open", "gzip.open", "gzip.decompress", "zlib.decompress", "zipfile.ZipFile", "np.load"}
     unbounded |= {"bz2.decompress", "lzma.decompress", "tarfile.open", "gzip.GzipFile", "shutil.unpack_archive"}
-    called = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text("utf-8"))) if type(node) is ast.Call}
-    assert not called & unbounded
+    calls = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if type(node) is ast.Call]
+    # A zip that is written holds what we put in.
+    writing = [call for call in calls if len(call.args) > 1 and ast.unparse(call.args[1]) == "'w'"]
+    assert not {ast.unparse(call.func) for call in calls if call not in writing} & unbounded
 
 
 def _peak(work: Callable[[], object]) -> tuple[int, str]:

@@ -150,46 +150,49 @@ def is_caption(text: str) -> bool:
     return "=" not in text and text.strip() not in ("", ANYTHING)
 
 
-def as_words(given: "str | Mapping[str, str]") -> str:
+def as_words(description: "str | Mapping[str, str]") -> str:
     """A description in words: ``{"digit": "3"}`` as ``digit=3``."""
-    return given if isinstance(given, str) else " ".join(f"{name}={quoted(value)}" for name, value in given.items())
+    if isinstance(description, str):
+        return description
+    return " ".join(f"{name}={quoted(value)}" for name, value in description.items())
 
 
-def parse(loaded: "OpenModel", given: Sequence[str]) -> Descriptions:
+def parse(loaded: "OpenModel", descriptions: Sequence[str]) -> Descriptions:
     """Descriptions as a person types them, all captions or all attribute=value; of a guided model with NOT and OR.
 
     Raises:
         UsageError: The model does not know the words, or captions and attributes are mixed.
     """
     text, info = loaded.text, loaded.attributes
-    captions = [text is not None and is_caption(words) for words in given]
+    captions = [text is not None and is_caption(words) for words in descriptions]
     if any(captions) and not all(captions):
         raise UsageError("got captions and attribute=value together; describe everything in the same way")
     if any(captions) and text is not None:
-        return complete(loaded, tokens=np.stack([parse_caption(words, text, info) for words in given]))
+        return complete(loaded, tokens=np.stack([parse_caption(words, text, info) for words in descriptions]))
     if info is None:
-        if any(given):
+        if any(descriptions):
             raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
-        return Descriptions(np.zeros((len(given), 0), np.uint8))
-    if loaded.guidance and any(is_expression(words) for words in given):
-        found = [parse_expression(words, info) if is_expression(words) else None for words in given]
-        plain = [e.codes if e is not None else parse_query(words, info) for e, words in zip(found, given, strict=True)]
+        return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
+    if loaded.guidance and any(is_expression(words) for words in descriptions):
+        found = [parse_expression(words, info) if is_expression(words) else None for words in descriptions]
+        pairs = zip(found, descriptions, strict=True)
+        plain = [e.codes if e is not None else parse_query(words, info) for e, words in pairs]
         return Descriptions(np.stack(plain), expressions=tuple(found))
-    return complete(loaded, np.stack([parse_query(words, info) for words in given]))
+    return complete(loaded, np.stack([parse_query(words, info) for words in descriptions]))
 
 
-def describe(loaded: "OpenModel", given: str | Mapping[str, str]) -> "Batch":
+def describe(loaded: "OpenModel", description: str | Mapping[str, str]) -> "Batch":
     """A description as a batch of one.
 
     Args:
         loaded: The model that knows the words.
-        given: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where the model
-            knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
+        description: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where the
+            model knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
 
     Raises:
         UsageError: An attribute, value or word does not exist; suggests the nearest.
     """
-    words = as_words(given)
+    words = as_words(description)
     if loaded.attributes is None and not (is_caption(words) and loaded.text is not None):
         raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
     asked = parse(loaded, [words])

@@ -101,29 +101,29 @@ def _check_source(loaded: "OpenModel", names: Sequence[str], described: tuple[st
         )
 
 
-def _described(loaded: "OpenModel", given: str | Mapping[str, str]) -> Batch | None:
+def _described(loaded: "OpenModel", description: str | Mapping[str, str]) -> Batch | None:
     """A description as a batch of one; None where it says nothing."""
-    if not given:
+    if not description:
         return None
-    batch = describe(loaded, given)
+    batch = describe(loaded, description)
     return batch.select(loaded.informative(batch) or list(batch.values)[:1])
 
 
 def infer(
-    loaded: "OpenModel", pictures: Mapping[str, Pictures], given: str | Mapping[str, str] = ""
+    loaded: "OpenModel", pictures: Mapping[str, Pictures], description: str | Mapping[str, str] = ""
 ) -> DiagonalGaussian:
     """q(z | pictures) [B, D], or q(z | pictures, description).
 
     Args:
         loaded: The model.
         pictures: Images by modality, all of the same B examples.
-        given: A description that holds for all of them.
+        description: One that holds for all of them.
 
     Raises:
         UsageError: The model infers no z from these, or images have another size than its own.
     """
-    description = _described(loaded, given)
-    said = tuple(description.values) if description is not None else ()
+    described = _described(loaded, description)
+    said = tuple(described.values) if described is not None else ()
     _check_source(loaded, list(pictures), said)
     tensors = {name: torch.as_tensor(images, dtype=torch.float32) for name, images in pictures.items()}
     for name, images in tensors.items():
@@ -135,7 +135,7 @@ def infer(
     if len(set(sizes.values())) != 1:
         raise UsageError(f"got pictures of different numbers of examples, {sizes}, expected the same number of each")
     batch = batch_of(loaded.images, tensors)
-    if description is not None:
-        batch = batch | description.repeat(batch.size)
+    if described is not None:
+        batch = batch | described.repeat(batch.size)
     # Pictures that a person starts from are few, and what is drawn of them should not depend on the processor.
     return encode_points(loaded.model, batch.to(loaded.device), (*tensors, *said), "32-true")

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 __all__ = ["decode", "translate"]
 
 
-def decode(loaded: "OpenModel", target: str, z: Tensor, given: str | Mapping[str, str] = "") -> Tensor:
+def decode(loaded: "OpenModel", target: str, z: Tensor, description: str | Mapping[str, str] = "") -> Tensor:
     """E[target | z]: z [..., D] -> [..., C, H, W] in [0, 1], a bounded number of images at a time."""
     check_target(loaded, target)
-    condition = describe(loaded, given) if loaded.model.conditional_on else None
+    condition = describe(loaded, description) if loaded.model.conditional_on else None
     return means(loaded, target, z, condition)
 
 
@@ -35,16 +35,16 @@ def translate(
     target: str,
     draws: int = 0,
     seed: int = 0,
-    given: str | Mapping[str, str] = "",
+    description: str | Mapping[str, str] = "",
     rows: Sequence[int] | None = None,
 ) -> Tensor:
     """Pictures of another modality for given ones; see :meth:`mmgen.loading.TrainedModel.translate`."""
     check_target(loaded, target)
-    posterior = infer(loaded, pictures, given)
+    posterior = infer(loaded, pictures, description)
     if not draws:
-        return decode(loaded, target, posterior.mean, given)
+        return decode(loaded, target, posterior.mean, description)
     size = len(posterior.mean)
     if rows is not None and len(rows) != size:
         raise UsageError(f"got {len(rows)} rows for {size} pictures, expected one for each")
     z = draw_encoded(loaded, posterior, tuple(pictures), range(size) if rows is None else rows, draws, seed)
-    return decode(loaded, target, z.transpose(0, 1), given)
+    return decode(loaded, target, z.transpose(0, 1), description)

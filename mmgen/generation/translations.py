@@ -208,7 +208,7 @@ def drawn_from(
     targets: Sequence[str],
     count: int,
     seed: int = 0,
-    given: str = "",
+    description: str = "",
 ) -> Draws:
     """Draws of z from q(z | sources), or q(z | sources, description), with what is decoded from each.
 
@@ -219,18 +219,19 @@ def drawn_from(
         targets: Image modalities to draw.
         count: Draws for each example, n.
         seed: Seed.
-        given: A description that holds for all examples.
+        description: One that holds for all examples.
 
     Raises:
         UsageError: The model does not draw a target, infers no z from the sources or does not know the words.
     """
     names = wanted_images(loaded, targets)
-    asked = parse(loaded, [given])
+    asked = parse(loaded, [description])
     device = str(loaded.device)
     condition = asked.batch(loaded, 0) if loaded.attributes is not None else None
     words = []
     pictures: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in names}
-    z = draw_encoded(loaded, infer(loaded, _given(shown, sources), given), sources, shown.rows.tolist(), count, seed)
+    posterior = infer(loaded, _given(shown, sources), description)
+    z = draw_encoded(loaded, posterior, sources, shown.rows.tolist(), count, seed)
     for row, latents in zip(shown.rows.tolist(), z, strict=True):
         for name in names:
             generator = stream(seed, "pixels", (name, row), device=device)
@@ -245,7 +246,7 @@ def drawn_from(
     }
     means, sampled = drawn.pop(names[0])
     return Draws(
-        posterior=f"q(z | {', '.join((*sources, *([given] if given else [])))})",
+        posterior=f"q(z | {', '.join((*sources, *([description] if description else [])))})",
         seed=seed,
         asked=np.repeat(asked.codes, len(shown), axis=0),
         means=means,

@@ -91,7 +91,7 @@ def _score(
         better="higher",
         n=pictures,
         posterior=posterior,
-        given=queries.given,
+        given=queries.given_count,
         protocol=protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,

@@ -51,7 +51,7 @@ def _score(metric: str, evaluation: "Evaluation", posterior: str, compared: Comp
         better="higher",
         n=compared.n,
         posterior=posterior,
-        given=compared.queries.given,
+        given=compared.queries.given_count,
         protocol=compared.protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,

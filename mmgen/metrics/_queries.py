@@ -44,7 +44,7 @@ class Queries:
         return len(self.codes)
 
     @property
-    def given(self) -> int | None:
+    def given_count(self) -> int | None:
         """How many attributes are given; None of captions in free words."""
         return None if self.tokens is not None else self.codes.shape[1] - self.dropped
 

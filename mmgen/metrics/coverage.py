@@ -202,7 +202,7 @@ def _score(
         better="higher",
         n=pictures,
         posterior=posterior,
-        given=queries.given,
+        given=queries.given_count,
         protocol=evaluation.settings.protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,

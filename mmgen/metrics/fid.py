@@ -83,7 +83,7 @@ def _score(evaluation: "Evaluation", posterior: str, compared: Compared) -> Scor
         better="lower",
         n=compared.n,
         posterior=posterior,
-        given=compared.queries.given,
+        given=compared.queries.given_count,
         protocol=compared.protocol,
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,

@@ -133,7 +133,7 @@ class Plan(Settings):
     dataset: str
     """What the paper measured on."""
     usual: bool = False
-    """Of a table of several datasets: whether this is the one that is meant where none is said."""
+    """Whether this is the dataset that is meant where none is said, for a table of several."""
     table: tuple[Table, ...] = ()
     """The published table, or the parts of it."""
     scale: dict[str, Scale]

@@ -268,7 +268,8 @@ def _check_same(path: Path, header: Header, settings: dict[str, Any], precision:
     said = (_as_described_today(as_of_today(values, "model" in settings)) for values in (header.settings, settings))
     saved, wanted = (_flatten(json.loads(json.dumps(values))) for values in said)
     saved = {key: value for key, value in _ALWAYS.items() if key in wanted} | saved
-    saved.pop("training.tensorboard", None)  # who looked on changed nothing
+    for values in (saved, wanted):
+        values.pop("training.tensorboard", None)  # who looked on changed nothing
     ended = bool(header.facts.get("finished"))
     more = ended and _more_steps(saved, wanted)
     if "precision" in header.facts and (more or not ended):

@@ -41,7 +41,9 @@ def test_a_sentence_and_the_right_exit_code(typed: str, code: int, said: str, tm
 )
 def test_no_command_reads_a_closed_stdin(command: str, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
     """Wherever '-' may stand for a path."""
-    typed = {"plot": ["curves", "-"], "make-data": ["-"], "reproduce": ["-"]}.get(command, ["-"])
+    typed = {"plot": ["curves", "-"], "export": ["-", "folder"], "make-data": ["-"], "reproduce": ["-"]}.get(
+        command, ["-"]
+    )
     monkeypatch.setattr(sys, "stdin", None)
     with pytest.raises(SystemExit) as left:
         _main.main([command, *typed])

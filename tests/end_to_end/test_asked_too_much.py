@@ -24,8 +24,17 @@ WRITE = {
     "show": ["d.h5"],
     "plot": ["curves", "small.safetensors"],
     "report": ["small.safetensors"],
+    "explore": ["small.safetensors"],
 }
-ENDING = {"eval": "jsonl", "baseline": "jsonl", "sample": "png", "show": "png", "plot": "png", "report": "html"}
+ENDING = {
+    "eval": "jsonl",
+    "baseline": "jsonl",
+    "sample": "png",
+    "show": "png",
+    "plot": "png",
+    "report": "html",
+    "explore": "html",
+}
 
 
 @pytest.fixture(scope="module")

@@ -167,7 +167,7 @@ def test_own_posterior_and_pictures_read_what_is_given_too(folder: Path) -> None
     with pytest.raises(UsageError, match="reads attributes"):
         labels.posterior("big red")
     with pytest.raises(MmgenError, match="infers no z from image and text"):
-        labels.translate(np.zeros((1, 1, 16, 16), np.float32), given="big red")
+        labels.translate(np.zeros((1, 1, 16, 16), np.float32), description="big red")
 
 
 @pytest.mark.parametrize("weight", WEIGHTS)

@@ -111,7 +111,7 @@ def test_a_report_shows_curves_of_several_numbers_of_pairs(tmp_path: Path) -> No
     path.write_text("\n".join(json.dumps(one.to_json()) for one in SCORES))
     make_report([path], out).run()
     page = out.read_text()
-    assert 'id="weak-supervision"' in page and "80.0 % against 70.0 %" in page
+    assert 'id="weak-supervision"' in page and "80.0\N{NO-BREAK SPACE}% against 70.0\N{NO-BREAK SPACE}%" in page
     path.write_text(json.dumps(SCORES[0].to_json()))
     make_report([path], out).run()
     assert 'id="weak-supervision"' not in out.read_text()

@@ -136,7 +136,7 @@ def test_a_description_is_one_more_expert(views: Path, model: TrainedModel) -> N
     words = model.posterior("Red=yes")
     both = infer(model, {"edges": pictures["edges"]}, "Red=yes")
     torch.testing.assert_close(both.precision, alone.precision + words.precision - 1)
-    found = model.translate(pictures["edges"], "edges", given="Red=yes")
+    found = model.translate(pictures["edges"], "edges", description="Red=yes")
     assert not torch.allclose(found, model.translate(pictures["edges"], "edges"))
 
 

@@ -62,8 +62,8 @@ def loaded_painter(blind_to: str = "") -> Any:
     return SimpleNamespace(
         path=Path("a"),
         model_path=Path("m"),
-        header=SimpleNamespace(kind="aggregate", content_id="a"),
-        model_header=SimpleNamespace(content_id="m", parents=()),
+        header=SimpleNamespace(kind="aggregate", content_id="a", parents=(), seed=0, settings={}),
+        model_header=SimpleNamespace(content_id="m", parents=(), seed=0, settings={}),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
         image=ImageDescription(shape=(1, 1, 2), layout="bytes"),
@@ -125,7 +125,7 @@ def test_captions_of_examples_with_what_is_known_of_them(dataset: Dataset) -> No
     tokens = np.array([[0, 1], [0, 1], [0, 2]], np.uint16)
     found = caption_queries(tokens, np.array([[0, 255], [0, 255], [255, 255]], np.uint8))
     assert found.tokens is not None and found.tokens.tolist() == [[0, 1]] and found.weights.tolist() == [2]
-    assert found.codes.tolist() == [[0, 255]] and found.given is None
+    assert found.codes.tolist() == [[0, 255]] and found.given_count is None
     with pytest.raises(UsageError, match="no example of this part of the split has a known attribute"):
         caption_queries(tokens, np.full((3, 2), 255, np.uint8))
     with pytest.raises(UsageError, match="no example"):

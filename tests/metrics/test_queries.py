@@ -25,7 +25,7 @@ def test_every_concept_with_attributes_dropped(dropped: int, count: int) -> None
     found = queries(np.repeat(MNIST_A, 2, axis=0), dropped)
     assert len(found) == count
     assert ((found.codes == 255).sum(1) == dropped).all()
-    assert found.given == 4 - dropped
+    assert found.given_count == 4 - dropped
 
 
 def test_every_choice_of_dropped_attributes_weighs_the_same() -> None:

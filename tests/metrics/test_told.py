@@ -87,7 +87,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
     return SimpleNamespace(
         path=Path("a"),
         model_path=Path("m"),
-        header=SimpleNamespace(kind="aggregate", content_id="a"),
+        header=SimpleNamespace(kind="aggregate", content_id="a", parents=(), seed=0, settings={}),
         model_header=SimpleNamespace(content_id="m", parents=(), seed=0, settings={}),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),

@@ -111,7 +111,7 @@ def translated_grid(
     sources: Sequence[str],
     drawn: Draws,
     *,
-    given: str = "",
+    description: str = "",
     sampled: bool = False,
 ) -> Grid:
     """What was drawn from other pictures, beside what was given and what is true.
@@ -120,13 +120,13 @@ def translated_grid(
         shown: The examples.
         sources: Modalities that were given.
         drawn: The draws.
-        given: The description that was given with them.
+        description: What was given with them.
         sampled: Show draws from p(picture | z) instead of its means.
     """
     count = drawn.means.shape[1]
     draws = "one draw" if count == 1 else f"{count} draws"
     truth = " Truth: the example's own picture." if set(drawn.pictures()) & set(shown.pictures) else ""
-    together = f", together with {given}" if given else ""
+    together = f", together with {description}" if description else ""
     note = (
         f"On grey: what is given{together}. Drawn: {_what(drawn, sampled)} at {draws} of z from {drawn.posterior}."
         f"{truth} Seed {drawn.seed}."

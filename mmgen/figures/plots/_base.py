@@ -24,7 +24,7 @@ class PlotOptions:
     """The options of a figure.
 
     Attributes:
-        given: Descriptions in words; empty: the figure chooses.
+        descriptions: In words; empty: the figure chooses.
         number: How many examples, images or descriptions it shows; None: as many as fit well.
         sources: Image modalities to start from; empty: the figure chooses.
         targets: Image modalities to draw; empty: the figure chooses.
@@ -36,7 +36,7 @@ class PlotOptions:
         straight: Go straight from one z to another, where the figure would go by the arc.
     """
 
-    given: tuple[str, ...] = ()
+    descriptions: tuple[str, ...] = ()
     number: int | None = None
     sources: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -48,11 +48,11 @@ class PlotOptions:
     straight: bool = False
 
 
-PlotOption = Literal["given", "number", "sources", "targets", "metrics", "guidance", "rows", "by", "straight"]
+PlotOption = Literal["descriptions", "number", "sources", "targets", "metrics", "guidance", "rows", "by", "straight"]
 """A field of :class:`PlotOptions` that a person sets with an option."""
 
 OPTIONS: dict[PlotOption, str] = {
-    "given": "--given", "number": "--number", "sources": "--from", "targets": "--to", "metrics": "--metric",
+    "descriptions": "--given", "number": "--number", "sources": "--from", "targets": "--to", "metrics": "--metric",
     "guidance": "--guidance", "rows": "--dataset-row", "by": "--by", "straight": "--straight",
 }  # fmt: skip
 
@@ -140,19 +140,19 @@ def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
     """
     model = session.model
     count = options.number or number
-    if not options.given:
+    if not options.descriptions:
         if not len(session.concepts):
             raise UsageError(f"{model.path} knows neither attributes nor text, so it draws for no description")
         return session.concepts[:count]
-    for words in options.given:
+    for words in options.descriptions:
         if "=" in words and is_expression(words):
             raise UsageError(
                 f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
             )
-    found = parse(model, options.given)
+    found = parse(model, options.descriptions)
     for source in session.sources:
         check_read(source.loaded, source.posterior, found)
-    for row, words in enumerate(options.given):
+    for row, words in enumerate(options.descriptions):
         said = found.said(model, row)
         if not session.sources and said and not set(said) & set(model.generated_words):
             raise UsageError(f"got the description '{words}', but {model.path} says and reads no {' and '.join(said)}")

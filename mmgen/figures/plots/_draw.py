@@ -18,7 +18,7 @@ def draw_plot(
     name: str,
     paths: Iterable[Path],
     *,
-    given: Sequence[str] = (),
+    descriptions: Sequence[str] = (),
     number: int | None = None,
     sources: Sequence[str] = (),
     targets: Sequence[str] = (),
@@ -35,7 +35,7 @@ def draw_plot(
     Args:
         name: One of ``mmgen.figures.plots.names()``.
         paths: Models, aggregates, judges, scores; their parents and the judge are found by lineage.
-        given: Descriptions in words; by default the figure chooses.
+        descriptions: In words; by default the figure chooses.
         number: How many examples or descriptions it shows; by default as many as fit well.
         sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
         targets: Image modalities to draw; by default the figure chooses.
@@ -58,7 +58,7 @@ def draw_plot(
 
     member: Plot = plots.get(name)
     options = PlotOptions(
-        tuple(given), number, tuple(sources), tuple(targets), tuple(metrics), guidance=check_weight(guidance),
+        tuple(descriptions), number, tuple(sources), tuple(targets), tuple(metrics), guidance=check_weight(guidance),
         rows=tuple(rows), by=by, straight=straight,
     )  # fmt: skip
     member.check(name, options)

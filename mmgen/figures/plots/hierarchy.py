@@ -41,15 +41,15 @@ def abstraction(session: Session, concepts: Descriptions | None = None) -> list[
     return [Picture("Abstraction hierarchy", caption, grid, session.note)]
 
 
-@accepts("given", "guidance", one=True)
+@accepts("descriptions", "guidance", one=True)
 def hierarchy(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The abstraction hierarchy of a concept.
 
     Raises:
         UsageError: Nothing that was named draws from partial descriptions, or several concepts are wanted.
     """
-    if len(options.given) > 1:
-        raise UsageError(f"hierarchy drops the attributes of one concept, got {len(options.given)} --given; give one")
+    if (count := len(options.descriptions)) > 1:
+        raise UsageError(f"hierarchy drops the attributes of one concept, got {count} --given; give one")
     session = sessions[0]
     found = abstraction(session, asked(session, options, 1))
     if not found:

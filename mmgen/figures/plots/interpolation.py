@@ -62,8 +62,8 @@ def interpolations(session: Session, count: int = _PAIRS, rows: Sequence[int] = 
 
 def _described(session: Session, options: PlotOptions) -> Picture:
     """Between draws for two descriptions, a block for each posterior."""
-    if len(options.given) != 2:
-        raise UsageError(f"interpolation goes between two descriptions, got {len(options.given)} --given; give two")
+    if (count := len(options.descriptions)) != 2:
+        raise UsageError(f"interpolation goes between two descriptions, got {count} --given; give two")
     if options.rows:
         raise UsageError("interpolation got --given and --dataset-row, expected one of them; leave the other out")
     model, wanted = session.model, asked(session, options, 2)
@@ -89,7 +89,7 @@ def _described(session: Session, options: PlotOptions) -> Picture:
     return Picture("Interpolation between descriptions", caption, image_table(panels, labels))
 
 
-@accepts("given", "number", "rows", "straight", one=True)
+@accepts("descriptions", "number", "rows", "straight", one=True)
 def interpolation(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Interpolations of one model, between pictures or two descriptions.
 
@@ -97,6 +97,6 @@ def interpolation(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         UsageError: It does not draw images from z, or the ends are not two by two.
     """
     with torch.no_grad():
-        if options.given:
+        if options.descriptions:
             return _described(sessions[0], options)
         return interpolations(sessions[0], options.number or _PAIRS, options.rows, options.straight)

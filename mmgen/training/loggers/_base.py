@@ -42,7 +42,7 @@ class Logger(ABC):
     """
 
     name: ClassVar[str]
-    """Of the extra, and as it is asked for."""
+    """Name of the extra, and of what ``--log-to`` asks for."""
     library: ClassVar[str]
     """The module that is needed."""
 
