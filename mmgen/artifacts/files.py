@@ -162,5 +162,5 @@ def regular_file(path: Path) -> int:
         raise ArtifactError(f"cannot read {path}: {reason}; check the path") from None
     if not stat.S_ISREG(status.st_mode):
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
-        raise ArtifactError(f"cannot read {path}: it is {what}, expected a file that mmgen made")
+        raise ArtifactError(f"cannot read {path}: it is {what}, expected a file that mmgen made; name one")
     return status.st_size
