@@ -83,7 +83,7 @@ class Row:
         name: What the runs have in common in their names.
         posterior: Where z came from.
         cells: By column; None where nothing was measured.
-        best: Whether no other row is better by two standard errors of the difference; never of a single row.
+        best: Whether no other row beats it (:func:`mmgen.runs.is_best`); never of a single row.
         differences: From the row that the others are compared with; None for itself, and without one.
     """
 

@@ -27,7 +27,7 @@ class Cell:
     Attributes:
         text: As it is printed, with its error: "82.1 ± 0.6".
         detail: What the reader may want to know beyond it: number of samples, kind of error.
-        best: Whether none of one's own in its column is better by two standard errors of the difference.
+        best: Whether none of one's own in its column beats it (:func:`mmgen.runs.is_best`).
     """
 
     text: str
