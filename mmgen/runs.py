@@ -10,6 +10,7 @@ from itertools import takewhile
 from statistics import fmean, stdev
 from typing import Any, Literal, TypeGuard
 
+from mmgen.conditions import Conditions
 from mmgen.score import Score
 
 __all__ = [
@@ -173,10 +174,9 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
     Points are what ``values`` in ``extra`` are of: data points, images or queries; queries may have weights. They are
     not of a score that is no mean of them, such as a median, nor where one of them was not finite.
     """
-    asked = ("split", "part", "seed", "weights", "queries")
-    if before.given != after.given or any(before.extra.get(key) != after.extra.get(key) for key in asked):
+    if Conditions.of(before) != Conditions.of(after) or before.given != after.given:
         return None
-    if any(before.ids.get(role) != after.ids.get(role) for role in ("dataset", "judge")):
+    if any(before.extra.get(key) != after.extra.get(key) for key in ("seed", "weights", "queries")):
         return None
     values, others = before.extra.get("values"), after.extra.get("values")
     if not _are_numbers(values) or not _are_numbers(others) or len(values) != len(others) or len(values) < 2:

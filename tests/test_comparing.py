@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,6 +165,29 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     headings = [column.heading for column in table.columns]
     assert headings == ["4 given", "4 given, guided by w = 3", "4 given, 1 % paired", "3 given"]
     assert len(table.rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("metric", "asked", "others"),
+    [
+        ("retrieval", {"pool": 100, "described": "text"}, [{"pool": 1000}, {"described": "attributes"}]),
+        ("mig", {"factors": ["shape", "x"]}, [{"factors": ["shape", "y"]}]),
+        ("of-nobody", {"pool": 100}, []),
+    ],
+)
+def test_what_changes_a_metrics_question_is_apart(metric: str, asked: dict[str, Any], others: list[Any]) -> None:
+    """As each metric declares it; one that is not installed declares nothing."""
+    plain = score("a", 0, 20.0, values=[10.0, 30.0], metric=metric)
+    plain = replace(plain, extra=plain.extra | asked)
+    differing = [replace(plain, extra=plain.extra | other) for other in others]
+    tables = compare_scores([("a", [plain, *differing])]).tables
+    assert len(tables) == 1 + len(others)
+    assert paired_points(plain, plain) == (0.0, 0.0)
+    assert all(paired_points(plain, other) is None for other in differing)
+    if metric == "retrieval":
+        assert [table.about.partition("iid, ")[2] for table in tables] == [
+            "pool 100, descriptions by text", "pool 1000, descriptions by text", "pool 100, descriptions by attributes"
+        ]  # fmt: skip
 
 
 def test_only_what_is_not_beaten_is_marked() -> None:

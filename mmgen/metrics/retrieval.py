@@ -128,6 +128,7 @@ class Retrieval(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    conditions: ClassVar = ("pool", "described")
     columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
 
     def check(self, evaluation: "Evaluation") -> None:
@@ -185,7 +186,7 @@ class Retrieval(Metric):
             pairs = table[:, of].double().cpu().numpy()  # [pictures, examples' descriptions]
             shared = float(100 * (same.sum(1) > 1).mean())
             for direction, asked in (("image to text", pairs), ("text to image", pairs.T)):
-                scores += _scores(evaluation, direction, protocol, source, Ranks.of(asked, same), shared)
+                scores += _scores(evaluation, direction, protocol, source, name, Ranks.of(asked, same), shared)
         return scores
 
     def _tables(
@@ -255,13 +256,13 @@ def _pool(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np
 
 
 def _scores(
-    evaluation: "Evaluation", direction: str, protocol: str, source: str, ranks: Ranks, shared: float
+    evaluation: "Evaluation", direction: str, protocol: str, source: str, name: str, ranks: Ranks, shared: float
 ) -> list[Score]:
     """Scores of one direction by one protocol."""
     settings = evaluation.settings
     by = "log p(text|image)" if protocol == "text-given-image" else "log p(image|text) - log p(image)"
     count, chance = len(ranks.better), ranks.chance
-    extra = {"pool": ranks.pool, "samples": settings.samples, "shared": shared, "by": by}
+    extra = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared, "by": by}
 
     def score(quantity: str, value: float, stderr: float, by_chance: float, each: NDArray[np.float64]) -> Score:
         share = quantity.startswith("R@")
