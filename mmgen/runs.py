@@ -33,7 +33,13 @@ _NOT_OF_THE_RUN = ("seed", "device", "devices", "tensorboard")
 
 
 def described_run(
-    name: str, seeds: Sequence[int], settings: Sequence[Mapping[str, Any]], data: Iterable[str]
+    name: str,
+    seeds: Sequence[int],
+    settings: Sequence[Mapping[str, Any]],
+    data: Iterable[str],
+    *,
+    members: Iterable[Mapping[str, str]] = (),
+    beginnings: Iterable[str] = (),
 ) -> dict[str, str]:
     """What a score says of the run behind it: see :attr:`mmgen.score.Score.run`.
 
@@ -42,6 +48,8 @@ def described_run(
         seeds: Seeds of what was trained: the model, and what was fitted to it.
         settings: Settings of the same.
         data: Content ids of what it learnt from.
+        members: What was used that is not part of mmgen, as headers tell it.
+        beginnings: Digests of the runs whose weights it began with, or content ids where only these are known.
 
     Example:
         >>> one, other = (described_run("a", [seed], [{"training": {"seed": seed, "steps": 9}}], []) for seed in (0, 1))
@@ -49,7 +57,10 @@ def described_run(
         (True, '0', '1')
     """
     plain = [{**part, "training": _without_seed(part.get("training"))} for part in settings]
-    text = json.dumps([plain, sorted(data)], sort_keys=True, default=str)
+    parts: list[Any] = [plain, sorted(data)]
+    further = [sorted(json.dumps(dict(one), sort_keys=True) for one in members), sorted(beginnings)]
+    parts += further if any(further) else []  # so that digests of all other runs stay what they were
+    text = json.dumps(parts, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return {"name": name, "settings": digest, "seed": "/".join(map(str, dict.fromkeys(seeds)))}
 

@@ -2,13 +2,17 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
+from mmgen.artifacts import Header, read_header, reference, write_checkpoint
 from mmgen.comparing import compare_scores
+from mmgen.metrics._run import run_of_files
 from mmgen.runs import contrast, described_run, paired_points, summed_up
 from mmgen.score import Score
 
@@ -44,6 +48,35 @@ def test_settings_but_the_seed_make_a_run() -> None:
         described_run("a", [0], [{"training": training}, {"x": 1}], ["e"]),
     ]
     assert len({one["settings"], *(other["settings"] for other in others)}) == 4
+
+
+def test_what_is_not_of_mmgen_and_what_a_run_began_with_count() -> None:
+    def digest(**further: Any) -> str:
+        return described_run("a", [0], [{"x": 1}], ["d"], **further)["settings"]
+
+    first, second = ({"room": "objective", "name": "own", "sha256": one * 64} for one in "ab")
+    assert len({digest(), digest(members=[first]), digest(members=[second]), digest(beginnings=["s"])}) == 4
+    assert digest(members=[], beginnings=[]) == digest()
+
+
+def test_models_that_began_with_other_seeds_of_the_same_are_seeds_of_the_same(tmp_path: Path) -> None:
+    """Found beside the model their settings count, without a seed; what is gone counts by its content id."""
+
+    def model(name: str, seed: int, steps: int, start: Path | None = None) -> tuple[Path, Header]:
+        path = tmp_path / f"{name}.safetensors"
+        write_checkpoint(
+            path, kind="model", tensors={"w": torch.zeros(1)}, settings={"training": {"seed": seed, "steps": steps}},
+            seed=seed, parents=() if start is None else (reference(start, "start", path),), facts={}, command="",
+        )  # fmt: skip
+        return path, read_header(path)
+
+    starts = [model("s0", 0, 5), model("s1", 1, 5), model("other", 0, 6)]
+    runs = [model(f"m{place}", place, 9, path) for place, (path, _) in enumerate(starts)]
+    alone = run_of_files([model("alone", 0, 9)])["settings"]
+    first, second, other = (run_of_files([one])["settings"] for one in runs)
+    assert first == second and len({first, other, alone}) == 3
+    starts[0][0].unlink()
+    assert run_of_files([runs[0]])["settings"] not in (first, other, alone)
 
 
 def test_means_and_deviations_by_hand() -> None:
