@@ -4,6 +4,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from mmgen.errors import MmgenError
+from mmgen.registry import registry_of
 from mmgen.score import Score
 
 __all__ = ["CALLED", "Conditions"]
@@ -57,9 +58,9 @@ def _text(value: Any) -> str:
 @lru_cache
 def _asked(metric: str) -> tuple[str, ...]:
     """What a metric asks for; nothing where it is not installed, for files of scores stand alone."""
-    from mmgen import metrics  # some of them load torch
-
+    metrics = registry_of("mmgen.metrics")
     try:
-        return metrics.get(metric).conditions if metric in metrics.names() else ()
+        asked: tuple[str, ...] = metrics.get(metric).conditions if metric in metrics.names() else ()
     except MmgenError:
         return ()
+    return asked
