@@ -97,6 +97,14 @@ def test_training_again_finds_it_done(made: Path) -> None:
     assert (made / "m.safetensors").stat().st_mtime_ns == before
 
 
+def test_every_setting_of_an_evaluation_is_heeded(made: Path, tmp_path: Path) -> None:
+    asked = {"metric": "correctness", "judge": made / "judge.safetensors", "draws": 2, "queries": 5}
+    scores = mmgen.evaluate(made / "a.safetensors", output=tmp_path / "one.jsonl", dropped=[1], **asked)
+    assert {score.given for score in scores} == {3}
+    with pytest.raises(UsageError, match="--dropped and --given-count got both"):
+        mmgen.evaluate(made / "a.safetensors", output=tmp_path / "two.jsonl", dropped=[1], given_count=[3], **asked)
+
+
 def test_whoever_watches_is_told(made: Path) -> None:
     class Note(Watch):
         def __init__(self) -> None:
