@@ -19,9 +19,11 @@ from mmgen.artifacts import read_header
 from mmgen.cli import _main
 from mmgen.errors import MissingParentError, UsageError
 from mmgen.exporting import export
+from mmgen.notebook._data import _switched
 from mmgen.notebook._watching import Shown
 from mmgen.onnx_decoder import TOLERANCE, export_decoder
 from mmgen.progress import Progress, Watch, Work
+from mmgen.registry import registry_of
 
 TINY = {"model": {"latent_size": 4}, "training": {"validate_every": 20}}
 
@@ -103,6 +105,27 @@ def test_every_setting_of_an_evaluation_is_heeded(made: Path, tmp_path: Path) ->
     assert {score.given for score in scores} == {3}
     with pytest.raises(UsageError, match="--dropped and --given-count got both"):
         mmgen.evaluate(made / "a.safetensors", output=tmp_path / "two.jsonl", dropped=[1], given_count=[3], **asked)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"grey": 1}, "grey got 1, expected True or False"),
+        ({"grey": True, "dynamic": True}, "grey and dynamic give one setting, binarise, 2 values"),
+        ({"binarise": False, "grey": True}, "binarise and grey give one setting"),
+    ],
+)
+def test_switches_are_true_or_false_and_given_once(settings: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        mmgen.make_data("mnist", tmp_path / "d.h5", **settings)
+
+
+def test_switches_stand_for_their_fields() -> None:
+    schema = registry_of("mmgen.data_recipes").get("mnist")
+    said = [{}, {"grey": True}, {"grey": False}, {"dynamic": True}, {"binarise": False}, {"binarise": "dynamic"}]
+    found = [_switched(schema, each) for each in said]
+    values: list[Any] = [None, False, None, "dynamic", False, "dynamic"]
+    assert [each.get("binarise") for each in found] == values and all(each.keys() <= {"binarise"} for each in found)
 
 
 def test_whoever_watches_is_told(made: Path) -> None:

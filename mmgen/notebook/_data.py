@@ -5,6 +5,7 @@ from typing import Any
 
 from mmgen.artifacts import Dataset, check_nothing_lost, check_output, read_header
 from mmgen.config import validate
+from mmgen.errors import UsageError, clip
 from mmgen.notebook._typed import Settings, command_of
 from mmgen.notebook._watching import watching
 from mmgen.progress import Watch
@@ -70,12 +71,26 @@ def make_data(
 
 
 def _switched(schema: Any, settings: Settings) -> dict[str, Any]:
-    """Settings with switches of the command line, such as ``grey=True``, as the fields that they stand for."""
+    """Settings with switches of the command line, such as ``grey=True``, as the fields that they stand for.
+
+    Raises:
+        UsageError: A switch is neither true nor false, or gives a field a second value.
+    """
     found = dict(settings)
     for name, field in schema.model_fields.items():
+        said = [name] if name in settings else []
         for switch in (
             one for switches in field.metadata if isinstance(switches, Switches) for one in switches.members
         ):
-            if found.pop(switch.name.removeprefix("--").replace("-", "_"), False) is True:
+            typed = switch.name.removeprefix("--").replace("-", "_")
+            if typed not in settings or typed in schema.model_fields:  # the field itself can say it
+                continue
+            turned = found.pop(typed)
+            if not isinstance(turned, bool):
+                raise UsageError(f"{typed} got {clip(repr(turned), 100)}, expected True or False")
+            if turned:
+                said.append(typed)
                 found[name] = switch.value
+        if len(said) > 1:
+            raise UsageError(f"{' and '.join(said)} give one setting, {name}, {len(said)} values; give one of them")
     return found
