@@ -17,6 +17,7 @@ from PIL import Image
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
+from mmgen.data_plan import plan_data
 from mmgen.errors import MissingParentError, UsageError
 from mmgen.exporting import export
 from mmgen.notebook._data import _switched
@@ -105,6 +106,26 @@ def test_every_setting_of_an_evaluation_is_heeded(made: Path, tmp_path: Path) ->
     assert {score.given for score in scores} == {3}
     with pytest.raises(UsageError, match="--dropped and --given-count got both"):
         mmgen.evaluate(made / "a.safetensors", output=tmp_path / "two.jsonl", dropped=[1], given_count=[3], **asked)
+
+
+def test_a_dataset_of_another_version_or_package_is_another_one(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = read_header(made / "d.h5")
+    recipe = registry_of("mmgen.data_recipes").get("mnist-a")()
+
+    def plan(seed: int = 1, command: str = header.command + " --overwrite") -> bool:
+        return plan_data("mnist-a", recipe, made / "d.h5", seed=seed, command=command).is_there
+
+    assert plan()
+    for other in ({"seed": 2}, {"command": "mmgen make-data mnist-a"}):
+        with pytest.raises(UsageError, match="use the same command to keep it"):
+            plan(**other)
+    for name, value in (("__version__", "0.0.0"), ("members_of", lambda settings: ("other 2.0",))):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"mmgen.data_plan.{name}", value)
+            with pytest.raises(UsageError, match="use the same command"):
+                plan()
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts import Dataset, check_nothing_lost, check_output, read_header
+from mmgen.artifacts import Dataset
 from mmgen.config import validate
+from mmgen.data_plan import plan_data
 from mmgen.errors import UsageError, clip
 from mmgen.notebook._typed import Settings, command_of
 from mmgen.notebook._watching import watching
@@ -49,25 +50,11 @@ def make_data(
     settings = _switched(schema, settings)
     chosen: Any = validate(schema, settings)
     path = Path(output) if output is not None else Path(f"{recipe}.h5")
-    check_output(path, "dataset")
     others = dict(settings)
     words = [others.pop(name) for name in placed(schema) if name in settings]
     command = command_of(["make-data", recipe, *words], {"--seed": seed, "-o": path}, others)
-    if not overwrite and path.exists() and path.stat().st_size:
-        header = read_header(path)
-        may_have_changed = chosen.reads_sources or any(isinstance(value, Path) for _, value in chosen)
-        if (header.command, header.seed) == (command, seed) and not may_have_changed:
-            return Dataset.open(path)
-    check_nothing_lost(path, overwrite)
-    watch = watching(progress)
-    preparing = chosen.prepare()
-    if preparing is not None:
-        watch.follow(preparing)
-    surveying = chosen.survey(seed, workers)
-    for line in watch.follow(surveying) if surveying is not None else ():
-        watch.say(line)
-    made: Path = watch.follow(chosen.make(path, seed=seed, workers=workers, command=command))
-    return Dataset.open(made)
+    plan = plan_data(recipe, chosen, path, seed=seed, command=command, overwrite=overwrite)
+    return Dataset.open(plan.path if plan.is_there else plan.run(watching(progress), workers))
 
 
 def _switched(schema: Any, settings: Settings) -> dict[str, Any]:
