@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mmgen.cli._console import follow, result, result_lines, say
+from mmgen.cli._console import CONSOLE, follow, result, result_lines, say
 from mmgen.cli._members import of_member
 from mmgen.cli._options import Overwrite, Seed, Workers, command_line
 
@@ -49,9 +49,9 @@ def make_data_command(
     Its content depends only on the recipe's settings and the seed, never on the number of workers.
     """
     from mmgen import data_recipes
-    from mmgen.artifacts import check_nothing_lost, check_output
     from mmgen.artifacts.members import members_of
     from mmgen.config import parse_assignments, validate
+    from mmgen.data_plan import plan_data
     from mmgen.errors import UsageError
 
     if scheduler is not None and workers is not None:
@@ -69,47 +69,20 @@ def make_data_command(
     if twice is not None:
         raise UsageError(f"{twice[0]} and --set {twice[1]} give one setting, {twice[1]}, two values; give one of them")
     chosen = validate(schema, settings | assigned)
-    path = output or Path(f"{recipe}.h5")
     where = workers if scheduler is None else scheduler
     if dry_run:
         surveying = chosen.survey(seed, where)
         found = follow(surveying) if surveying is not None else _settings(chosen)
         result_lines(found, [[line] for line in found])
         return
-    check_output(path, "dataset")
-    if not overwrite and _is_there(path, seed, recipe, chosen):
-        say(f"{path} is there already, made by the same command; --overwrite makes it again")
-        result(path)
+    plan = plan_data(recipe, chosen, output, seed=seed, command=command_line(), overwrite=overwrite)
+    if plan.is_there:
+        say(f"{plan.path} is there already, made by the same command; --overwrite makes it again")
+        result(plan.path)
         return
-    check_nothing_lost(path, overwrite, "" if _reads_files(chosen) else "use the same command to keep it, ")
-    preparing = chosen.prepare()
-    if preparing is not None:
-        follow(preparing)
     with _tidy_when_terminated(chosen.resumes):
-        surveying = chosen.survey(seed, where)
-        for line in follow(surveying) if surveying is not None else ():
-            say(line)
-        follow(chosen.make(path, seed=seed, workers=where, command=command_line()))
-    result(path)
-
-
-def _is_there(path: Path, seed: int, recipe_name: str, recipe: Any) -> bool:
-    """Whether this very command has made the file already; of sources that may have changed nobody knows."""
-    from mmgen.artifacts import read_header
-    from mmgen.artifacts.members import members_of
-    from mmgen.version import __version__
-
-    if _reads_files(recipe) or not path.exists() or not path.stat().st_size:
-        return False
-    header = read_header(path)
-    commands = [command.replace(" --overwrite", "") for command in (header.command, command_line())]
-    same = (commands[0], header.seed, header.program_version) == (commands[1], seed, __version__)
-    return same and header.members == members_of({"recipe": recipe_name})  # another version of a package is another one
-
-
-def _reads_files(recipe: Any) -> bool:
-    """Whether a recipe reads what the user has, and may have changed since."""
-    return recipe.reads_sources or any(isinstance(value, Path) for _, value in recipe)
+        plan.run(CONSOLE, where)
+    result(plan.path)
 
 
 def _settings(recipe: Any) -> list[str]:

@@ -107,8 +107,8 @@ def reproduce_command(
     if dataset is not None:
         everything = _plan.with_data(everything, read_path(str(dataset), "dataset"))
     wanted = everything.seeds if seeds is None else _seeds(seeds)
-    chosen, _ = with_seeds(_plan.only(everything, only) if only else everything, wanted)
-    everything, runs = with_seeds(everything, wanted)
+    everything, runs = with_seeds(everything, wanted)  # files are called by the whole list, whatever is run of it
+    chosen = _plan.only(everything, only) if only else everything
     if dry_run:
         result(_plan.script(plan, chosen, folder).rstrip())
         return

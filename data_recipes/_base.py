@@ -52,6 +52,9 @@ class Recipe(Settings, ABC):
     reads_sources: ClassVar[bool] = False
     """Whether it reads what the user has and may have changed, besides what a field of paths names."""
 
+    fetches_anything: ClassVar[bool] = False
+    """Whether its settings name what is downloaded, be it what it may: a list from outside may not ask for that."""
+
     def prepare(self) -> Work[Any] | None:
         """What has to happen once before :meth:`make`, a download or a compilation; None where nothing is missing."""
         return None

@@ -26,6 +26,7 @@ class Hub(OwnRecipe):
     """Branch, tag or commit of a dataset of the hub."""
 
     name: ClassVar[str] = "hub"
+    fetches_anything: ClassVar[bool] = True
 
     def open(self) -> Source:
         return HubSource(self.dataset, self.subset, self.revision, self.image_column, self.ignore)

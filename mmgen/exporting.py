@@ -7,6 +7,7 @@ commands that made it and checksums. Nothing in it is code, and nothing needs th
 import hashlib
 import json
 import os
+import shlex
 import shutil
 import tempfile
 import zipfile
@@ -17,22 +18,26 @@ from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_place
 from mmgen.artifacts.ancestors import Node, lineage
-from mmgen.artifacts.files import cannot_write
+from mmgen.artifacts.files import SUMS, cannot_write, exported_names
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
 from mmgen.generation.judge import find_judge, sees_samples
 from mmgen.loading import TrainedModel, load
+from mmgen.parsing import printable
 from mmgen.progress import Watch
-from mmgen.queries import ANYTHING
+from mmgen.queries import ANYTHING, quoted
 from mmgen.score import Score, read_scores
 from mmgen.version import __version__
 from mmgen.workflow import scores_beside, write_scores
 
 __all__ = ["export"]
 
-_CARD, _SUMS, _COMMANDS, _PICTURE, _SCORES = "README.md", "SHA256SUMS", "commands.sh", "samples.png", "scores.jsonl"
+_CARD, _COMMANDS, _PICTURE, _SCORES = "README.md", "commands.sh", "samples.png", "scores.jsonl"
+_MODEL, _AGGREGATE, _JUDGE, _ONNX = "model.safetensors", "aggregate.safetensors", "judge.safetensors", "decoder.onnx"
+_KNOWN = (_CARD, SUMS, _COMMANDS, _PICTURE, _SCORES, _MODEL, _AGGREGATE, _JUDGE, _ONNX)
+_PROGRAM = "mmgen"
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # what zip files begin with: the same files are the same archive
 
 
@@ -43,7 +48,7 @@ class _Exported:
     Attributes:
         loaded: The model, or the aggregate with its model.
         files: Names in the folder, with what each is.
-        commands: How it was made, in order.
+        commands: How it was made, in order, as lines of a shell script.
         scores: What was measured.
         given: The description that an example draws from.
     """
@@ -75,7 +80,7 @@ def export(
         judge: The judge; the one near the files by default.
         scores: Scores of ``mmgen eval``; those beside the file by default.
         onnx: Whether to add the decoder for ONNX.
-        overwrite: Replace what is there.
+        overwrite: Replace what is there; of an earlier export nothing stays that this one does not write.
         seed: Seed of the pictures.
 
     Returns:
@@ -91,7 +96,8 @@ def export(
         check_nothing_lost(out, overwrite)
     elif out.exists() and (not out.is_dir() or (any(out.iterdir()) and not overwrite)):
         raise UsageError(
-            f"{out} is there already, and is not empty; choose another folder, or --overwrite to add to it"
+            f"{out} is there already, and is not empty; choose another folder, or --overwrite to replace what an "
+            "export has written there"
         )
     loaded = load(path)
     with tempfile.TemporaryDirectory() as made:
@@ -101,7 +107,10 @@ def export(
             if zipped:
                 _pack(folder, names, out)
             else:
+                earlier = [name for name in exported_names(out) if name in _KNOWN and name not in names]
                 _copy(folder, names, out)
+                for name in earlier:
+                    (out / name).unlink(missing_ok=True)
         except OSError as error:
             raise cannot_write(out, error) from None
     return out
@@ -134,15 +143,15 @@ def _fill(
     seed: int,
 ) -> list[str]:
     """Everything in a folder; returns its names, the card first."""
-    files = {"model.safetensors": "the model"}
-    shutil.copyfile(loaded.model_path, folder / "model.safetensors")
+    files = {_MODEL: "the model"}
+    shutil.copyfile(loaded.model_path, folder / _MODEL)
     if loaded.aggregate is not None:
-        shutil.copyfile(loaded.path, folder / "aggregate.safetensors")
-        files["aggregate.safetensors"] = loaded.title_of(str(loaded.target))
+        shutil.copyfile(loaded.path, folder / _AGGREGATE)
+        files[_AGGREGATE] = loaded.title_of(str(loaded.target))
     judge = judge or (find_judge(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     if judge is not None:
-        shutil.copyfile(judge, folder / "judge.safetensors")
-        files["judge.safetensors"] = "a classifier that reads the words off pictures, with its own accuracy"
+        shutil.copyfile(judge, folder / _JUDGE)
+        files[_JUDGE] = "a classifier that reads the words off pictures, with its own accuracy"
     elif loaded.attributes is not None:
         watch.say("no judge found, so none is exported: make one with mmgen train-classifier")
     kept = scores or (found if (found := scores_beside(loaded.path)).exists() else None)
@@ -162,8 +171,8 @@ def _fill(
     if onnx:
         from mmgen.onnx_decoder import export_decoder
 
-        error = export_decoder(loaded, folder / "decoder.onnx")
-        files["decoder.onnx"] = f"p(picture given z) for ONNX: z to means; within {error:.1g} of PyTorch's here"
+        error = export_decoder(loaded, folder / _ONNX)
+        files[_ONNX] = f"p(picture given z) for ONNX: z to means; within {error:.1g} of PyTorch's here"
     commands = _commands(lineage(loaded.path))
     if any(os.path.isabs(word) for command in commands for word in command.split()):
         watch.say(
@@ -176,8 +185,8 @@ def _fill(
     (folder / _CARD).write_text(_card(about), encoding="utf-8")
     names = [_CARD, *files]
     sums = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in sorted(names)]
-    (folder / _SUMS).write_text("".join(sums), encoding="ascii")
-    return [*names, _SUMS]
+    (folder / SUMS).write_text("".join(sums), encoding="ascii")
+    return [*names, SUMS]
 
 
 def _is_of(score: Score, loaded: TrainedModel) -> bool:
@@ -198,7 +207,7 @@ def _descriptions(loaded: TrainedModel) -> list[str]:
     if loaded.attributes is None or loaded.given != "attributes" or not loaded.reads(loaded.default_posterior):
         return [""]
     name, words = loaded.attributes.names[0], loaded.attributes.values[0]
-    return [f"{name}={json.dumps(word) if ' ' in word else word}" for word in words[:4]]
+    return [f"{name}={quoted(word)}" for word in words[:4]]
 
 
 def _pictures(loaded: TrainedModel, given: Sequence[str], judge: Path | None, seed: int) -> Grid:
@@ -213,11 +222,31 @@ def _pictures(loaded: TrainedModel, given: Sequence[str], judge: Path | None, se
 
 
 def _commands(node: Node) -> list[str]:
-    """The commands of a lineage, parents first, each once."""
+    """The commands of a lineage as lines of a shell script, parents first, each once."""
     found: list[str] = []
     for parent in node.parents:
         found += _commands(parent)
-    return list(dict.fromkeys([*found, *([" ".join(node.command.split())] if node.command else [])]))
+    return list(dict.fromkeys([*found, *([_line(node.command)] if node.command else [])]))
+
+
+def _line(command: str) -> str:
+    """What a file says that it was made by, as one line of a shell script: a command of mmgen or else a comment.
+
+    Whoever wrote the file wrote this text: each word is quoted where a shell needs it, so that nothing in it ends the
+    command or begins another.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError:  # a quote that is not closed
+        words = []
+    if words[:1] == [_PROGRAM] and all(word.isprintable() for word in words):
+        return shlex.join(words)
+    return f"# left out, for it is no command of {_PROGRAM}: {printable(' '.join(command.split()))}"
+
+
+def _drawing(given: str) -> str:
+    """The command that draws from a description, in the folder."""
+    return shlex.join([_PROGRAM, "sample", ".", *(["--given", given] if given else []), "-o", "pictures.png"])
 
 
 def _card(about: _Exported) -> str:
@@ -226,7 +255,6 @@ def _card(about: _Exported) -> str:
     header, objective = loaded.model_header, str(loaded.settings.objective["name"])
     parts = [each.in_words() for each in loaded.settings.data.modalities.values()]
     name = loaded.path.stem
-    example = f" --given {json.dumps(about.given)}" if about.given else ""
     lines = [
         "---",
         *_front_matter(about, name, objective),
@@ -254,7 +282,7 @@ def _card(about: _Exported) -> str:
         "With mmgen installed, in this folder:",
         "",
         "```sh",
-        f"mmgen sample .{example} -o pictures.png",
+        _drawing(about.given),
         "```",
         "",
         "```python",
@@ -307,7 +335,7 @@ def _front_matter(about: _Exported, name: str, objective: str) -> list[str]:
 
 
 def _recipes(commands: Sequence[str]) -> list[str]:
-    return [words[2] for command in commands if (words := command.split())[:2] == ["mmgen", "make-data"] and words[2:]]
+    return [words[2] for command in commands if (words := command.split())[:2] == [_PROGRAM, "make-data"] and words[2:]]
 
 
 def _metric(score: Score) -> dict[str, Any]:

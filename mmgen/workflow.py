@@ -290,8 +290,8 @@ def measure(
             captions.
         posteriors: Where z comes from; of a model prior and own, of an aggregate what was fitted, by default.
         weights: Weights of guidance, a set of scores for each.
-        values: Settings of :class:`~mmgen.metrics._evaluation.EvaluationSettings` but ``dropped``.
-        dropped: Numbers of attributes that queries leave out.
+        values: Settings of :class:`~mmgen.metrics._evaluation.EvaluationSettings`.
+        dropped: Numbers of attributes that queries leave out, where ``values`` do not say it.
         given_count: Numbers of attributes that queries give, instead.
         judge: Classifier; found by itself if near.
         dataset: Dataset; found by itself if near.
@@ -303,13 +303,14 @@ def measure(
     """
     for name in metrics:
         metric_called(name)  # every name is checked before anything slow
-    validate(EvaluationSettings, dict(values or {}))
+    asking = validate(EvaluationSettings, dict(values or {}))
+    if dropped is not None and asking.dropped is not None:
+        raise UsageError(f"dropped got {list(dropped)} and {list(asking.dropped)}, expected it once")
     weights = list(dict.fromkeys(check_weight(float(weight)) for weight in weights))
     loaded = load(path, device)
     for said in loaded.notices:
         watch.say(said)
-    seed = int((values or {}).get("seed", 0))
-    guided = [loaded.guided(weight, seed) for weight in weights]
+    guided = [loaded.guided(weight, asking.seed) for weight in weights]
     asked_for = list(metrics) or _usual_metrics(loaded)
     if text_proposal and "log-likelihood" not in asked_for:
         raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
@@ -317,7 +318,7 @@ def measure(
     if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
         other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
         raise UsageError(f"{' and '.join(judged)} needs a judge of attributes, and {path} knows no attributes{other}")
-    left_out = _dropped(dropped, given_count, loaded)
+    left_out = _dropped(asking.dropped if dropped is None else dropped, given_count, loaded)
     settings = validate(EvaluationSettings, {**(values or {}), "dropped": left_out})
     source = dataset or loaded.dataset_path()
     with Dataset.open(source) as data:

@@ -23,6 +23,7 @@ ROOMS = (
     "networks",
     "modalities",
     "artifacts",
+    "data_plan",
     "latent",
     "inference",
     "models",

@@ -104,12 +104,23 @@ def test_options_that_name_programs_are_known() -> None:
         "--log-to wandb", "--log-to=wandb", "--set training.log_to=wandb",
         "-o ../x.h5", "-o /x.h5", "-o other.h5",
         "--output=other.h5", "-oother.h5",
+        """--set 'training={"log\\u005fto"=["wandb"]}'""", """'--set=training={"log\\u005fto"=["wandb"]}'""",
+        """--set 'metadata="sub\\u002f..\\u002f..\\u002fx.csv"'""", """'--metadata="\\u002fetc"'""",
+        """--set 'a=[{b=["\\u007e/x"]}]'""", """--set 'a={"blender\\u005fpython"="x"}'""",
+        "--config cfg.toml", "--config=cfg.toml",
     ],
 )  # fmt: skip
 def test_settings_and_outputs_too(words: str, tmp_path: Path) -> None:
     assert "a list from outside the package may not" in refused(
         tmp_path, f"mmgen make-data two-objects -o x.h5 {words}"
     )
+
+
+@pytest.mark.parametrize("words", ["hub owner/name", "--seed 1 hub folder"])
+def test_nothing_is_downloaded_that_a_list_names(words: str, tmp_path: Path) -> None:
+    assert "makes data by hub, which downloads whatever" in refused(tmp_path, f"mmgen make-data {words} -o x.h5")
+    fetching = [name for name in data_recipes.names() if data_recipes.get(name).fetches_anything]
+    assert fetching == ["hub"]
 
 
 @pytest.mark.parametrize("command", [name for name in command_names() if name not in COMMANDS] + ["list;", "--version"])

@@ -17,11 +17,14 @@ from PIL import Image
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
+from mmgen.data_plan import plan_data
 from mmgen.errors import MissingParentError, UsageError
 from mmgen.exporting import export
+from mmgen.notebook._data import _switched
 from mmgen.notebook._watching import Shown
 from mmgen.onnx_decoder import TOLERANCE, export_decoder
 from mmgen.progress import Progress, Watch, Work
+from mmgen.registry import registry_of
 
 TINY = {"model": {"latent_size": 4}, "training": {"validate_every": 20}}
 
@@ -95,6 +98,55 @@ def test_training_again_finds_it_done(made: Path) -> None:
         made / "d.h5", made / "m.safetensors", objective="telbo", steps=20, batch=16, precision="32-true", settings=TINY
     )
     assert (made / "m.safetensors").stat().st_mtime_ns == before
+
+
+def test_every_setting_of_an_evaluation_is_heeded(made: Path, tmp_path: Path) -> None:
+    asked = {"metric": "correctness", "judge": made / "judge.safetensors", "draws": 2, "queries": 5}
+    scores = mmgen.evaluate(made / "a.safetensors", output=tmp_path / "one.jsonl", dropped=[1], **asked)
+    assert {score.given for score in scores} == {3}
+    with pytest.raises(UsageError, match="--dropped and --given-count got both"):
+        mmgen.evaluate(made / "a.safetensors", output=tmp_path / "two.jsonl", dropped=[1], given_count=[3], **asked)
+
+
+def test_a_dataset_of_another_version_or_package_is_another_one(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    header = read_header(made / "d.h5")
+    recipe = registry_of("mmgen.data_recipes").get("mnist-a")()
+
+    def plan(seed: int = 1, command: str = header.command + " --overwrite") -> bool:
+        return plan_data("mnist-a", recipe, made / "d.h5", seed=seed, command=command).is_there
+
+    assert plan()
+    for other in ({"seed": 2}, {"command": "mmgen make-data mnist-a"}):
+        with pytest.raises(UsageError, match="use the same command to keep it"):
+            plan(**other)
+    for name, value in (("__version__", "0.0.0"), ("members_of", lambda settings: ("other 2.0",))):
+        with monkeypatch.context() as patch:
+            patch.setattr(f"mmgen.data_plan.{name}", value)
+            with pytest.raises(UsageError, match="use the same command"):
+                plan()
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"grey": 1}, "grey got 1, expected True or False"),
+        ({"grey": True, "dynamic": True}, "grey and dynamic give one setting, binarise, 2 values"),
+        ({"binarise": False, "grey": True}, "binarise and grey give one setting"),
+    ],
+)
+def test_switches_are_true_or_false_and_given_once(settings: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=said):
+        mmgen.make_data("mnist", tmp_path / "d.h5", **settings)
+
+
+def test_switches_stand_for_their_fields() -> None:
+    schema = registry_of("mmgen.data_recipes").get("mnist")
+    said = [{}, {"grey": True}, {"grey": False}, {"dynamic": True}, {"binarise": False}, {"binarise": "dynamic"}]
+    found = [_switched(schema, each) for each in said]
+    values: list[Any] = [None, False, None, "dynamic", False, "dynamic"]
+    assert [each.get("binarise") for each in found] == values and all(each.keys() <= {"binarise"} for each in found)
 
 
 def test_whoever_watches_is_told(made: Path) -> None:

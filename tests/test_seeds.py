@@ -1,10 +1,12 @@
 """Lists with several seeds: which stages are repeated, what their files are called, how their tables read."""
 
+import shlex
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mmgen.cli._main import main
 from mmgen.errors import SettingsError, UsageError
 from mmgen.reproductions import names
 from mmgen.reproductions._comparison import compare
@@ -183,3 +185,15 @@ def test_a_file_of_the_list_is_not_taken_for_one_of_a_seed(tmp_path: Path) -> No
     assert isinstance(stages, Scale)
     with pytest.raises(UsageError, match=r"makes a file called a-seed1\.safetensors; rename it"):
         with_seeds(stages, (0, 1))
+
+
+def test_rows_that_are_run_alone_have_the_names_that_the_table_looks_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = LIST.replace("--objective jmvae --seed 0", "--objective jmvae --seed 1")  # the list has no seed of its own
+    _, runs = with_seeds(read(tmp_path, text).at("cpu"), (0, 1))
+    with pytest.raises(SystemExit) as left:
+        main(["reproduce", str(tmp_path / "two.toml"), "--only", "A", "--seeds", "2", "--dry-run"])
+    words = shlex.split(capsys.readouterr().out, comments=True)
+    assert left.value.code == 0 and set(runs["a.jsonl"]) == {"a-seed0.jsonl", "a-seed1.jsonl"}
+    assert {word for word in words if word.endswith(".jsonl")} == set(runs["a.jsonl"])

@@ -10,9 +10,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mmgen.errors import ArtifactError
+from mmgen.parsing import Malformed, read_bounded
 
-__all__ = ["atomic_path", "cannot_write", "check_place", "exported_file", "regular_file", "write_text_atomic"]
+__all__ = [
+    "SUMS",
+    "atomic_path",
+    "cannot_write",
+    "check_place",
+    "exported_file",
+    "exported_names",
+    "regular_file",
+    "write_text_atomic",
+]
 
+SUMS = "SHA256SUMS"
+"""What the checksums of an exported folder are called."""
 _ADVICE = {
     errno.EIO: "check the disk",
     errno.ENOSPC: "free some space or choose another folder",
@@ -173,5 +185,15 @@ def exported_file(folder: Path, what: str = "") -> Path:
         folder: A folder.
         what: What is wanted; a "model" is never the aggregate that lies beside it.
     """
-    names = ["model"] if what == "model" else ["aggregate", "model"]
-    return next((found for name in names if (found := folder / f"{name}.safetensors").exists()), folder)
+    names = [f"{name}.safetensors" for name in (("model",) if what == "model" else ("aggregate", "model"))]
+    told = exported_names(folder)  # what they do not name is of somebody else
+    return next((folder / name for name in names if (name in told if told else (folder / name).exists())), folder)
+
+
+def exported_names(folder: Path) -> list[str]:
+    """The files that the checksums of ``mmgen export`` in a folder name; [] where there are none that can be read."""
+    try:
+        lines = read_bounded(folder / SUMS).splitlines()
+    except (OSError, Malformed):
+        return []
+    return [name for line in lines if (name := line.partition("  ")[2])]

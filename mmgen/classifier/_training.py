@@ -125,8 +125,9 @@ def train_classifier(
             accuracy, facts = _measure(dataset, out, identity["split"], settings, str(fabric.device))
             if fabric.is_global_zero:
                 add_facts(out, "classifier", {**facts, "total_seconds": round(time.monotonic() - began, 1)})
-                # A judge is never continued once it is done, and its optimiser's moments take twice its own size.
-                state_path(out).unlink(missing_ok=True)
+                # A judge is rarely continued once it is done: not even the record of its run is kept unless asked for.
+                if not settings.training.keep_state:
+                    state_path(out).unlink(missing_ok=True)
             return accuracy
 
     return Work(work_description(settings), settings.training.steps, "step", run)

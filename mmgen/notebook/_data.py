@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts import Dataset, check_nothing_lost, check_output, read_header
+from mmgen.artifacts import Dataset
 from mmgen.config import validate
+from mmgen.data_plan import plan_data
+from mmgen.errors import UsageError, clip
 from mmgen.notebook._typed import Settings, command_of
 from mmgen.notebook._watching import watching
 from mmgen.progress import Watch
@@ -48,34 +50,34 @@ def make_data(
     settings = _switched(schema, settings)
     chosen: Any = validate(schema, settings)
     path = Path(output) if output is not None else Path(f"{recipe}.h5")
-    check_output(path, "dataset")
     others = dict(settings)
     words = [others.pop(name) for name in placed(schema) if name in settings]
     command = command_of(["make-data", recipe, *words], {"--seed": seed, "-o": path}, others)
-    if not overwrite and path.exists() and path.stat().st_size:
-        header = read_header(path)
-        may_have_changed = chosen.reads_sources or any(isinstance(value, Path) for _, value in chosen)
-        if (header.command, header.seed) == (command, seed) and not may_have_changed:
-            return Dataset.open(path)
-    check_nothing_lost(path, overwrite)
-    watch = watching(progress)
-    preparing = chosen.prepare()
-    if preparing is not None:
-        watch.follow(preparing)
-    surveying = chosen.survey(seed, workers)
-    for line in watch.follow(surveying) if surveying is not None else ():
-        watch.say(line)
-    made: Path = watch.follow(chosen.make(path, seed=seed, workers=workers, command=command))
-    return Dataset.open(made)
+    plan = plan_data(recipe, chosen, path, seed=seed, command=command, overwrite=overwrite)
+    return Dataset.open(plan.path if plan.is_there else plan.run(watching(progress), workers))
 
 
 def _switched(schema: Any, settings: Settings) -> dict[str, Any]:
-    """Settings with switches of the command line, such as ``grey=True``, as the fields that they stand for."""
+    """Settings with switches of the command line, such as ``grey=True``, as the fields that they stand for.
+
+    Raises:
+        UsageError: A switch is neither true nor false, or gives a field a second value.
+    """
     found = dict(settings)
     for name, field in schema.model_fields.items():
+        said = [name] if name in settings else []
         for switch in (
             one for switches in field.metadata if isinstance(switches, Switches) for one in switches.members
         ):
-            if found.pop(switch.name.removeprefix("--").replace("-", "_"), False) is True:
+            typed = switch.name.removeprefix("--").replace("-", "_")
+            if typed not in settings or typed in schema.model_fields:  # the field itself can say it
+                continue
+            turned = found.pop(typed)
+            if not isinstance(turned, bool):
+                raise UsageError(f"{typed} got {clip(repr(turned), 100)}, expected True or False")
+            if turned:
+                said.append(typed)
                 found[name] = switch.value
+        if len(said) > 1:
+            raise UsageError(f"{' and '.join(said)} give one setting, {name}, {len(said)} values; give one of them")
     return found

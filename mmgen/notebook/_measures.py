@@ -124,7 +124,8 @@ def evaluate(
 
     Args:
         model: The model or aggregate.
-        metric: Names; correctness by default, and coverage where attributes are given.
+        metric: Names; correctness by default, and coverage where attributes are given; retrieval where there are only
+            captions.
         output: JSON lines of the scores; NAME-scores.jsonl beside the model by default.
         posterior: Where z comes from: prior, own, true or aggregate.
         guidance: Weight of guidance, or several.
@@ -135,7 +136,7 @@ def evaluate(
         device: Where to compute.
         overwrite: Replace the scores that are there.
         progress: Whether a notebook shows progress; or who watches.
-        settings: What ``mmgen eval`` takes besides, such as ``draws=24, queries=1000, part="test", seed=0``.
+        settings: What ``mmgen eval`` takes besides, such as ``draws=24, dropped=[0, 1], part="test", seed=0``.
 
     Raises:
         UsageError: Something cannot be asked of this model, or scores are there already.

@@ -6,11 +6,14 @@ folder, or replace what is there. What it may not, the user can still type.
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import PurePath
 from typing import Any
 
 from mmgen.errors import UsageError, clip
-from mmgen.reproductions._stages import Plan, Stage
+from mmgen.parsing import Malformed, parse_toml
+from mmgen.registry import registry_of
+from mmgen.reproductions._stages import DATA, Plan, Stage
 
 __all__ = ["COMMANDS", "ENDINGS", "NAMES_PROGRAMS", "check_foreign", "check_text"]
 
@@ -33,6 +36,15 @@ NAMES_PROGRAMS = ("blender-python", "scheduler")
 
 ENDINGS = (".h5", ".safetensors", ".jsonl", ".png", ".pdf", ".svg", ".html", ".md")
 """What the files that a stage makes may be."""
+
+_REFUSED = {
+    "--code": "runs a file",
+    "--config": "reads settings that nobody has looked at: say each with --set",
+    "--overwrite": "replaces what is there",
+}
+"""Options, and what they do."""
+
+_RECIPES = "mmgen.data_recipes"  # the floor above: found by name, as members from outside are
 
 _PROGRAM_NAMED = re.compile("|".join(rf"\b{name.replace('-', '[-_]')}\b" for name in NAMES_PROGRAMS))
 _SENDS = re.compile(r"\blog[-_]to\b")
@@ -86,21 +98,51 @@ def _faults(stage: Stage) -> Iterator[str]:
     command, *words = stage.arguments
     if command not in COMMANDS:
         yield f"is mmgen {_shown(command)}"
+    if command == DATA:
+        recipes = registry_of(_RECIPES)
+        for word in {*words} & {*recipes.names()}:
+            if recipes.get(word).fetches_anything:
+                yield f"makes data by {word}, which downloads whatever is named"
     for word in words:
-        if named := _PROGRAM_NAMED.search(word):
-            yield f"says {_shown(word)}: {named[0]} is a program or a place that runs code"
-        if _SENDS.search(word):
-            yield f"says {_shown(word)}, which sends its log elsewhere"
-        if word.partition("=")[0] == "--code":
-            yield "says --code, and runs a file"
-        if word.partition("=")[0] == "--overwrite":
-            yield "says --overwrite, and replaces what is there"
-        if _OUTSIDE.search(word):
-            yield f"says {_shown(word)}, which leads out of its folder"
+        option = word.partition("=")[0]
+        if option in _REFUSED:
+            yield f"says {option}, and {_REFUSED[option]}"
+        for text in _texts(word):
+            if named := _PROGRAM_NAMED.search(text):
+                yield f"says {_shown(word)}: {named[0]} is a program or a place that runs code"
+            if _SENDS.search(text):
+                yield f"says {_shown(word)}, which sends its log elsewhere"
+            if _OUTSIDE.search(text):
+                yield f"says {_shown(word)}, which leads out of its folder"
     if _OUTSIDE.search(stage.makes) or PurePath(stage.makes).suffix not in ENDINGS or stage.makes[:1] in (".", "-"):
         yield f"makes {_shown(stage.makes)}, no file of its folder that ends in {', '.join(ENDINGS)}"
     if _outputs(words) != [stage.makes]:
         yield f"writes elsewhere than to {_shown(stage.makes)}: it has to say -o with that name, once"
+
+
+def _texts(word: str) -> Iterator[str]:
+    """A word, and every key and text that settings in it have, as TOML reads them: there an escape is a letter."""
+    yield word
+    text, equals = word, "="
+    for _ in range(3):  # VALUE, KEY=VALUE, --set=KEY=VALUE
+        if not equals:
+            return
+        with suppress(Malformed):  # plain text, looked at already, or what the command refuses
+            yield from _inside(parse_toml(f"value = {text}"))
+        _, equals, text = text.partition("=")
+
+
+def _inside(value: Any) -> Iterator[str]:
+    """Every key and text of nested values."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            yield from _inside(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _inside(inner)
 
 
 def _shown(text: str) -> str:

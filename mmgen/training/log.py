@@ -1,15 +1,17 @@
 """The log of a run: JSON lines beside the checkpoint, and loggers on request."""
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts.files import cannot_write, write_text_atomic
 from mmgen.artifacts.header import line_json
 from mmgen.errors import ArtifactError
-from mmgen.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, read_bounded
-from mmgen.training.loggers import RunFacts, logger
+from mmgen.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, printable, read_bounded
+from mmgen.training.loggers import Logger, RunFacts, logger
 
 __all__ = ["RunLog", "log_path"]
 
@@ -21,6 +23,9 @@ def log_path(out: Path) -> Path:
 
 class RunLog:
     """Appends one JSON object a line; each has a ``step``.
+
+    The run's own file has to be written. A logger that fails later than at the start (no network, an expired account, a
+    full disk) is left out from there on with a warning, and the training goes on.
 
     Args:
         path: The log file.
@@ -45,8 +50,14 @@ class RunLog:
             if not after_step:
                 for old in folder.glob("events.out.tfevents.*"):
                     old.unlink()
-            self._loggers = [one(run) for one in wanted]
             self._file = path.open("a", encoding="utf-8")
+            self._loggers: list[Logger] = []
+            try:
+                for one in wanted:
+                    self._loggers.append(one(run))
+            except BaseException:
+                self.close()  # those that have begun
+                raise
         except OSError as error:
             raise cannot_write(Path(error.filename or path), error) from error
 
@@ -62,8 +73,8 @@ class RunLog:
         except OSError as error:
             raise cannot_write(self.path, error) from error
         numbers = dict(_scalars(record))
-        for one in self._loggers:
-            one.write(record["step"], numbers)
+        for one in list(self._loggers):
+            self._told(one, partial(one.write, record["step"], numbers))
 
     def close(self) -> None:
         """Close the log; a failed write has been reported already. A log without a line is removed."""
@@ -71,8 +82,21 @@ class RunLog:
             self._file.close()
             if not self.path.stat().st_size:  # the run failed before its first line
                 self.path.unlink()
-        for one in self._loggers:
-            one.close(self.finished)
+        for one in list(self._loggers):
+            self._told(one, partial(one.close, self.finished))
+
+    def _told(self, one: Logger, tell: Callable[[], None]) -> None:
+        """Tell a logger something; one that fails, in whatever way its library does, is told nothing more."""
+        try:
+            tell()
+        except Exception as error:
+            self._loggers.remove(one)
+            with suppress(Exception):
+                one.close(False)
+            why = printable(next(iter(str(error).splitlines()), "") or type(error).__name__, 200)
+            warnings.warn(
+                f"{one.name} fails ({why}) and gets no more of this run; {self.path} has all of it", stacklevel=2
+            )
 
 
 def _lines(path: Path, last: int) -> list[str]:

@@ -1,5 +1,6 @@
 """A judge that is half made judges nobody, and one that is finished is not trained again."""
 
+import json
 import os
 import signal
 from pathlib import Path
@@ -12,6 +13,7 @@ from mmgen.classifier import load_classifier
 from mmgen.classifier._training import train_classifier
 from mmgen.errors import ArtifactError, Interrupted, UsageError
 from mmgen.progress import Work
+from mmgen.training.log import log_path
 from mmgen.training.state import state_path
 from tests.classifier.test_classifier import settings, write_dataset
 
@@ -63,3 +65,20 @@ def test_a_judge_is_not_written_over_its_dataset(tmp_path: Path) -> None:
     data = write_dataset(tmp_path / "dots.h5")
     with pytest.raises(UsageError, match="cannot write a classifier"):
         train_classifier(data, data, settings())
+
+
+def test_a_judge_whose_state_is_kept_can_be_given_more_steps(tmp_path: Path) -> None:
+    data, out = write_dataset(tmp_path / "dots.h5"), tmp_path / "judge.safetensors"
+    first = train_classifier(data, out, settings(steps=3, keep_state=True)).run()
+    assert state_path(out).exists()
+    again = train_classifier(data, out, settings(steps=3, keep_state=True)).run()
+    assert again.percent == first.percent
+    train_classifier(data, out, settings(steps=5, keep_state=True)).run()
+    assert state_path(out).exists() and log_steps(out) == [3, 5]
+    load_classifier(out)
+
+
+def log_steps(out: Path) -> list[int]:
+    """Steps after which the run at ``out`` was validated."""
+    lines = [json.loads(line) for line in log_path(out).read_text().splitlines()]
+    return [line["step"] for line in lines if "validation" in line]

@@ -115,6 +115,46 @@ def test_refusals_of_a_service_are_one_sentence(tmp_path: Path, monkeypatch: pyt
         run(tmp_path / "m.safetensors", log_to=["wandb"])
 
 
+def test_a_logger_that_fails_is_left_out_and_the_others_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb, mlflow = Wandb(), Mlflow()
+    lines = 0
+
+    def fail(line: dict[str, float]) -> None:
+        nonlocal lines
+        lines += 1
+        raise ConnectionError("no route\nto host")
+
+    begin = wandb.init
+    monkeypatch.setattr(wandb, "init", lambda **said: SimpleNamespace(**{**vars(begin(**said)), "log": fail}))
+    stand_in(wandb, monkeypatch)
+    stand_in(mlflow, monkeypatch)
+    with pytest.warns(UserWarning, match=r"^wandb fails \(no route\) and gets no more of this run") as warned:
+        assert run(tmp_path / "m.safetensors", log_to=["wandb", "mlflow"]).steps == 12
+    assert (lines, len(warned), wandb.ended) == (1, 1, [1])
+    assert [status.split()[-1] for status in mlflow.status] == ["FINISHED"]
+
+
+def test_a_logger_that_cannot_be_closed_leaves_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb, mlflow = Wandb(), Mlflow()
+    monkeypatch.setattr(wandb, "ended", None)  # what its finish() adds to
+    stand_in(wandb, monkeypatch)
+    stand_in(mlflow, monkeypatch)
+    with pytest.warns(UserWarning, match="wandb fails"):
+        run(tmp_path / "m.safetensors", log_to=["wandb", "mlflow"])
+    assert len(mlflow.status) == 1
+
+
+def test_a_logger_that_refuses_ends_those_that_have_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wandb, mlflow = Wandb(), Mlflow()
+    monkeypatch.setattr(wandb, "init", lambda **_: (_ for _ in ()).throw(ConnectionError("no API key")))
+    stand_in(wandb, monkeypatch)
+    stand_in(mlflow, monkeypatch)
+    with pytest.raises(UsageError, match="no API key"):
+        run(tmp_path / "m.safetensors", log_to=["mlflow", "wandb"])
+    assert [status.split()[-1] for status in mlflow.status] == ["KILLED"]
+    assert not (tmp_path / "m.log.jsonl").exists()
+
+
 @pytest.mark.parametrize("name", LOGGERS)
 def test_what_is_not_installed_is_said_before_any_work(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

