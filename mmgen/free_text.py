@@ -1,16 +1,19 @@
 """Captions in free words, as people type them: their words with marks about them, and the nearest word of the data."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from mmgen.errors import clip
 from mmgen.registry import nearest
 
-__all__ = ["is_free", "unknown_word", "words_of", "words_of_free_text"]
+__all__ = ["is_free", "plain_letters", "unknown_word", "words_of", "words_of_free_text"]
 
 _MARKS = ".!?,;:'\"`()[]\u2018\u2019\u201c\u201d"
 """What may stand about a word, where it is no part of it in the data."""
 _WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:[-'][^\W_]+)*")
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Marks that choose how the sign before them is drawn."""
 _MOST_LISTED = 20
 """Words that a message lists."""
 
@@ -18,6 +21,21 @@ _MOST_LISTED = 20
 def is_free(slots: Sequence[str], vocabulary: Sequence[str]) -> bool:
     """Whether captions are written as people write, so that spaces part words and quotes are marks like others."""
     return not slots and not any(letter.isspace() for word in vocabulary for letter in word)
+
+
+def plain_letters(text: str) -> str:
+    """Text as it is compared: one spelling of each letter (NFC), without signs that cannot be seen.
+
+    Zero-width spaces are spaces; joiners, soft hyphens, marks of direction and the like (category Cf) are left out.
+
+    Example:
+        >>> plain_letters("cafe\u0301 co\u00adop") == "caf\u00e9 coop"
+        True
+    """
+    if text.isascii():
+        return text
+    seen = _SELECTORS.sub("", text.replace("\u200b", " "))
+    return unicodedata.normalize("NFC", "".join(sign for sign in seen if unicodedata.category(sign) != "Cf"))
 
 
 def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
@@ -31,13 +49,13 @@ def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
         ['the', "dog's", 'blue', 'red', 'ball']
     """
     every = set(vocabulary)
-    folded = {word.casefold(): word for word in reversed(vocabulary)}
+    folded = {_folded(word): word for word in reversed(vocabulary)}
 
     def known(word: str) -> str | None:
-        return word if word in every else folded.get(word.casefold())
+        return word if word in every else folded.get(_folded(word))
 
     found = []
-    for word in text.split():
+    for word in plain_letters(text).split():
         parts = [word] if known(word) or known(word.strip(_MARKS)) else word.replace(";", ",").split(",")
         bare = [part if known(part) else part.strip(_MARKS) for part in parts]
         for part in filter(None, bare):
@@ -50,13 +68,31 @@ def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
 def words_of(text: str) -> list[str]:
     """The words of a caption of which nobody has said what its words are, in lower case.
 
-    Letters and digits are words, with hyphens and apostrophes inside, and points inside numbers; all else parts them.
+    Letters with their marks and digits are words, with hyphens and apostrophes inside, and points inside numbers; all
+    else parts them.
 
     Example:
         >>> words_of("A large, dark-red circle; it’s 2.5 cm wide!")
         ['a', 'large', 'dark-red', 'circle', "it's", '2.5', 'cm', 'wide']
     """
-    return _WORD.findall(text.casefold().replace("’", "'"))
+    folded = _folded(text).replace("’", "'")
+    return [folded[word.start() : word.end()] for word in _WORD.finditer(_unmarked(folded))]
+
+
+def _folded(text: str) -> str:
+    """Text without the difference of small and capital letters."""
+    return plain_letters(plain_letters(text).casefold())
+
+
+def _unmarked(text: str) -> str:
+    """Text of the same length with a letter for each mark on a letter, which no word of Python's holds."""
+    if text.isascii():
+        return text
+    letters: list[str] = []
+    for sign in text:
+        on_a_letter = unicodedata.category(sign)[0] == "M" and letters and letters[-1].isalpha()
+        letters.append("x" if on_a_letter else sign)
+    return "".join(letters)
 
 
 def unknown_word(where: str, word: str, vocabulary: Sequence[str]) -> str:

@@ -211,11 +211,18 @@ class FolderSource(Source):
             if (
                 len(set(cells)) > 1 or not self.columns
             ):  # one folder beside a table holds the pictures, and says nothing
-                self.columns[name] = [" ".join(cell.split()) if cell else None for cell in cells]
+                self.columns[name] = [
+                    unicodedata.normalize("NFC", " ".join(cell.split())) if cell else None for cell in cells
+                ]
 
 
 def _count(number: int) -> str:
     return f"{number:,} picture{'' if number == 1 else 's'}"
+
+
+def _value(folder: str) -> str:
+    """What a folder's name says, with one spelling of each letter, as :func:`cell_of` has it."""
+    return unicodedata.normalize("NFC", " ".join(folder.split()))
 
 
 def _is_table(name: str) -> bool:

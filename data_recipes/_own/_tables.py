@@ -3,10 +3,12 @@
 import csv
 import io
 import math
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmgen.errors import DataError, UsageError
+from mmgen.free_text import plain_letters
 from mmgen.parsing import Malformed, parse_json, printable
 
 __all__ = ["ENDINGS", "MOST_BYTES", "Cell", "Columns", "cell_of", "read_table"]
@@ -24,8 +26,15 @@ _MOST_COLUMNS = 1000
 _NO_ARROW = "needs pyarrow, which is not installed: pip install 'mmgen-toolkit[hub]', or save the table as metadata.csv"
 
 
+_NO_TEXT = ("Cc", "Cs")
+"""Categories of signs that steer a terminal, and of halves of signs, which no file holds."""
+
+
 def cell_of(value: Any) -> Cell:
     """A value of JSON or of another table as a cell: yes and no for what is true or false, None for what is missing.
+
+    Letters with accents are spelled one way (NFC). Signs that cannot be seen stay, as some join letters or emoji; a
+    text of nothing else is missing.
 
     Raises:
         TypeError: It is a list, a table, bytes.
@@ -36,9 +45,9 @@ def cell_of(value: Any) -> Cell:
         ['red cube', '3', '3', '0.25', 'yes', None, None, None]
     """
     if isinstance(value, str):
-        if not value.isprintable() and any(not (sign.isprintable() or sign.isspace()) for sign in value):
+        if not value.isprintable() and any(unicodedata.category(s) in _NO_TEXT and not s.isspace() for s in value):
             raise ValueError(repr(printable(value, 40)))
-        return value.strip() or None
+        return unicodedata.normalize("NFC", value).strip() if plain_letters(value).strip() else None
     if value is None:
         return None
     if isinstance(value, bool):
