@@ -13,8 +13,8 @@ _MARKS = ".!?,;:'\"`()[]\u2018\u2019\u201c\u201d"
 """What may stand about a word, where it is no part of it in the data."""
 _WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_](?:[^\W_]|\0)*(?:[-'][^\W_](?:[^\W_]|\0)*)*")
 """A word of a text in which NUL stands for every sign that belongs to the letter before it."""
-_UNSEEN = {0x200B: " ", **dict.fromkeys((0xAD, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF))}
-"""Signs that only say how letters join, where lines break or which way they run; one of them parts words."""
+_SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+"""Marks that choose how the sign before them is drawn."""
 _MOST_LISTED = 20
 """Words that a message lists."""
 
@@ -41,7 +41,7 @@ def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
         return word if word in every else folded.get(_folded(word))
 
     found = []
-    for word in text.split():
+    for word in one_spelling(text).split():
         parts = [word] if known(word) or known(word.strip(_MARKS)) else word.replace(";", ",").split(",")
         bare = [part if known(part) else part.strip(_MARKS) for part in parts]
         for part in filter(None, bare):
@@ -69,11 +69,16 @@ def words_of(text: str) -> list[str]:
 def one_spelling(text: str) -> str:
     """A text as all that look alike are written: accents with their letters (Unicode's NFC), no sign that is not seen.
 
+    Zero-width spaces are spaces; joiners, soft hyphens, marks of direction and the like (category Cf) are left out.
+
     Example:
-        >>> one_spelling("gru\u0308n\u200f") == "gr\u00fcn"
+        >>> one_spelling("gru\u0308n\u200f co\u00adop") == "gr\u00fcn coop"
         True
     """
-    return unicodedata.normalize("NFC", text if text.isascii() else text.translate(_UNSEEN))
+    if text.isascii():
+        return text
+    seen = _SELECTORS.sub("", text.replace("\u200b", " "))
+    return unicodedata.normalize("NFC", "".join(sign for sign in seen if unicodedata.category(sign) != "Cf"))
 
 
 def _folded(text: str) -> str:

@@ -5,6 +5,7 @@ orientation and place (VE Section 1 calls these abstract concepts). A caption is
 """
 
 import shlex
+import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
@@ -163,8 +164,9 @@ def parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
         raise UsageError(unknown_name("attribute", name, info.names))
     position = info.names.index(name)
     words_of_it = info.values[position]
-    if value in words_of_it:
-        return position, words_of_it.index(value)
+    for spelled in (value, unicodedata.normalize("NFC", value)):  # keyboards take letters with accents apart
+        if spelled in words_of_it:
+            return position, words_of_it.index(spelled)
     if value not in UNSPECIFIED:
         near = nearest(value, words_of_it)
         hint = f": did you mean '{near}'?" if near else "."

@@ -219,6 +219,11 @@ def _count(number: int) -> str:
     return f"{number:,} picture{'' if number == 1 else 's'}"
 
 
+def _value(folder: str) -> str:
+    """What a folder's name says, with one spelling of each letter, as :func:`cell_of` has it."""
+    return unicodedata.normalize("NFC", " ".join(folder.split()))
+
+
 def _is_table(name: str) -> bool:
     path = PurePosixPath(name)
     return path.stem == "metadata" and path.suffix.lower() in ENDINGS

@@ -7,10 +7,11 @@ others. Formats that would be unpickled or run are not asked for.
 import logging
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import listed
@@ -58,18 +59,20 @@ class HubSource(Source):
         self._roots += [os.path.realpath(library.config.HF_DATASETS_CACHE)]
         self._roots += [os.path.realpath(dataset)] if os.path.exists(dataset) else []
         with _explained(dataset):
-            splits = _loaded(library, dataset, subset, revision)
+            splits = _loaded(library, dataset, subset, revision, self._roots)
         splits = self._chosen_splits(splits)
         first = next(iter(splits.values()))
         strange = next((name for name in first.features if not name.isprintable()), None)
         if strange is not None:
             raise DataError(f"{dataset} has the column {printable(strange, 60)!r} with a control character; rename it")
         kinds = self._pictures_of(library, first, image_columns, ignore)
+        self._check_kinds(library, first, ignore)
         self._columns: list[dict[str, Any]] = []
         for part, data in splits.items():
             if data.features.keys() != first.features.keys():
                 raise DataError(f"the splits of {dataset} have different columns; choose one with --subset")
-            self._take(library, part, data, kinds, ignore)
+            with _explained(dataset):
+                self._take(library, part, data, kinds, ignore)
         if len(splits) == 1:
             self.parts = None
 
@@ -88,10 +91,9 @@ class HubSource(Source):
 
     def _read_path(self, path: str) -> bytes:
         """A file that a dataset names: only one of the dataset itself, or of the library's cache."""
-        real = os.path.realpath(path)
-        if not any(os.path.commonpath([root, real]) == root for root in self._roots):
+        if not _is_within(path, self._roots):
             raise CannotReadError("it is a file elsewhere on this machine, which a dataset may not name")
-        return read_file(Path(real), MOST_BYTES)
+        return read_file(Path(os.path.realpath(path)), MOST_BYTES)
 
     def _chosen_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
         """Splits that are a part; of one alone the name does not matter."""
@@ -125,6 +127,20 @@ class HubSource(Source):
             self.left_out.append(f"columns of pictures that --image-column does not name: {listed(unused)}")
         return modality_names(wanted or found)
 
+    def _check_kinds(self, library: Any, data: Any, ignore: tuple[str, ...]) -> None:
+        """Refuse what the library would have to decode: sounds, films, lists of pictures."""
+        for name, kind in data.features.items():
+            if name in ignore or isinstance(kind, library.Image):
+                continue
+            for part in _parts_of(kind):
+                if hasattr(part, "decode") and str(part.pa_type).startswith("struct"):  # a file, as bytes and path
+                    several = "" if part is kind else "several "
+                    raise DataError(
+                        f"the column '{printable(name, 60)}' of {self.where} holds {several}{type(part).__name__} "
+                        "where one picture, text or number is expected; leave it out with --ignore "
+                        f"{printable(name, 60)}"
+                    )
+
     def _take(self, library: Any, split: str, data: Any, called: dict[str, str], ignore: tuple[str, ...]) -> None:
         number, n = len(self._columns), len(data)
         pictures = [name for name, kind in data.features.items() if isinstance(kind, library.Image)]
@@ -150,7 +166,7 @@ class HubSource(Source):
         kind = data.features[name]
         values = [value for batch in data.select_columns([name]).iter(_AT_ONCE) for value in batch[name]]
         if isinstance(kind, library.ClassLabel):
-            words = kind.names
+            words = [self._cell(name, word) for word in kind.names]
             yield name, [None if code is None or code < 0 else words[code] for code in values]
         elif isinstance(kind, dict):  # WebDataset's x.json
             for inner in kind:
@@ -172,6 +188,18 @@ class HubSource(Source):
                 f"the column '{printable(column, 60)}' of {self.where} holds a control character ({error}); "
                 f"leave it out with --ignore {printable(column, 60)}"
             ) from None
+
+
+def _parts_of(kind: Any) -> Iterator[Any]:
+    """A column's kind, and of lists and tables those within."""
+    yield kind
+    if isinstance(kind, dict):
+        within = list(kind.values())
+    else:
+        within = kind if isinstance(kind, list) else [getattr(kind, "feature", None)]
+    for one in within:
+        if one is not None:
+            yield from _parts_of(one)
 
 
 def _library() -> Any:
@@ -215,14 +243,20 @@ def _explained(dataset: str) -> Iterator[None]:
         ) from None
 
 
-def _loaded(library: Any, dataset: str, subset: str | None, revision: str | None) -> dict[str, Any]:
-    """The splits of a dataset, by name."""
+def _loaded(
+    library: Any, dataset: str, subset: str | None, revision: str | None, roots: Sequence[str]
+) -> dict[str, Any]:
+    """The splits of a dataset, by name; what it reads lies in these folders, or in the dataset of the hub."""
     path = Path(dataset)
     if os.path.exists(path) and revision is not None:
         raise UsageError(f"--revision is for datasets of the hub, and {dataset} is on this disk; leave it out")
     if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
         saved = library.load_from_disk(str(path))
-        return dict(saved) if isinstance(saved, dict) else {"all": saved}
+        splits = dict(saved) if isinstance(saved, dict) else {"all": saved}
+        for file in (file["filename"] for data in splits.values() for file in data.cache_files):
+            if not _is_within(file, roots):
+                raise _elsewhere(dataset, file)
+        return splits
     if path.is_file():
         reader = _ENDINGS.get(path.suffix.lower())
         if reader is None:
@@ -230,9 +264,61 @@ def _loaded(library: Any, dataset: str, subset: str | None, revision: str | None
         builder = library.load_dataset_builder(reader, data_files=str(path))
     else:
         where = str(path.resolve()) if path.is_dir() else dataset
-        builder = library.load_dataset_builder(where, subset, revision=revision)
+        with _own_files_alone(dataset, roots):
+            builder = library.load_dataset_builder(where, subset, revision=revision)
+        for file in (file for files in (builder.config.data_files or {}).values() for file in files):
+            if not _is_own(dataset, file, roots):
+                raise _elsewhere(dataset, file)
     reader = type(builder).__module__.split(".")[-1]
     if reader not in _FORMATS:
         raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
     builder.download_and_prepare()
     return dict(builder.as_dataset())
+
+
+@contextmanager
+def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
+    """Meanwhile the library looks for no files but those of the dataset, whatever the dataset's README names.
+
+    The library asks for addresses as soon as it looks for the files that match a pattern, before anybody sees a list.
+    """
+    from datasets import data_files
+
+    resolve = data_files.resolve_pattern
+
+    def resolve_own(pattern: str, base_path: str, *args: Any, **options: Any) -> list[str]:
+        plain = "://" not in pattern and not os.path.isabs(pattern)
+        named = f"{base_path}/{pattern}" if plain else pattern
+        if not _is_own(dataset, named, roots[-1:], os.path.abspath):
+            raise _elsewhere(dataset, pattern)
+        found: list[str] = resolve(pattern, base_path, *args, **options)
+        for file in found:
+            if not _is_own(dataset, file, roots):
+                raise _elsewhere(dataset, file)
+        return found
+
+    with mock.patch.object(data_files, "resolve_pattern", resolve_own):
+        yield
+
+
+def _is_own(dataset: str, file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
+    """Whether a file, or a pattern of files, belongs to a dataset: of the hub by its address, else by its folder."""
+    if "::" in file:  # an archive of anywhere
+        return False
+    if not os.path.isdir(dataset):
+        return file.startswith((f"hf://datasets/{dataset}@", f"hf://datasets/{dataset}/")) and ".." not in file.split(
+            "/"
+        )
+    return "://" not in file and _is_within(file, roots, real)
+
+
+def _is_within(file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
+    """Whether a file is in one of these folders, or one of these files."""
+    return any(os.path.commonpath([root, real(file)]) == root for root in roots)
+
+
+def _elsewhere(dataset: str, file: str) -> DataError:
+    return DataError(
+        f"{printable(dataset, 100)} names '{printable(file, 100)}', expected only files of its own; get what you trust "
+        "of them into one folder, without a README.md that names others, and name the folder"
+    )

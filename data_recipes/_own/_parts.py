@@ -80,14 +80,20 @@ def parts_drawn(groups: NDArray[np.int64], seed: int) -> Parts:
 
 
 def parts_as_given(
-    given: Sequence[str], groups: NDArray[np.int64], named: bool, names: Sequence[str], seed: int
+    given: Sequence[str],
+    named: NDArray[np.int64] | None,
+    alike: NDArray[np.int64],
+    groups: NDArray[np.int64],
+    names: Sequence[str],
+    seed: int,
 ) -> tuple[Parts, list[str]]:
     """The parts that somebody has divided into; val and test, where they are missing, come out of train.
 
     Args:
         given: The part of each example [N].
-        groups: Groups [N] which a part that is missing must not divide.
-        named: Whether the groups are those of a column, which the given parts must not divide either.
+        named: Groups [N] of a column, which the given parts must not divide; None without one.
+        alike: Groups [N] of the same picture, of which it is said where the given parts divide them.
+        groups: Groups [N] by both, which a part that is missing does not divide.
         names: Names of the examples [N], for messages.
         seed: Seed of the dataset.
 
@@ -103,17 +109,16 @@ def parts_as_given(
         raise DataError(
             f"no picture is in the part train, only in {', '.join(sorted(set(given)))}; name one part train"
         )
-    first = np.full(int(groups.max()) + 1, -1)
-    first[groups[::-1]] = np.arange(len(groups))[::-1]
-    divided = np.flatnonzero(part != part[first[groups]])
-    if len(divided) and named:
-        row, other = int(divided[0]), int(first[groups[divided[0]]])
+    first, divided = _divided(part, named) if named is not None else (part, part[:0])
+    if len(divided):
+        row, other = int(divided[0]), int(first[divided[0]])
         raise DataError(
             f"'{printable(names[row], 80)}' in {given[row]} and '{printable(names[other], 80)}' in {given[other]} are "
             f"of one group, as are {len(divided):,} in all; divide otherwise, or leave --group out"
         )
-    if len(divided):
-        said.append(f"{len(divided):,} pictures are in two parts, byte for byte")
+    _, doubles = _divided(part, alike)
+    if len(doubles):
+        said.append(f"{len(doubles):,} pictures are in two parts, byte for byte")
     missing = [code for code in (1, 2) if not (part == code).any()]
     if missing:
         training = np.flatnonzero(part == 0)
@@ -123,3 +128,10 @@ def parts_as_given(
             part[training[drawn[PARTS[code]]]] = code
         said.append(f"{' and '.join(PARTS[code] for code in missing)} drawn from train, where none was given")
     return {name: np.flatnonzero(part == code) for code, name in enumerate(PARTS)}, said
+
+
+def _divided(part: NDArray[np.int64], groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The first example of each one's group [N], and those that are in another part than it."""
+    _, starts = np.unique(groups, return_index=True)
+    first = starts[groups]
+    return first, np.flatnonzero(part != part[first])

@@ -326,7 +326,7 @@ class OwnRecipe(Recipe):
         same: list[Any] = (
             [None] * len(rows) if digests is None else [digests[row, 0].tobytes() for row in rows.tolist()]
         )
-        groups = together(*labels, same)
+        alike, groups = together(same), together(*labels, same)
         doubles = len(same) - len(set(same)) if digests is not None else 0
         said = [f"  {doubles:,} pictures are there twice, byte for byte, and stay in one part"] if doubles else []
         stay = f"no {self.group} is in two parts" if self.group is not None else ""
@@ -334,8 +334,7 @@ class OwnRecipe(Recipe):
             parts, name = parts_drawn(groups, seed), "iid"
             meaning = f"85/5/10 % at random{f'; {stay}' if stay else ''}"
         else:
-            own = together(*labels) if labels else groups
-            parts, more = parts_as_given(given, own, bool(labels), names, seed)
+            parts, more = parts_as_given(given, together(*labels) if labels else None, alike, groups, names, seed)
             said, name, meaning = [f"  {one}" for one in more], "given", "; ".join(["as the source divides", *more])
         counts = ", ".join(f"{part} {len(parts[part]):,}" for part in PARTS)
         return (name, meaning), parts, [f"split '{name}' ({meaning.split(';')[0]}): {counts}", *said]

@@ -28,6 +28,9 @@ _NO_ARROW = "needs pyarrow, which is not installed: pip install 'mmgen-toolkit[h
 def cell_of(value: Any) -> Cell:
     """A value of JSON or of another table as a cell: yes and no for what is true or false, None for what is missing.
 
+    Letters with accents are spelled one way (NFC). Signs that cannot be seen stay, as some join letters or emoji; a
+    text of nothing else is missing.
+
     Raises:
         TypeError: It is a list, a table, bytes.
         ValueError: It holds signs that no text has; says which text.

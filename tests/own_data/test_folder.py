@@ -213,6 +213,30 @@ def test_the_same_picture_twice_stays_in_one_part(tmp_path: Path, make: Make) ->
     assert "20 pictures are there twice, byte for byte, and stay in one part" in found(folder)
 
 
+@pytest.mark.parametrize("given", [["train"], ["train", "test"]])
+def test_twins_of_different_groups_stay_in_one_drawn_part(tmp_path: Path, make: Make, given: list[str]) -> None:
+    folder = write_folder(tmp_path / "p", 60)
+    for n in range(30, 60):
+        (folder / f"{n:03d}.png").write_bytes(picture(n - 30))
+    parts = {"person": lambda n: f"p{n}", "split": lambda n: given[n // 5 % len(given)]}
+    write_csv(
+        folder / "metadata.csv", [row | {k: of(n) for k, of in parts.items()} for n, row in enumerate(rows_of(60))]
+    )
+    drawn = make(folder, group="person")
+    twins = [{row % 30 for row in drawn.split("given", part).tolist()} for part in PARTS]
+    assert sum(map(len, twins)) == 30 and all(twins)
+
+
+@pytest.mark.parametrize("settings", [{}, {"group": "person"}])
+def test_twins_in_two_given_parts_are_counted(tmp_path: Path, settings: dict[str, Any]) -> None:
+    folder = write_folder(tmp_path / "p", 60)
+    for n in range(50, 60):
+        (folder / f"{n:03d}.png").write_bytes(picture(n - 50))
+    rows = [row | {"person": f"p{n}", "split": "test" if n >= 45 else "train"} for n, row in enumerate(rows_of(60))]
+    write_csv(folder / "metadata.csv", rows)
+    assert "10 pictures are in two parts, byte for byte" in found(folder, **settings)
+
+
 def test_groups_join_where_they_share_anything() -> None:
     assert together(["a", "b", "a", None, None]).tolist() == [0, 1, 0, 2, 3]
     assert together(["a", "b", "a", None], [1, 2, 3, 2]).tolist() == [0, 1, 0, 1]

@@ -2,7 +2,9 @@
 
 import io
 import json
+import socketserver
 import tarfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import pytest
 
 from mmgen.artifacts import PARTS, Dataset
 from mmgen.config import validate
+from mmgen.data_recipes._own._hub import _is_own, _own_files_alone
 from mmgen.data_recipes.hub import Hub
 from mmgen.errors import MmgenError
 from mmgen.notation import UNKNOWN
@@ -137,6 +140,84 @@ def test_a_dataset_may_not_name_files_of_this_machine(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     parquet.write_table(pyarrow.Table.from_pylist(rows, schema=features.arrow_schema), tmp_path / "p" / "x.parquet")
     assert "it is a file elsewhere on this machine, which a dataset may not name" in refused(tmp_path / "p")
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "data_files: ELSEWHERE/x.parquet",
+        "data_files: ../out/x.parquet",
+        "data_files: link/x.parquet",
+        "data_files: linked.parquet",
+        "data_files: file://ELSEWHERE/x.parquet",
+        "data_files: zip://x.parquet::ELSEWHERE/x.zip",
+        "data_files: ADDRESS/x.parquet",
+        "data_dir: ../out",
+        "data_files: [{split: train, path: ['own.parquet', 'ADDRESS/x.parquet']}]",
+    ],
+)
+@pytest.mark.parametrize("readme", ["README.md", ".huggingface.yaml"])
+def test_a_readme_may_not_name_files_elsewhere(tmp_path: Path, named: str, readme: str) -> None:
+    asked: list[bytes] = []
+
+    class Silent(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            asked.append(self.request.recv(1000))
+
+    folder, elsewhere = tmp_path / "p", tmp_path / "out"
+    folder.mkdir()
+    elsewhere.mkdir()
+    table().to_parquet(folder / "own.parquet")
+    table().to_parquet(elsewhere / "x.parquet")
+    (folder / "link").symlink_to(elsewhere)
+    (folder / "linked.parquet").symlink_to(elsewhere / "x.parquet")
+    with socketserver.TCPServer(("127.0.0.1", 0), Silent) as server:
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}).start()
+        named = named.replace("ELSEWHERE", str(elsewhere))
+        named = named.replace("ADDRESS", f"http://127.0.0.1:{server.server_address[1]}")
+        config = f"configs:\n- config_name: default\n  {named}\n"
+        (folder / readme).write_text(f"---\n{config}---\n" if readme == "README.md" else config)
+        assert "expected only files of its own" in refused(folder)
+        server.shutdown()
+    assert not asked
+    config = config.replace(named, "data_files: own.parquet")
+    (folder / readme).write_text(f"---\n{config}---\n" if readme == "README.md" else config)
+    with make(tmp_path, folder) as data:
+        assert data.size == 30
+
+
+def test_a_saved_dataset_may_not_name_tables_elsewhere(tmp_path: Path) -> None:
+    for name in ("p", "q"):
+        table().save_to_disk(str(tmp_path / name))
+    state = json.loads((tmp_path / "p" / "state.json").read_text())
+    state["_data_files"][0]["filename"] = "../q/" + state["_data_files"][0]["filename"]
+    (tmp_path / "p" / "state.json").write_text(json.dumps(state))
+    assert "expected only files of its own" in refused(tmp_path / "p")
+
+
+@pytest.mark.parametrize("pattern", ["http://127.0.0.1/x", "/etc/x", "hf://datasets/b/c/x", "../c/x", "zip://a::b"])
+def test_a_dataset_of_the_hub_names_files_of_its_own(pattern: str) -> None:
+    base = "hf://datasets/a/b@0"
+    with _own_files_alone("a/b", [""]), pytest.raises(MmgenError, match="expected only files of its own"):
+        datasets.data_files.resolve_pattern(pattern, base)
+    assert _is_own("a/b", f"{base}/data/train.parquet", []) and not _is_own("a/b", "hf://datasets/a/bc@0/x", [])
+
+
+@pytest.mark.parametrize("kind", [datasets.Audio(), datasets.List(datasets.Image()), {"film": datasets.Video()}])
+def test_what_the_library_would_decode_is_refused_by_name(tmp_path: Path, kind: Any) -> None:
+    file = {"bytes": picture(0), "path": None}
+    value = {"film": file} if isinstance(kind, dict) else [file] if isinstance(kind, datasets.List) else file
+    features = datasets.Features({**table().features, "more": kind})
+    rows = pyarrow.Table.from_pylist(
+        [{"image": {"bytes": picture(n), "path": None}, "colour": 0, "text": "x", "more": value} for n in range(30)],
+        schema=features.arrow_schema,
+    )
+    (tmp_path / "p").mkdir()
+    parquet.write_table(rows, tmp_path / "p" / "x.parquet")
+    said = refused(tmp_path / "p")
+    assert "the column 'more' of" in said and "leave it out with --ignore more" in said
+    with make(tmp_path, tmp_path / "p", ignore=("more",)) as data:
+        assert data.size == 30
 
 
 def test_webdataset_unpickles_nothing(tmp_path: Path) -> None:

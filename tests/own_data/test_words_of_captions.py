@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from mmgen.data_recipes._own._tables import cell_of
 from mmgen.data_recipes._own._words import captions_of
 from mmgen.free_text import words_of, words_of_free_text
+from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.queries import parse_caption
+from mmgen.queries import parse_caption, parse_query
 
 SENTENCES = st.text(alphabet="aBé1\u0308\u094d\u200d .,-'’\"!?;/()_\n:", min_size=1, max_size=30)
 
@@ -23,6 +24,39 @@ def test_every_caption_of_the_data_is_understood_as_the_data_have_it(sentence: s
     assert words_of(" ".join(words)) == words
     if words:
         assert words_of_free_text(" ".join(words), vocabulary) == words
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("हिन्दी में लाल वृत्त", ["हिन्दी", "में", "लाल", "वृत्त"]),
+        ("Cafe\u0301 CAFÉ", ["café", "café"]),
+        ("một hình tròn màu đỏ", ["một", "hình", "tròn", "màu", "đỏ"]),
+        ("红色的圆，很大", ["红色的圆", "很大"]),
+        ("می\u200cخواهم", ["میخواهم"]),
+        ("สีแดง", ["สีแดง"]),
+        ("co\u00adop two\u200bwords \u202eno\u202c", ["coop", "two", "words", "no"]),
+        ("a ❤\ufe0f 👨\u200d👩\u200d👧 2\ufe0f\u20e3 family", ["a", "2", "family"]),
+    ],
+)
+def test_words_of_many_scripts(said: str, words: list[str]) -> None:
+    assert words_of(said) == words
+    for form in ("NFC", "NFD"):
+        typed = unicodedata.normalize(form, said)
+        assert words_of(typed) == words
+        assert [word for word in words_of_free_text(typed, words) if word in words] == words
+
+
+def test_cells_have_one_spelling_and_keep_what_joins_letters() -> None:
+    assert cell_of("cafe\u0301 ") == "caf\u00e9"
+    for kept in ("👨\u200d👩\u200d👧", "می\u200cخواهم", "co\u00adop", "\u202ered", "a\u200bb"):
+        assert cell_of(kept) == kept
+    assert cell_of("\u200b\ufeff") is None
+    for refused in ("\x1b[2J", "\x00", "\ud800"):
+        with pytest.raises(ValueError):
+            cell_of(refused)
+    info = AttributesDescription(names=("place",), values=(("bar", "caf\u00e9"),))
+    assert parse_query("place=cafe\u0301", info).tolist() == [1]
 
 
 def test_what_was_typed_into_the_table_can_be_typed_again() -> None:
