@@ -62,7 +62,7 @@ def words_of(text: str) -> list[str]:
         ['a', 'large', 'dark-red', 'circle', "it's", '2.5', 'cm', 'wide']
     """
     text = _folded(text).replace("’", "'")
-    shape = "".join("\0" if unicodedata.category(sign)[0] == "M" else sign for sign in text)
+    shape = "".join("\0" if unicodedata.category(sign) in ("Mn", "Mc") else sign for sign in text)
     return [text[slice(*word.span())] for word in _WORD.finditer(shape)]
 
 
