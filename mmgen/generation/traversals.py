@@ -10,7 +10,33 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-__all__ = ["interpolation", "traversal"]
+from mmgen.generation.encodings import Encodings
+
+__all__ = ["interpolation", "steps_of", "traversal"]
+
+
+def steps_of(encodings: Encodings, dimensions: Sequence[int], reach: float, steps: int) -> tuple[Tensor, str]:
+    """The values that dimensions take in a traversal, and what they are, in words.
+
+    Under N(0, I) from -reach to reach; of a model of several layers, whose lower priors are no N(0, I), so many
+    standard deviations of the encodings about their mean.
+
+    Args:
+        encodings: What the model makes of the data.
+        dimensions: d positions in z.
+        reach: Standard deviations to either side.
+        steps: S values in equal steps.
+
+    Returns:
+        [d, S], and the words.
+    """
+    values = torch.linspace(-reach, reach, steps).expand(len(dimensions), steps)
+    if encodings.log_sd is not None:
+        return values, f"from {-reach:g} to {reach:g} standard deviations of p(z)"
+    mean = encodings.mean[:, list(dimensions)]
+    spread = mean.std(0, correction=min(1, len(mean) - 1))[:, None]  # a single example has none
+    said = f"from {-reach:g} to {reach:g} standard deviations of the encodings about their mean"
+    return mean.mean(0)[:, None] + spread * values, said
 
 
 def traversal(z: Tensor, dimensions: Sequence[int], values: Tensor) -> Tensor:

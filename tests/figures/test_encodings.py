@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mmgen.generation.encodings import Encodings, encoded_part, principal_plane, ranking
-from mmgen.generation.traversals import interpolation, traversal
+from mmgen.generation.traversals import interpolation, steps_of, traversal
 
 
 def test_dimensions_are_ranked_by_their_divergence() -> None:
@@ -77,3 +77,13 @@ def test_encodings_are_those_of_the_rows_named(world: Path) -> None:
         assert set(found.rows) <= set(data.split("iid", "train"))
         q = model.encode(data.read_pixels("image", found.rows))
     assert found.mean.numpy() == pytest.approx(q.mean.detach().numpy(), abs=0.01)  # encode may run in bf16
+
+
+def test_steps_follow_the_prior_or_the_encodings() -> None:
+    mean = torch.tensor([[1.0, 5.0, 0.0], [3.0, 5.0, 2.0], [5.0, 5.0, 4.0]])
+    values, said = steps_of(Encodings(np.arange(3), mean, torch.zeros(3, 3), ("image",)), [2, 0], 3.0, 3)
+    assert values.tolist() == [[-3, 0, 3]] * 2 and said == "from -3 to 3 standard deviations of p(z)"
+    values, said = steps_of(Encodings(np.arange(3), mean, None, ("image",)), [2, 0, 1], 3.0, 3)
+    assert values.tolist() == [[-4, 2, 8], [-3, 3, 9], [5, 5, 5]] and said.endswith("of the encodings about their mean")
+    values, _ = steps_of(Encodings(np.arange(1), mean[:1], None, ("image",)), [0], 3.0, 3)
+    assert values.tolist() == [[1, 1, 1]]

@@ -22,7 +22,7 @@ from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import UsageError
 from mmgen.figures.explore.asked import frequent, near
-from mmgen.figures.explore.density import inside, smoothed
+from mmgen.figures.explore.density import CELLS, Chart, apart, densities, inside, smoothed
 from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.explore.sprites import STEP, pack, tiles
 from mmgen.figures.plots._material import gather
@@ -201,7 +201,7 @@ def test_traversals_move_one_dimension_in_the_order_of_the_ranking(world: Path, 
     z = encodings.mean[np.flatnonzero(encodings.rows == found["rows"][example])].clone()
     dimension = found["dimensions"][place]["number"] - 1
     assert np.allclose(found["means"][example][place], z[0, dimension], atol=1e-3)
-    z[0, dimension] = found["values"][step]
+    z[0, dimension] = found["values"][place][step]
     (image,) = as_on_the_page(means(loaded, "image", z).numpy())
     shown = picture(found["pictures"], example * (1 + 2 * 11) + 1 + place * 11 + step)
     assert (np.abs(shown[..., 0].astype(int) - image) <= STEP).all()
@@ -386,8 +386,41 @@ def test_densities_of_draws_are_kernel_estimates() -> None:
     line = (np.arange(cells) + 0.5) * 2 / cells - 1
     grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
     expected = gaussian_kde(places.T, weights=weights)(grid.T).reshape(cells, cells)
-    found = smoothed(places, weights, cells)
+    found, beside = apart(smoothed(places, weights, cells))
+    assert found.sum() + beside.sum() == pytest.approx(1)
     assert np.abs(found / found.sum() - expected / expected.sum()).max() < 0.08 * (expected / expected.sum()).max()
+
+
+@pytest.mark.parametrize("exact", [True, False])
+@pytest.mark.parametrize("middle", [0.0, 3.0, 6.0, 30.0])
+def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Gaussian about (middle, 0) on a map from -3 to 3: 1 - Phi(3 - middle) of it is to the right."""
+    plane = principal_plane(torch.randn(50, 2, generator=torch.manual_seed(0)))
+    normal = torch.distributions.Normal(torch.tensor([middle, 0.0]), 1.0)
+    loaded = SimpleNamespace(
+        guidance=0.0, device="cpu", latent_log_prob=lambda _: lambda z, _: normal.log_prob(z.double()).sum(-1)
+    )
+
+    class One(SimpleNamespace):
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, rows: slice) -> "One":
+            return self
+
+    asked = One(batch=lambda *_: None, key=lambda _: ())
+    draws = middle * torch.tensor([1.0, 0.0]) + torch.randn(4000, 2, generator=torch.manual_seed(1))
+    monkeypatch.setattr("mmgen.figures.explore.density.draw_latents", lambda *_: draws[None])
+    source: Any = SimpleNamespace(loaded=loaded, posterior="q", path="p")
+    ((levels, outside),) = densities(source, asked, Chart(plane, 3.0, exact), 0, {})
+    right = 1 - torch.distributions.Normal(0.0, 1.0).cdf(torch.tensor(3 - middle)).item()
+    if middle < 30:
+        assert outside == pytest.approx(right, abs=0.01 if exact else 0.02)
+    line = (np.arange(CELLS) + 0.5) * 6 / CELLS - 3
+    squares = (line[None, :] - middle) ** 2 + line[:, None] ** 2
+    for share in (0.5, 0.9):  # the disc that holds it, cut off where the map ends
+        expected = (squares < -2 * np.log(1 - share)).mean()
+        assert (levels[..., 0] / 255 > 1 - share).mean() == pytest.approx(expected, abs=0.02 if exact else 0.05)
 
 
 def test_sheets_hold_every_picture_in_sixteen_greys() -> None:

@@ -190,7 +190,7 @@ def test_every_description_by_menu_and_button(flat: tuple[Path, dict[str, Any]],
 def test_every_slider_and_example(flat: tuple[Path, dict[str, Any]], chromium: Any) -> None:
     out, data = flat
     found = data["traversals"]
-    steps, dimensions = len(found["values"]), len(found["dimensions"])
+    steps, dimensions = len(found["values"][0]), len(found["dimensions"])
     each = 1 + dimensions * steps
     with Opened(chromium, out) as opened:
         page = opened.page
@@ -211,7 +211,8 @@ def test_every_slider_and_example(flat: tuple[Path, dict[str, Any]], chromium: A
                 for step in range(steps):
                     assert opened.shows(moved, strip[step])
                     number = found["dimensions"][place]["number"]
-                    assert slider.get_attribute("aria-valuetext").startswith(f"z{number} = {found['values'][step]:g}")
+                    value = found["values"][place][step]
+                    assert slider.get_attribute("aria-valuetext").startswith(f"z{number} = {value:g}")
                     page.keyboard.press("ArrowRight")
                 strip_canvas = row.query_selector("canvas")
                 strip_canvas.scroll_into_view_if_needed()
@@ -280,6 +281,11 @@ def test_the_map_by_mouse_keyboard_colour_and_density(flat: tuple[Path, dict[str
             answer = row if source["rows"] is None else source["rows"].index(row)
             assert eventually(lambda answer=answer: chart.get_attribute("data-density") == str(answer))
             check_description(opened, data, row)  # the menus above follow
+            outside = source["outside"][answer]
+            about = page.query_selector("#density-about").inner_text().replace("\u00a0", " ")
+            assert about.endswith(
+                f" {outside} % of it lie outside the map." if outside else "as far as these lie on the map."
+            )
             levels = picture(source["density"], answer)[..., 0]
             pixels, side = opened.pixels(chart).astype(int), len(levels)
             middles = ((np.arange(side) + 0.5) / side * len(pixels)).astype(int)

@@ -26,6 +26,7 @@ class Answer:
         judged: What the judge sees, uint8 [n, A]; None without one.
         right: Words that the judge agrees with, and words asked for.
         density: Where it lies on the map, uint8 [CELLS, CELLS, 1]; None without a map.
+        outside: Share of it that lies beside the map.
     """
 
     row: int
@@ -33,6 +34,7 @@ class Answer:
     judged: np.ndarray | None
     right: tuple[int, int]
     density: np.ndarray | None
+    outside: float = 0.0
 
 
 @dataclass
@@ -87,9 +89,11 @@ def answer(
                 continue
             asked = Descriptions(alike.codes[said], None if alike.tokens is None else alike.tokens[said])
             parts = _apart(_drawn(session, source, asked, count))
-            lies = densities(source, asked, chart, session.seed, known) if chart is not None else [None] * len(said)
-            for place, (pictures, judged, right), density in zip(said, parts, lies, strict=True):
-                found.append(Answer(int(places[place]), pictures, judged, right, density))
+            lies: list[tuple[np.ndarray | None, float]] = [(None, 0.0)] * len(said)
+            if chart is not None:
+                lies = [*densities(source, asked, chart, session.seed, known)]
+            for place, (pictures, judged, right), (density, outside) in zip(said, parts, lies, strict=True):
+                found.append(Answer(int(places[place]), pictures, judged, right, density, outside))
         one.each += sorted(found, key=lambda each: each.row)
 
 

@@ -39,7 +39,7 @@ class Part:
             if one.each:
                 found += len(pack(np.concatenate([each.pictures for each in one.each])))
                 found += sum(each.judged.size * 4 // 3 for each in one.each if each.judged is not None)
-                found += len(pack(lies)) if len(lies := _densities(one)) else 0
+                found += len(pack(lies)) + 4 * len(lies) if len(lies := _densities(one)) else 0
         return found
 
 
@@ -131,6 +131,7 @@ def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
         "judged": _bytes(np.stack(judged)) if judged else None,
         "verdict": _verdict(one),
         "density": pack(densities).to_json() if len(densities) else None,
+        "outside": [round(100 * each.outside) for each in one.each],
     }
 
 
@@ -158,12 +159,19 @@ def _selection(questions: Questions) -> str:
     return f"This page holds {count:,} of {many} descriptions: {how}. Others are greyed out; mmgen sample draws them."
 
 
+def _short(values: list[float]) -> list[float]:
+    """Values with three digits; what is 0 but for rounding is 0."""
+    span = max(values) - min(values) or 1.0
+    return [float(f"{round(value / span, 4) * span:.3g}") + 0.0 for value in values]
+
+
 def _traversals(one: Traversals, land: Landscape, packed: Sheets, originals: Sheets) -> dict[str, Any]:
     judged = [part.judged for part in one.pictures]
-    values = dict(zip(land.ranking.dimensions, land.ranking.values, strict=True))
+    said = dict(zip(land.ranking.dimensions, land.ranking.values, strict=True))
     return {
-        "values": [round(value, 3) + 0.0 for value in one.values],
-        "dimensions": [{"number": d + 1, "value": float(f"{values[d]:.3g}")} for d in one.dimensions],
+        "values": [_short(values) for values in one.values],
+        "reach": one.reach,
+        "dimensions": [{"number": d + 1, "value": float(f"{said[d]:.3g}")} for d in one.dimensions],
         "of": len(land.ranking.dimensions),
         "measure": land.ranking.measure,
         "means": [[round(float(value), 3) for value in row] for row in one.means],
@@ -204,7 +212,7 @@ def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets 
         }
         if beside is not None and near is not None
         else None,
-        "density": f"Density: {how} Dark and pale hold 50 % and 90 % of it.",
+        "density": f"Density: {how} Dark and pale hold 50 % and 90 % of all of it, as far as these lie on the map.",
         "densityCells": CELLS,
         "latent": content.session.model.model.latent_size,
     }

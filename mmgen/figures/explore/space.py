@@ -16,7 +16,7 @@ from mmgen.generation.descriptions import Descriptions, nothing
 from mmgen.generation.encodings import Encodings, Ranking, encoded_part, principal_plane, ranking
 from mmgen.generation.examples import Examples, read_examples
 from mmgen.generation.judge import judge_images, sees_samples
-from mmgen.generation.traversals import traversal
+from mmgen.generation.traversals import steps_of, traversal
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator, torch_generator
 
@@ -39,7 +39,7 @@ __all__ = [
 STEPS = 11
 """Values that each dimension takes."""
 _FARTHEST = 3.0
-"""From minus this to this: 99.7 % of N(0, 1)."""
+"""Standard deviations to either side: 99.7 % of N(0, 1)."""
 _POINTS = 1500
 """Encodings on the map."""
 _EDGE = 0.995
@@ -168,7 +168,8 @@ class Traversals:
     Attributes:
         shown: P examples.
         dimensions: d positions in z.
-        values: What each takes, [STEPS].
+        values: What each takes, [d, STEPS].
+        reach: What these values are, in words.
         originals: The examples' own pictures, uint8 [P, H, W, C].
         means: The value that each dimension has in q(z|x), [P, d].
         pictures: For each example first what is decoded where nothing is moved, then dimension by dimension.
@@ -176,7 +177,8 @@ class Traversals:
 
     shown: Examples
     dimensions: list[int]
-    values: list[float]
+    values: list[list[float]]
+    reach: str
     originals: np.ndarray
     means: np.ndarray
     pictures: list[Decoded]
@@ -197,7 +199,8 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
     chosen = np.sort(order[:examples])
     with Dataset.open(dataset) as data:
         shown = read_examples(loaded, data, encodings.rows[chosen])
-    ranked, values = land.ranking.dimensions[:dimensions], torch.linspace(-_FARTHEST, _FARTHEST, STEPS)
+    ranked = land.ranking.dimensions[:dimensions]
+    values, reach = steps_of(encodings, ranked, _FARTHEST, STEPS)
     means = encodings.mean[torch.from_numpy(chosen)]
     moved = traversal(means, ranked, values)  # [P, d, STEPS, D]
     width = len(loaded.attributes.names) if loaded.attributes is not None else 0
@@ -207,4 +210,4 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
         tokens = None if shown.tokens is None else shown.tokens[place : place + 1]
         every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
         pictures.append(decoded(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place])))
-    return Traversals(shown, ranked, values.tolist(), tiles(shown.images), means[:, ranked].numpy(), pictures)
+    return Traversals(shown, ranked, values.tolist(), reach, tiles(shown.images), means[:, ranked].numpy(), pictures)

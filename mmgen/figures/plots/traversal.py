@@ -15,6 +15,7 @@ from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._chosen import Chosen, chosen_examples
 from mmgen.figures.plots._session import Session
 from mmgen.generation.encodings import Ranking, encoded_part, ranking
+from mmgen.generation.traversals import steps_of
 from mmgen.generation.traversals import traversal as moved
 
 __all__ = ["traversal"]
@@ -39,12 +40,7 @@ def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = (
     encodings = encoded_part(session.model, dataset_of(session), "train", _ENCODED, session.seed)
     ranked = ranking(session.model, encodings)
     shown = ranked.dimensions[:_DIMENSIONS]
-    values = torch.linspace(-_REACH, _REACH, _STEPS).expand(len(shown), _STEPS)
-    reach = f"from {-_REACH:g} to {_REACH:g} standard deviations of p(z)"
-    if encodings.log_sd is None:  # a layer whose prior is no N(0, I)
-        spread, centre = encodings.mean[:, shown].std(0)[:, None], encodings.mean[:, shown].mean(0)[:, None]
-        values = centre + spread * values
-        reach = f"from {-_REACH:g} to {_REACH:g} standard deviations of the encodings about their mean"
+    values, reach = steps_of(encodings, shown, _REACH, _STEPS)
     panels = [_panel(chosen, number, shown, values) for number in range(len(chosen.z))]
     unit = "nats" if "nats" in ranked.measure else ""
     labels = ["the picture, decoded from its z"]

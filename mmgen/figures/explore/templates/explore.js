@@ -272,17 +272,18 @@ if (data.references.length) {
 
 if (data.traversals) {
   const found = data.traversals;
-  const { values, dimensions } = found;
+  const { values, dimensions } = found; // of each dimension its own values
+  const steps = values[0].length;
   const [measure, unit = ""] = found.measure.split(" in ");
   const sheets = new Sheets(found.pictures);
   const originals = new Sheets(found.originals);
   const judged = bytes(found.judged);
-  const each = 1 + dimensions.length * values.length;
+  const each = 1 + dimensions.length * steps;
   let example = 0;
   byId("dimensions").hidden = false;
   const count = dimensions.length < found.of ? `the ${dimensions.length} of ${found.of} dimensions with most to say` : `all ${found.of} dimensions`;
   byId("dimensions-about").textContent =
-    `Each row moves one dimension of z from ${values[0]} to ${values.at(-1)} and leaves the others where the picture has ` +
+    `Each row moves one dimension of z ${found.reach} and leaves the others where the picture has ` +
     `them: ${count}, ordered by ${measure}. Moving a slider puts the others back.`;
   const stage = {};
   for (const [id, of] of [["original", originals], ["rebuilt", sheets], ["moved", sheets]]) {
@@ -290,29 +291,29 @@ if (data.traversals) {
     [stage[id].width, stage[id].height] = of.size;
   }
 
-  const number = (place, step) => example * each + 1 + place * values.length + step;
-  const nearest = (mean) => {
-    const distances = values.map((value) => Math.abs(value - mean));
+  const number = (place, step) => example * each + 1 + place * steps + step;
+  const nearest = (place, mean) => {
+    const distances = values[place].map((value) => Math.abs(value - mean));
     return distances.indexOf(Math.min(...distances));
   };
   const says = (place, step) => {
     const read = judgeReads(judged, number(place, step));
-    return `z${dimensions[place].number} = ${values[step]}${read ? `; judge: ${read}` : ""}`;
+    return `z${dimensions[place].number} = ${values[place][step]}${read ? `; judge: ${read}` : ""}`;
   };
 
   const rows = dimensions.map((dimension, place) => {
-    const slider = make("input", { type: "range", min: 0, max: values.length - 1, step: 1, id: `z${dimension.number}` });
+    const slider = make("input", { type: "range", min: 0, max: steps - 1, step: 1, id: `z${dimension.number}` });
     const name = make("span", {}, `z${dimension.number}`);
     const label = make("label", { for: slider.id }, name, make("span", { class: "muted" }, `${measure} ${dimension.value} ${unit}`));
-    const strip = canvasFor(sheets, values.length, { "aria-label": "" });
+    const strip = canvasFor(sheets, steps, { "aria-label": "" });
     const mark = make("div", { class: "mark" });
-    mark.style.width = `${100 / values.length}%`;
+    mark.style.width = `${100 / steps}%`;
     const box = make("div", { class: "strip" }, strip, mark);
     slider.addEventListener("input", () => move(place, Number(slider.value)));
     box.addEventListener("click", (event) => {
       const area = strip.getBoundingClientRect();
-      const step = Math.floor(((event.clientX - area.left) / area.width) * values.length);
-      move(place, Math.min(values.length - 1, Math.max(0, step)));
+      const step = Math.floor(((event.clientX - area.left) / area.width) * steps);
+      move(place, Math.min(steps - 1, Math.max(0, step)));
     });
     byId("rows").append(make("div", { class: "row" }, label, slider, box));
     return { slider, strip, mark };
@@ -322,11 +323,11 @@ if (data.traversals) {
     const { slider, mark } = rows[place];
     slider.value = step;
     slider.setAttribute("aria-valuetext", says(place, step));
-    mark.style.left = `${(100 * step) / values.length}%`;
+    mark.style.left = `${(100 * step) / steps}%`;
   };
 
   const move = (place, step) => {
-    rows.forEach((row, other) => put(other, other === place ? step : nearest(found.means[example][other])));
+    rows.forEach((row, other) => put(other, other === place ? step : nearest(other, found.means[example][other])));
     sheets.draw(stage.moved, number(place, step));
     byId("moved-says").textContent = says(place, step);
     stage.moved.setAttribute("aria-label", `decoded with ${says(place, step)}`);
@@ -342,10 +343,10 @@ if (data.traversals) {
     byId("rebuilt-says").textContent = `decoded from its z${read ? `; judge: ${read}` : ""}`;
     stage.rebuilt.setAttribute("aria-label", byId("rebuilt-says").textContent);
     rows.forEach((row, place) => {
-      values.forEach((value, step) => sheets.draw(row.strip, number(place, step), step * sheets.size[0]));
-      row.strip.setAttribute("aria-label", `z${dimensions[place].number} from ${values[0]} to ${values.at(-1)}`);
+      values[place].forEach((value, step) => sheets.draw(row.strip, number(place, step), step * sheets.size[0]));
+      row.strip.setAttribute("aria-label", `z${dimensions[place].number} from ${values[place][0]} to ${values[place].at(-1)}`);
     });
-    move(0, nearest(found.means[chosen][0]));
+    move(0, nearest(0, found.means[chosen][0]));
   };
 
   found.rows.forEach((row, place) => {
@@ -555,6 +556,9 @@ if (data.map) {
     const asked = chooser.value;
     const place = chosen && asked !== "" ? chosen.source.place(chosen.part.row) : undefined;
     chart.dataset.density = "";
+    const outside = place === undefined ? 0 : chosen.source.outside[place];
+    const beside = outside === 100 ? " All of it lies outside the map." : outside ? ` ${outside} % of it lie outside the map.` : "";
+    byId("density-about").textContent = chosen && asked !== "" ? found.density + beside : "";
     if (place === undefined) {
       cloud = null;
       return draw();
@@ -591,7 +595,6 @@ if (data.map) {
   chooser.addEventListener("change", () => {
     const chosen = chooser.value === "" ? null : drawn[Number(chooser.value)].part;
     boxes.forEach((box, place) => (box.hidden = parts[place] !== chosen));
-    byId("density-about").textContent = chosen ? found.density : "";
     shade();
   });
 
