@@ -17,7 +17,8 @@ from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_place
 from mmgen.artifacts.ancestors import Node, lineage
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.artifacts.files import cannot_write
+from mmgen.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
@@ -100,13 +101,27 @@ def export(
             if zipped:
                 _pack(folder, names, out)
             else:
-                out.mkdir(parents=True, exist_ok=True)
-                for name in names:
-                    with atomic_path(out / name) as temporary:
-                        shutil.copyfile(folder / name, temporary)
+                _copy(folder, names, out)
         except OSError as error:
-            raise ArtifactError(f"cannot write {out}: {(error.strerror or str(error)).lower()}") from None
+            raise cannot_write(out, error) from None
     return out
+
+
+def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
+    """The files in the folder ``out``; where one cannot be written, none is left that was not there before."""
+    new_folder = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    new = [out / name for name in names if not (out / name).exists()]
+    try:
+        for name in names:
+            with atomic_path(out / name) as temporary:
+                shutil.copyfile(folder / name, temporary)
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        if new_folder:
+            out.rmdir()
+        raise
 
 
 def _fill(

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmgen.artifacts.files import exported_file
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.estimation.likelihoods import image_log_likelihood
@@ -262,10 +263,6 @@ class TrainedModel(OpenModel):
         return image_log_likelihood(self, images if self.image is None else pixels_of(self, images), samples, seed)
 
 
-_EXPORTED = ("aggregate.safetensors", "model.safetensors")
-"""What a folder of ``mmgen export`` is opened by."""
-
-
 def load(path: str | Path, device: str = "cpu") -> TrainedModel:
     """A trained model or a fitted aggregate (with its model, found through the file's lineage).
 
@@ -284,7 +281,7 @@ def load(path: str | Path, device: str = "cpu") -> TrainedModel:
     """
     path = Path(path)
     if path.is_dir():
-        path = next((found for name in _EXPORTED if (found := path / name).exists()), path)
+        path = exported_file(path)
     elif path.suffix.lower() == ".zip":
         raise UsageError(f"{path} is an archive, expected a file or a folder; unpack it and give the folder")
     return TrainedModel(ModelFiles(path, resolve_device(device)))

@@ -12,9 +12,10 @@ from scipy import stats
 
 from mmgen.artifacts import Header, read_header, reference, write_checkpoint
 from mmgen.comparing import compare_scores
+from mmgen.errors import ArtifactError
 from mmgen.metrics._run import run_of_files
 from mmgen.runs import contrast, described_run, paired_points, summed_up
-from mmgen.score import Score
+from mmgen.score import Score, read_scores
 
 HERE = {"split": "iid", "part": "test", "seed": 0}
 
@@ -267,3 +268,9 @@ def test_what_is_not_finite_beats_nothing() -> None:
     a, b = table.rows
     assert a.best == (False,) and b.best == (True,)
     assert a.cells[0] is not None and math.isnan(a.cells[0].mean)
+
+
+def test_a_standard_error_below_0_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"metric": "correctness", "value": 1.0, "stderr": -3}\n')
+    with pytest.raises(ArtifactError, match="line 1 has a stderr below 0"):
+        read_scores(tmp_path / "a.jsonl")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mmgen.errors import ArtifactError
 
-__all__ = ["atomic_path", "cannot_write", "check_place", "regular_file", "write_text_atomic"]
+__all__ = ["atomic_path", "cannot_write", "check_place", "exported_file", "regular_file", "write_text_atomic"]
 
 _ADVICE = {
     errno.EIO: "check the disk",
@@ -162,5 +162,16 @@ def regular_file(path: Path) -> int:
         raise ArtifactError(f"cannot read {path}: {reason}; check the path") from None
     if not stat.S_ISREG(status.st_mode):
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
-        raise ArtifactError(f"cannot read {path}: it is {what}, expected a file that mmgen made")
+        raise ArtifactError(f"cannot read {path}: it is {what}, expected a file that mmgen made; name one")
     return status.st_size
+
+
+def exported_file(folder: Path, what: str = "") -> Path:
+    """The file that is meant by a folder which ``mmgen export`` has made; the folder itself where there is none.
+
+    Args:
+        folder: A folder.
+        what: What is wanted; a "model" is never the aggregate that lies beside it.
+    """
+    names = ["model"] if what == "model" else ["aggregate", "model"]
+    return next((found for name in names if (found := folder / f"{name}.safetensors").exists()), folder)
