@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = ["csv", "json_lines", "latex", "legend", "markdown", "plain", "shown"]
 
 _OVER = {
-    "seeds": "a t interval over seeds that both have",
+    "seeds": "a t interval over the seeds, which both have",
     "points": "a normal interval over the same points of one run each",
-    "both": "Welch's interval of two groups that share no seed",
+    "both": "Welch's interval of two groups of other seeds",
     "examples": "a normal interval by the standard errors of one run each, as if they were independent",
 }
 
@@ -107,7 +107,9 @@ def legend(compared: "Comparison", mark: str = "*") -> str:
     if any(cell.n == 1 and cell.stderr is not None for cell in every):
         said.append("se is the standard error of a single run, over its examples")
     if any(any(row.best) for table in compared.tables for row in table.rows):
-        said.append(f"{mark} is what no other row beats by two standard errors")
+        said.append(
+            f"{mark} is what no other row beats: the {LEVEL:.0%} interval of the difference holds 0".replace("%", " %")
+        )
     found = {one.over for table in compared.tables for row in table.rows for one in row.differences if one is not None}
     if found:
         kinds = " or ".join(_OVER[name] for name in _OVER if name in found)

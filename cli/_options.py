@@ -109,7 +109,7 @@ def read_path(text: str, what: str = "file") -> Path:
     """The existing path that an argument names; ``-`` reads it from the last non-empty line of stdin.
 
     Args:
-        text: The argument as typed.
+        text: The argument as typed; a folder that mmgen export has made stands for what is in it.
         what: What the file should be, for the message ("dataset").
 
     Raises:
@@ -134,6 +134,10 @@ def read_path(text: str, what: str = "file") -> Path:
     except (OSError, ValueError) as error:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise MmgenError(f"cannot read the {what} {str(path)!r}: {why}; check the path") from None
+    if path.is_dir() and what != "model or aggregate":  # which mmgen.load finds, and files made of it lie beside it
+        from mmgen.artifacts.files import exported_file
+
+        return exported_file(path, what)
     return path
 
 

@@ -29,6 +29,7 @@ __all__ = ["run_here", "run_on_cluster"]
 
 _ASK_EVERY = 0.5  # seconds, of a lock that somebody else holds
 _LOOK_EVERY = 30.0  # seconds, whether a cluster still has workers
+_WHAT = "the reproduction"
 _REMARKS = {"done": "{} is there", "unfinished": "continued"}
 
 
@@ -40,8 +41,13 @@ class _Ran:
     host: str
 
 
-def run_here(stages: "Sequence[Stage]", folder: Path) -> bool:
+def run_here(stages: "Sequence[Stage]", folder: Path, what: str = _WHAT) -> bool:
     """Run what is not there yet, in order.
+
+    Args:
+        stages: The list.
+        folder: Where their paths begin.
+        what: What ends if one fails, for the message.
 
     Returns:
         Whether there was anything.
@@ -59,7 +65,7 @@ def run_here(stages: "Sequence[Stage]", folder: Path) -> bool:
         _announce(stage, number, len(stages), state)
         if state == "done":
             continue
-        done = _perform(stage, folder, made[: number - 1])
+        done = _perform(stage, folder, made[: number - 1], what=what)
         ran = True
         if done.seconds is not None:
             say(f"took {done.seconds:,.0f} s")
@@ -77,6 +83,7 @@ def _perform(
     folder: Path,
     earlier: list[str],
     *,
+    what: str = _WHAT,
     talk: Any = None,
     wanted: Callable[[], bool] = lambda: True,
 ) -> _Ran:
@@ -89,7 +96,6 @@ def _perform(
         if state == "done":
             return _Ran(None, socket.gethostname())
         replaces = ["--overwrite"] if state == "outdated" and _overwrites(stage.arguments[0]) else []
-        what = "the reproduction"
         run_command([*stage.arguments, *replaces], folder, what, talk=talk, keep=[lock], wanted=wanted)
         if not (folder / stage.makes).exists():
             raise MmgenError(

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from mmgen.cli._console import result, say, table
+from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._options import Seed, output_option
 from mmgen.cli._stages import end_with_children, run_command
-from mmgen.errors import MmgenError
+from mmgen.errors import MmgenError, UsageError
 from mmgen.naming import guided_name, posterior_name
 from mmgen.parsing import Malformed, parse_json, read_bounded
 
@@ -176,13 +176,16 @@ def _name(score: dict[str, Any]) -> str:
     return f"{name}, the prior" if score["posterior"] == "prior" else name
 
 
-def _rows(scores: Sequence[dict[str, Any]]) -> dict[str, list[dict[str, Any] | None]]:
+Asked = Sequence[tuple[str, int]]
+
+
+def _rows(scores: Sequence[dict[str, Any]], asked: Asked = ASKED) -> dict[str, list[dict[str, Any] | None]]:
     """Scores of each posterior by its name, one for each column, in the order in which they were measured."""
     rows: dict[str, list[dict[str, Any] | None]] = {}
     for score in scores:
-        row = rows.setdefault(_name(score), [None] * len(ASKED))
-        if (score["metric"], score["given"]) in ASKED:
-            row[ASKED.index((score["metric"], score["given"]))] = score
+        row = rows.setdefault(_name(score), [None] * len(asked))
+        if (score["metric"], score["given"]) in asked:
+            row[asked.index((score["metric"], score["given"]))] = score
     return rows
 
 
@@ -193,13 +196,13 @@ def _with_error(score: dict[str, Any] | None) -> str:
     return f"{score['value']:.1f}{error} {score['unit']}"
 
 
-def final_table(scores: Sequence[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+def final_table(scores: Sequence[dict[str, Any]], asked: Asked = ASKED) -> tuple[list[str], list[list[str]]]:
     """Columns and rows: where z came from against correctness and coverage, and the judge's own accuracy below."""
-    columns = ["pictures drawn from", *(f"{metric}, {given} words given" for metric, given in ASKED)]
-    rows = [[name, *map(_with_error, row)] for name, row in _rows(scores).items()]
+    columns = ["pictures drawn from", *(f"{metric}, {given} words given" for metric, given in asked)]
+    rows = [[name, *map(_with_error, row)] for name, row in _rows(scores, asked).items()]
     accuracy = next((s["judge_accuracy"] for s in scores if s["judge_accuracy"]), None)
     if accuracy:
-        rows.append(["(the judge itself, on real pictures)", f"{accuracy['mean']:.1f} %", "", ""])
+        rows.append(["(the judge itself, on real pictures)", f"{accuracy['mean']:.1f} %", *[""] * (len(asked) - 1)])
     return columns, rows
 
 
@@ -266,20 +269,85 @@ def draw_picture(folder: Path, seed: int) -> None:
     grid.save(folder / PICTURE)
 
 
+def _say_own_scores(scores: Sequence[dict[str, Any]]) -> None:
+    """A table: of attributes by where z came from, with all and one less given; of captions each number."""
+    correctness = sorted({s["given"] for s in scores if s["metric"] == "correctness" and s["given"]}, reverse=True)
+    coverage = sorted({s["given"] for s in scores if s["metric"] == "coverage"}, reverse=True)
+    if correctness:
+        asked = [("correctness", given) for given in correctness[:2]] + [("coverage", given) for given in coverage[:1]]
+        table("What the judge says", *final_table(scores, asked))
+    else:
+        rows = [[score["metric"], score["quantity"], _with_error(score)] for score in scores]
+        table("Scores", ["metric", "quantity", "value"], rows)
+
+
+def _own_pictures(images: Path, output: Path | None, quick: bool, seed: int) -> None:
+    """The quickstart on somebody's own pictures."""
+    from mmgen.cli import _own_pictures as own
+    from mmgen.cli._runs import run_here
+    from mmgen.data_recipes.folder import Folder
+
+    recipe = Folder(pictures=images)
+    follow(recipe.survey(seed, None))
+    found = recipe.found()
+    sizes = own.sizes_for(found.number, found.side, quick)
+    plan = own.stages(images, found, sizes, seed)
+    folder = output or Path(f"{images.absolute().stem}-quickstart{'-quick' if quick else ''}")
+    if folder.absolute().resolve().is_relative_to(images.resolve()):
+        raise UsageError(
+            f"{folder} lies in {images}, whose pictures would then be joined by what is drawn; use another --output"
+        )
+    own.check_folder(folder, plan, found)
+    end_with_children()
+    started = time.monotonic()
+    said = [f"attributes {', '.join(found.attributes)}"] * bool(found.attributes) + ["captions"] * bool(found.captions)
+    judge = f"a judge in {sizes.judge_steps:,} steps, " if found.attributes else ""
+    left = "; captions are left out where there are attributes" if found.attributes and found.captions else ""
+    say(
+        f"Found {found.number:,} pictures, about {found.side} pixels high or wide, with {' and '.join(said)}.\n"
+        f"Plan, by number and size of pictures: {sizes.side} x {sizes.side} pixels, {judge}a model of "
+        f"{sizes.latent_size} dimensions in {sizes.model_steps:,}, its aggregate in {sizes.fit_steps:,}; about "
+        f"{sizes.minutes} minutes on two cores{left}."
+    )
+    say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
+    run_here(plan, folder, "the quickstart")
+    say("")
+    _say_own_scores([score for file in own.score_files(plan) for score in read_scores(folder / file)])
+    say(f"Took {time.monotonic() - started:.0f} s. Report:")
+    result(folder / own.REPORT)
+    say(f"explore: {folder / own.EXPLORE}, a page to play with; open it in any browser")
+
+
 def quickstart_command(
-    output: Annotated[Path | None, output_option("a folder, quickstart by default")] = None,
+    images: Annotated[
+        Path | None,
+        typer.Option(
+            "--images",
+            metavar="DIR",
+            show_default="digits",
+            help="Your own pictures instead: a folder or zip, as make-data folder takes it, with settings by their "
+            "number and size.",
+        ),
+    ] = None,
+    output: Annotated[Path | None, output_option("a folder, quickstart or NAME-quickstart by default")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Far too small to show anything, but every command runs: for testing.")
     ] = False,
     seed: Seed = 0,
 ) -> None:
-    """Go from data to report in some minutes, on digits that need no download.
+    """Go from data to report in some minutes, on digits that need no download, or on your own pictures.
 
     Runs the commands that you would type, printing each, and ends with a table: how right and how varied pictures are
     that are drawn from each posterior of the words. Everything made stays in a folder ("quickstart").
+
+    With --images it says first what it found, what it will do and how long that takes; the same command again goes on
+    where it was interrupted.
     """
     from mmgen.artifacts import check_place
 
+    if images is not None:
+        _own_pictures(images, output, quick, seed)
+        return
     folder = output or Path("quickstart-quick" if quick else "quickstart")
     for name in (SCORES, PICTURE):
         if folder.exists():

@@ -1,48 +1,21 @@
 """Scores of several runs as tables: what differs only in its seed is one row, and what cannot be compared is apart.
 
-What may stand in one column is said here, for every table of scores: numbers of other data, another judge, split or
-protocol are never beside each other.
+Numbers of other data, another judge, split or protocol are never beside each other: :mod:`mmgen.conditions`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from mmgen.conditions import CALLED, Conditions
 from mmgen.naming import LEARNED_PRIOR, posterior_name
 from mmgen.registry import unknown_name
 from mmgen.runs import Contrast, Group, common_name, contrast, is_best, summed_up
 from mmgen.score import Score
 
-__all__ = ["Column", "Comparison", "Conditions", "Row", "Table", "compare_scores"]
+__all__ = ["Column", "Comparison", "Row", "Table", "compare_scores"]
 
 
-class Conditions(NamedTuple):
-    """What scores must share to stand in one table, "" where it was not recorded."""
-
-    metric: str
-    unit: str
-    protocol: str
-    split: str
-    part: str
-    dataset: str
-    judge: str
-    pixels: str
-    samples: str
-    real: str
-
-    @classmethod
-    def of(cls, score: Score) -> "Conditions":
-        """Those of a score."""
-        said = {name: str(score.extra.get(name) or "") for name in ("split", "part", "samples", "real")}
-        pixels = "drawn" if score.extra.get("pixels") == "drawn" else ""  # of the others the dataset tells
-        dataset, judge = (str(score.ids.get(role) or "") for role in ("dataset", "judge"))
-        return cls(
-            score.metric, score.unit, score.protocol, said["split"], said["part"], dataset, judge, pixels,
-            said["samples"], said["real"],
-        )  # fmt: skip
-
-
-_CALLED = {"samples": "importance samples", "real": "real pictures"}
 _SHORT = 12  # letters of a content id
 
 
@@ -83,7 +56,7 @@ class Row:
         name: What the runs have in common in their names.
         posterior: Where z came from.
         cells: By column; None where nothing was measured.
-        best: Whether no other row is better by two standard errors of the difference; never of a single row.
+        best: Whether no other row beats it (:func:`mmgen.runs.is_best`); never of a single row.
         differences: From the row that the others are compared with; None for itself, and without one.
     """
 
@@ -249,11 +222,13 @@ def _alike(conditions: Conditions, every: Sequence[Conditions]) -> list[Conditio
 
 def _differing(conditions: Sequence[Conditions]) -> list[str]:
     """What some conditions differ in."""
-    return [name for name in Conditions._fields if len({getattr(one, name) for one in conditions}) > 1]
+    every = [one.named for one in conditions]
+    names = dict.fromkeys(name for named in every for name in named)
+    return [name for name in names if len({named.get(name, "") for named in every}) > 1]
 
 
 def _value(conditions: Conditions, name: str) -> str:
-    value: str = getattr(conditions, name)
+    value = conditions.named.get(name, "")
     return (value[:_SHORT] if name in ("dataset", "judge") else value) or "not recorded"
 
 
@@ -262,7 +237,7 @@ def _about(conditions: Conditions, every: Sequence[Conditions]) -> str:
     said = [name for name in ("protocol", "split") if getattr(conditions, name)]
     said += ["part"] if conditions.part not in ("", "test") else []
     said += [name for name in differing if name not in said]
-    return ", ".join(f"{_CALLED.get(name, name)} {_value(conditions, name)}" for name in said)
+    return ", ".join(f"{CALLED.get(name, name)} {_value(conditions, name)}" for name in said)
 
 
 def _apart_notes(conditions: Sequence[Conditions]) -> list[str]:
@@ -273,7 +248,7 @@ def _apart_notes(conditions: Sequence[Conditions]) -> list[str]:
         said = []
         for name in _differing(alike):
             values = ", ".join(dict.fromkeys(_value(one, name) for one in alike))
-            said.append(f"{_CALLED.get(name, name)} ({values})")
+            said.append(f"{CALLED.get(name, name)} ({values})")
         if said:
             notes.append(f"{metric} is in {len(alike)} tables, not to be compared: they differ in {'; '.join(said)}")
     return notes

@@ -18,12 +18,13 @@ from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_place
 from mmgen.artifacts.ancestors import Node, lineage
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.artifacts.files import SUMS, cannot_write, exported_names
+from mmgen.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
 from mmgen.generation.judge import find_judge, sees_samples
-from mmgen.loading import SUMS, TrainedModel, exported_names, load
+from mmgen.loading import TrainedModel, load
 from mmgen.parsing import printable
 from mmgen.progress import Watch
 from mmgen.queries import ANYTHING, quoted
@@ -106,16 +107,31 @@ def export(
             if zipped:
                 _pack(folder, names, out)
             else:
-                out.mkdir(parents=True, exist_ok=True)
-                for name in exported_names(out):
+                earlier = exported_names(out)
+                _copy(folder, names, out)
+                for name in earlier:
                     if name in _KNOWN and name not in names:  # of an earlier export, and not of this one
                         (out / name).unlink(missing_ok=True)
-                for name in names:
-                    with atomic_path(out / name) as temporary:
-                        shutil.copyfile(folder / name, temporary)
         except OSError as error:
-            raise ArtifactError(f"cannot write {out}: {(error.strerror or str(error)).lower()}") from None
+            raise cannot_write(out, error) from None
     return out
+
+
+def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
+    """The files in the folder ``out``; where one cannot be written, none is left that was not there before."""
+    new_folder = not out.exists()
+    out.mkdir(parents=True, exist_ok=True)
+    new = [out / name for name in names if not (out / name).exists()]
+    try:
+        for name in names:
+            with atomic_path(out / name) as temporary:
+                shutil.copyfile(folder / name, temporary)
+    except BaseException:
+        for path in new:
+            path.unlink(missing_ok=True)
+        if new_folder:
+            out.rmdir()
+        raise
 
 
 def _fill(

@@ -1,16 +1,20 @@
 """Captions in free words, as people type them: their words with marks about them, and the nearest word of the data."""
 
 import re
+import unicodedata
 from collections.abc import Sequence
 
 from mmgen.errors import clip
 from mmgen.registry import nearest
 
-__all__ = ["is_free", "unknown_word", "words_of", "words_of_free_text"]
+__all__ = ["is_free", "one_spelling", "unknown_word", "words_of", "words_of_free_text"]
 
 _MARKS = ".!?,;:'\"`()[]\u2018\u2019\u201c\u201d"
 """What may stand about a word, where it is no part of it in the data."""
-_WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_]+(?:[-'][^\W_]+)*")
+_WORD = re.compile(r"\d+(?:\.\d+)+|[^\W_](?:[^\W_]|\0)*(?:[-'][^\W_](?:[^\W_]|\0)*)*")
+"""A word of a text in which NUL stands for every sign that belongs to the letter before it."""
+_UNSEEN = {0x200B: " ", **dict.fromkeys((0xAD, 0x200C, 0x200D, 0x200E, 0x200F, 0x2060, 0xFEFF))}
+"""Signs that only say how letters join, where lines break or which way they run; one of them parts words."""
 _MOST_LISTED = 20
 """Words that a message lists."""
 
@@ -31,10 +35,10 @@ def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
         ['the', "dog's", 'blue', 'red', 'ball']
     """
     every = set(vocabulary)
-    folded = {word.casefold(): word for word in reversed(vocabulary)}
+    folded = {_folded(word): word for word in reversed(vocabulary)}
 
     def known(word: str) -> str | None:
-        return word if word in every else folded.get(word.casefold())
+        return word if word in every else folded.get(_folded(word))
 
     found = []
     for word in text.split():
@@ -50,13 +54,30 @@ def words_of_free_text(text: str, vocabulary: Sequence[str]) -> list[str]:
 def words_of(text: str) -> list[str]:
     """The words of a caption of which nobody has said what its words are, in lower case.
 
-    Letters and digits are words, with hyphens and apostrophes inside, and points inside numbers; all else parts them.
+    Letters and digits are words, with their accents and vowel signs, with hyphens and apostrophes inside, and points
+    inside numbers; all else parts them. An accent may stand by itself behind its letter or not (Unicode's NFC).
 
     Example:
         >>> words_of("A large, dark-red circle; it’s 2.5 cm wide!")
         ['a', 'large', 'dark-red', 'circle', "it's", '2.5', 'cm', 'wide']
     """
-    return _WORD.findall(text.casefold().replace("’", "'"))
+    text = _folded(text).replace("’", "'")
+    shape = "".join("\0" if unicodedata.category(sign)[0] == "M" else sign for sign in text)
+    return [text[slice(*word.span())] for word in _WORD.finditer(shape)]
+
+
+def one_spelling(text: str) -> str:
+    """A text as all that look alike are written: accents with their letters (Unicode's NFC), no sign that is not seen.
+
+    Example:
+        >>> one_spelling("gru\u0308n\u200f") == "gr\u00fcn"
+        True
+    """
+    return unicodedata.normalize("NFC", text if text.isascii() else text.translate(_UNSEEN))
+
+
+def _folded(text: str) -> str:
+    return one_spelling(one_spelling(text).casefold())
 
 
 def unknown_word(where: str, word: str, vocabulary: Sequence[str]) -> str:

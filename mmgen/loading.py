@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmgen.artifacts.files import exported_file
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.estimation.likelihoods import image_log_likelihood
@@ -28,11 +29,10 @@ from mmgen.generation.open_model import OpenModel
 from mmgen.generation.translate import translate
 from mmgen.models._base import GaussianModel
 from mmgen.naming import posterior_called
-from mmgen.parsing import Malformed, read_bounded
 from mmgen.score import Score
 from mmgen.training.precision import resolve_device
 
-__all__ = ["SUMS", "TrainedModel", "exported_names", "load"]
+__all__ = ["TrainedModel", "load"]
 
 
 class TrainedModel(OpenModel):
@@ -263,21 +263,6 @@ class TrainedModel(OpenModel):
         return image_log_likelihood(self, images if self.image is None else pixels_of(self, images), samples, seed)
 
 
-_EXPORTED = ("aggregate.safetensors", "model.safetensors")
-"""What a folder of ``mmgen export`` is opened by."""
-SUMS = "SHA256SUMS"
-"""What its checksums are called."""
-
-
-def exported_names(folder: Path) -> list[str]:
-    """The files that the checksums of ``mmgen export`` in a folder name; [] where there are none that can be read."""
-    try:
-        lines = read_bounded(folder / SUMS).splitlines()
-    except (OSError, Malformed):
-        return []
-    return [name for line in lines if (name := line.partition("  ")[2])]
-
-
 def load(path: str | Path, device: str = "cpu") -> TrainedModel:
     """A trained model or a fitted aggregate (with its model, found through the file's lineage).
 
@@ -296,9 +281,7 @@ def load(path: str | Path, device: str = "cpu") -> TrainedModel:
     """
     path = Path(path)
     if path.is_dir():
-        told = exported_names(path)  # what they do not name is of somebody else
-        there = [name for name in _EXPORTED if (name in told if told else (path / name).exists())]
-        path = path / there[0] if there else path
+        path = exported_file(path)
     elif path.suffix.lower() == ".zip":
         raise UsageError(f"{path} is an archive, expected a file or a folder; unpack it and give the folder")
     return TrainedModel(ModelFiles(path, resolve_device(device)))

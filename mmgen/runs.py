@@ -8,8 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from statistics import fmean, stdev
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
+from mmgen.conditions import Conditions
 from mmgen.score import Score
 
 __all__ = [
@@ -32,7 +33,13 @@ _NOT_OF_THE_RUN = ("seed", "device", "devices", "tensorboard")
 
 
 def described_run(
-    name: str, seeds: Sequence[int], settings: Sequence[Mapping[str, Any]], data: Iterable[str]
+    name: str,
+    seeds: Sequence[int],
+    settings: Sequence[Mapping[str, Any]],
+    data: Iterable[str],
+    *,
+    members: Iterable[Mapping[str, str]] = (),
+    beginnings: Iterable[str] = (),
 ) -> dict[str, str]:
     """What a score says of the run behind it: see :attr:`mmgen.score.Score.run`.
 
@@ -41,6 +48,8 @@ def described_run(
         seeds: Seeds of what was trained: the model, and what was fitted to it.
         settings: Settings of the same.
         data: Content ids of what it learnt from.
+        members: What was used that is not part of mmgen, as headers tell it.
+        beginnings: Digests of the runs whose weights it began with, or content ids where only these are known.
 
     Example:
         >>> one, other = (described_run("a", [seed], [{"training": {"seed": seed, "steps": 9}}], []) for seed in (0, 1))
@@ -48,7 +57,10 @@ def described_run(
         (True, '0', '1')
     """
     plain = [{**part, "training": _without_seed(part.get("training"))} for part in settings]
-    text = json.dumps([plain, sorted(data)], sort_keys=True, default=str)
+    parts: list[Any] = [plain, sorted(data)]
+    further = [sorted(json.dumps(dict(one), sort_keys=True) for one in members), sorted(beginnings)]
+    parts += further if any(further) else []  # so that digests of all other runs stay what they were
+    text = json.dumps(parts, sort_keys=True, default=str)
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return {"name": name, "settings": digest, "seed": "/".join(map(str, dict.fromkeys(seeds)))}
 
@@ -108,10 +120,10 @@ class Contrast:
         stderr: Its standard error; None where nothing is known of one of them.
         low: Lower end of the interval of :data:`LEVEL`; None without an error.
         high: Its upper end.
-        n: Seeds that are in both, where it is paired over these; else 1.
-        over: What the error is over: "seeds" that both have (t interval); "points", the same ones of two single runs;
-            "both", two groups without a seed in common (Welch's interval); "examples", as if two single runs had been
-            asked different questions. The last is a normal interval, and so is that over points.
+        n: Seeds, where it is paired over these; else 1.
+        over: What the error is over: "seeds", of which both have the same (t interval); "points", the same ones of
+            two single runs; "both", two groups of other seeds (Welch's interval); "examples", as if two single runs had
+            been asked different questions. The last is a normal interval, and so is that over points.
     """
 
     value: float
@@ -123,30 +135,28 @@ class Contrast:
 
 
 def contrast(last: Group, first: Group) -> Contrast:
-    """``last`` less ``first``, paired over the seeds that both have, or over what both were asked.
+    """``last`` less ``first``: paired over seeds where both have the same ones, over what both were asked of two runs.
 
     References:
         The generalization of "Student's" problem when several different population variances are involved (Welch,
         1947), Biometrika 34
     """
-    one, other = first.by_seed, last.by_seed
-    shared = [seed for seed in other if seed in one]
-    if len(shared) > 1:
-        differences = [other[seed].value - one[seed].value for seed in shared]
-        error = _spread(differences) / math.sqrt(len(differences))
-        return _interval(fmean(differences), error, len(shared) - 1, len(shared), "seeds")
-    if len(shared) == 1 or first.n == last.n == 1:
-        before, after = (one[shared[0]], other[shared[0]]) if shared else (first.runs[0], last.runs[0])
+    value, one, other = last.mean - first.mean, first.by_seed, last.by_seed
+    if one.keys() == other.keys() and len(one) == first.n == last.n > 1:
+        error = _spread([other[seed].value - one[seed].value for seed in one]) / math.sqrt(first.n)
+        return _interval(value, error, first.n - 1, first.n, "seeds")
+    if first.n == last.n == 1:
+        before, after = first.runs[0], last.runs[0]
         points = paired_points(before, after)
         if points is not None:
-            return _interval(*points, None, 1, "points")
-        return _interval(after.value - before.value, _apart(before.stderr, after.stderr), None, 1, "examples")
+            return _interval(value, points[1], None, 1, "points")
+        return _interval(value, _apart(before.stderr, after.stderr), None, 1, "examples")
     both = _apart(first.stderr, last.stderr)
     if first.n < 2 or last.n < 2 or not both:
-        return _interval(last.mean - first.mean, both, None, 1, "examples")
+        return _interval(value, both, None, 1, "examples")
     parts = [(group.stderr or 0.0) ** 2 for group in (first, last)]
     freedom = sum(parts) ** 2 / sum(part**2 / (group.n - 1) for part, group in zip(parts, (first, last), strict=True))
-    return _interval(last.mean - first.mean, both, freedom, 1, "both")
+    return _interval(value, both, freedom, 1, "both")
 
 
 def _spread(values: Sequence[float]) -> float:
@@ -172,34 +182,58 @@ def _interval(value: float, error: float | None, freedom: float | None, n: int, 
 def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
     """Mean and standard error of ``after`` less ``before``, point by point; None where they are not of the same points.
 
-    Points are what ``values`` in ``extra`` are of: data points, images or queries; queries may have weights.
+    Points are what ``values`` in ``extra`` are of: data points, images or queries; queries may have weights. They are
+    not of a score that is no mean of them, such as a median, nor where one of them was not finite.
     """
-    asked = ("split", "part", "seed", "weights", "queries")
-    if before.given != after.given or any(before.extra.get(key) != after.extra.get(key) for key in asked):
+    if Conditions.of(before) != Conditions.of(after) or before.given != after.given:
         return None
-    if any(before.ids.get(role) != after.ids.get(role) for role in ("dataset", "judge")):
+    if any(before.extra.get(key) != after.extra.get(key) for key in ("seed", "weights", "queries")):
         return None
     values, others = before.extra.get("values"), after.extra.get("values")
-    if not isinstance(values, list) or not isinstance(others, list) or len(values) != len(others) or len(values) < 2:
+    if not _are_numbers(values) or not _are_numbers(others) or len(values) != len(others) or len(values) < 2:
         return None
-    differences = [float(b) - float(a) for a, b in zip(values, others, strict=True)]
-    weights = before.extra.get("weights") or [1.0] * len(differences)
-    total = math.fsum(weights)
-    mean = math.fsum(w * d for w, d in zip(weights, differences, strict=True)) / total
+    weights = before.extra.get("weights") or [1.0] * len(values)
+    if not _are_numbers(weights) or len(weights) != len(values) or not (total := math.fsum(weights)) > 0:
+        return None
+
+    def mean(numbers: Sequence[float]) -> float:
+        return math.fsum(w * number for w, number in zip(weights, numbers, strict=True)) / total
+
+    if not (_is_rounded(mean(values), before.value) and _is_rounded(mean(others), after.value)):
+        return None
+    differences = [b - a for a, b in zip(values, others, strict=True)]
+    middle, count = mean(differences), len(differences)
     # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
-    count = len(differences)
-    spread = math.fsum((w * (d - mean)) ** 2 for w, d in zip(weights, differences, strict=True)) * count / (count - 1)
-    return mean, math.sqrt(spread) / total
+    spread = math.fsum((w * (d - middle)) ** 2 for w, d in zip(weights, differences, strict=True)) * count / (count - 1)
+    return middle, math.sqrt(spread) / total
+
+
+def _are_numbers(values: Any) -> TypeGuard[list[float]]:
+    """Whether a score file holds numbers there; what was not finite is None in it."""
+    return isinstance(values, list) and all(isinstance(one, int | float) and math.isfinite(one) for one in values)
+
+
+def _is_rounded(mean: float, value: float) -> bool:
+    """Whether a mean is that of a score, of whose points files keep two decimals at least."""
+    return math.isclose(mean, value, rel_tol=1e-4, abs_tol=0.006)
 
 
 def is_best(cell: Group | None, rivals: Sequence[Group | None]) -> bool:
-    """Whether no rival is better by two standard errors of the difference; never without a rival."""
+    """Whether no rival beats it: the interval of :data:`LEVEL` of the difference holds 0; never without a rival.
+
+    Without an interval the difference itself counts.
+    """
     others = [rival for rival in rivals if rival is not None]
     if cell is None or not others or not math.isfinite(cell.mean):
         return False
-    sign = 1 if cell.runs[0].better == "higher" else -1
-    differences = [contrast(rival, cell) for rival in others if math.isfinite(rival.mean)]
-    return all(sign * one.value <= 2 * (one.stderr or 0.0) for one in differences)
+    higher = cell.runs[0].better == "higher"
+    return not any(_beats(contrast(rival, cell), higher) for rival in others if math.isfinite(rival.mean))
+
+
+def _beats(found: Contrast, higher: bool) -> bool:
+    low = found.value if found.low is None else found.low
+    high = found.value if found.high is None else found.high
+    return low > 0 if higher else high < 0
 
 
 def common_name(names: Sequence[str]) -> str:

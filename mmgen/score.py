@@ -141,6 +141,8 @@ def _score(path: Path, number: int, line: str) -> Score:
     for key, kind in _KINDS.items():
         if not isinstance(values[key], kind):
             raise ArtifactError(f"{path}: line {number} has a {key} of the wrong kind, {expected}")
+    if values["stderr"] is not None and values["stderr"] < 0:
+        raise ArtifactError(f"{path}: line {number} has a stderr below 0, {expected}")
     values |= {key: posterior_called(values[key]) for key in ("posterior", "base")}
     if values["posterior"] == "true" and values["text_weight"] is None:
         values["text_weight"] = 1.0  # scores from before there was a choice

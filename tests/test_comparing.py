@@ -2,14 +2,20 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
+from mmgen.artifacts import Header, read_header, reference, write_checkpoint
 from mmgen.comparing import compare_scores
+from mmgen.errors import ArtifactError
+from mmgen.metrics._run import run_of_files
 from mmgen.runs import contrast, described_run, paired_points, summed_up
-from mmgen.score import Score
+from mmgen.score import Score, read_scores
 
 HERE = {"split": "iid", "part": "test", "seed": 0}
 
@@ -45,6 +51,35 @@ def test_settings_but_the_seed_make_a_run() -> None:
     assert len({one["settings"], *(other["settings"] for other in others)}) == 4
 
 
+def test_what_is_not_of_mmgen_and_what_a_run_began_with_count() -> None:
+    def digest(**further: Any) -> str:
+        return described_run("a", [0], [{"x": 1}], ["d"], **further)["settings"]
+
+    first, second = ({"room": "objective", "name": "own", "sha256": one * 64} for one in "ab")
+    assert len({digest(), digest(members=[first]), digest(members=[second]), digest(beginnings=["s"])}) == 4
+    assert digest(members=[], beginnings=[]) == digest()
+
+
+def test_models_that_began_with_other_seeds_of_the_same_are_seeds_of_the_same(tmp_path: Path) -> None:
+    """Found beside the model their settings count, without a seed; what is gone counts by its content id."""
+
+    def model(name: str, seed: int, steps: int, start: Path | None = None) -> tuple[Path, Header]:
+        path = tmp_path / f"{name}.safetensors"
+        write_checkpoint(
+            path, kind="model", tensors={"w": torch.zeros(1)}, settings={"training": {"seed": seed, "steps": steps}},
+            seed=seed, parents=() if start is None else (reference(start, "start", path),), facts={}, command="",
+        )  # fmt: skip
+        return path, read_header(path)
+
+    starts = [model("s0", 0, 5), model("s1", 1, 5), model("other", 0, 6)]
+    runs = [model(f"m{place}", place, 9, path) for place, (path, _) in enumerate(starts)]
+    alone = run_of_files([model("alone", 0, 9)])["settings"]
+    first, second, other = (run_of_files([one])["settings"] for one in runs)
+    assert first == second and len({first, other, alone}) == 3
+    starts[0][0].unlink()
+    assert run_of_files([runs[0]])["settings"] not in (first, other, alone)
+
+
 def test_means_and_deviations_by_hand() -> None:
     """80, 82, 87: mean 83, squares 9 + 1 + 16 = 26 over n - 1 = 2."""
     (row,) = compare_scores(of("telbo", 80.0, 82.0, 87.0)).tables[0].rows
@@ -67,9 +102,41 @@ def test_differences_are_paired_over_seeds_as_scipy_has_it() -> None:
     assert (found.n, found.over) == (4, "seeds")
     assert found.value == pytest.approx(2.0)
     assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
-    # Only what has a partner counts: seed 9 is of one of them alone.
-    more = contrast(summed_up([*b, score("b", 9, 0.0)]), summed_up(a))
-    assert (more.value, more.stderr, more.n) == (found.value, found.stderr, 4)
+
+
+def test_runs_of_other_seeds_all_count() -> None:
+    """One seed in common: means 40 / 3 and 70 / 3, and the difference is theirs, not that of the pair, -10."""
+    a = [score("a", seed, value, values=[value, value]) for seed, value in ((0, 10.0), (1, 10.0), (2, 20.0))]
+    b = [score("b", seed, value, values=[value, value]) for seed, value in ((2, 10.0), (3, 30.0), (4, 30.0))]
+    found, expected = (
+        contrast(summed_up(b), summed_up(a)),
+        stats.ttest_ind([10.0, 30, 30], [10.0, 10, 20], equal_var=False),
+    )
+    assert (found.value, found.over) == (pytest.approx(10.0), "both")
+    interval = expected.confidence_interval(0.95)
+    assert (found.low, found.high) == (pytest.approx(interval.low), pytest.approx(interval.high))
+
+
+def test_a_median_is_not_paired_over_ranks() -> None:
+    """Median 1 and 2, though the mean of b - a is -38.8."""
+    a = score("a", 0, 1.0, values=[1.0, 1.0, 1.0, 1.0, 200.0], unit="ranks", better="lower")
+    b = score("b", 0, 2.0, values=[2.0] * 5, unit="ranks", better="lower")
+    assert paired_points(a, b) is None
+    found = contrast(summed_up([b]), summed_up([a]))
+    assert (found.value, found.over) == (1.0, "examples")
+
+
+def test_what_was_not_finite_is_not_paired() -> None:
+    a = score("a", 0, 20.0, values=[10.0, 30.0])
+    b = replace(a, extra=a.extra | {"values": [10.0, None]})
+    assert paired_points(a, b) is None
+    assert contrast(summed_up([b]), summed_up([a])).over == "examples"
+
+
+def test_two_seeds_need_the_quantile_of_two() -> None:
+    """Differences 1 and 3: 2 ± 1, twice the error, but t of one degree of freedom is 12.7."""
+    (table,) = compare_scores([*of("a", 70.0, 80.0), *of("b", 71.0, 83.0)]).tables
+    assert [row.best for row in table.rows] == [(True,), (True,)]
 
 
 def test_groups_without_a_seed_in_common_are_compared_as_welch_does() -> None:
@@ -100,7 +167,10 @@ def test_queries_with_weights_are_paired_with_them() -> None:
     from mmgen.metrics._queries import weighted_mean
 
     a, b, weights = [10.0, 20.0, 30.0], [12.0, 24.0, 33.0], [1.0, 2.0, 5.0]
-    one, other = (score(name, 0, 0.0, values=values, weights=weights) for name, values in (("a", a), ("b", b)))
+    one, other = (
+        score(name, 0, float(np.average(values, weights=weights)), values=values, weights=weights)
+        for name, values in (("a", a), ("b", b))
+    )
     expected = weighted_mean(np.subtract(b, a), np.array(weights), 0)
     assert paired_points(one, other) == (pytest.approx(expected.value), pytest.approx(expected.stderr))
     assert paired_points(one, replace(other, extra=other.extra | {"weights": [1.0, 1.0, 5.0]})) is None
@@ -131,7 +201,30 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     assert len(table.rows) == 1
 
 
-def test_only_what_is_not_beaten_by_two_errors_is_marked() -> None:
+@pytest.mark.parametrize(
+    ("metric", "asked", "others"),
+    [
+        ("retrieval", {"pool": 100, "described": "text"}, [{"pool": 1000}, {"described": "attributes"}]),
+        ("mig", {"factors": ["shape", "x"]}, [{"factors": ["shape", "y"]}]),
+        ("of-nobody", {"pool": 100}, []),
+    ],
+)
+def test_what_changes_a_metrics_question_is_apart(metric: str, asked: dict[str, Any], others: list[Any]) -> None:
+    """As each metric declares it; one that is not installed declares nothing."""
+    plain = score("a", 0, 20.0, values=[10.0, 30.0], metric=metric)
+    plain = replace(plain, extra=plain.extra | asked)
+    differing = [replace(plain, extra=plain.extra | other) for other in others]
+    tables = compare_scores([("a", [plain, *differing])]).tables
+    assert len(tables) == 1 + len(others)
+    assert paired_points(plain, plain) == (0.0, 0.0)
+    assert all(paired_points(plain, other) is None for other in differing)
+    if metric == "retrieval":
+        assert [table.about.partition("iid, ")[2] for table in tables] == [
+            "pool 100, descriptions by text", "pool 1000, descriptions by text", "pool 100, descriptions by attributes"
+        ]  # fmt: skip
+
+
+def test_only_what_is_not_beaten_is_marked() -> None:
     """Paired: b is above a by 1.0 ± 0.2 at every seed, though seeds differ by ten."""
     files = [*of("a", 70.0, 80.0, 60.0), *of("b", 71.0, 81.2, 60.8), *of("c", 69.0, 83.0, 61.0)]
     (table,) = compare_scores(files, "a").tables
@@ -175,3 +268,9 @@ def test_what_is_not_finite_beats_nothing() -> None:
     a, b = table.rows
     assert a.best == (False,) and b.best == (True,)
     assert a.cells[0] is not None and math.isnan(a.cells[0].mean)
+
+
+def test_a_standard_error_below_0_is_refused_with_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"metric": "correctness", "value": 1.0, "stderr": -3}\n')
+    with pytest.raises(ArtifactError, match="line 1 has a stderr below 0"):
+        read_scores(tmp_path / "a.jsonl")

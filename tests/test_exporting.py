@@ -11,7 +11,8 @@ import pytest
 
 from mmgen import exporting
 from mmgen.artifacts.ancestors import Node
-from mmgen.loading import exported_names, load
+from mmgen.artifacts.files import exported_names
+from mmgen.loading import load
 from mmgen.queries import parse_query
 
 EVIL = "touch EVIL"

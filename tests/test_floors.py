@@ -14,8 +14,8 @@ FLOORS = ("mmgen", "data_recipes", "cli")  # from the ground up: folders of the 
 # Rooms of mmgen/ in order: each imports only from itself and from rooms before it. A file at the root is a room too.
 GROUND = (
     "version", "errors", "markup", "notation", "parsing", "seeding", "sights", "progress", "batch", "gaussian",
-    "shares", "naming", "score", "runs", "plugins", "registry", "comparing", "presets", "config", "settings_table",
-    "switches", "memory", "foreign", "pictures", "free_text", "queries", "expressions", "published",
+    "shares", "naming", "score", "plugins", "registry", "conditions", "runs", "comparing", "presets", "config",
+    "settings_table", "switches", "memory", "foreign", "pictures", "free_text", "queries", "expressions", "published",
 )  # fmt: skip
 ROOMS = (
     *GROUND,

@@ -47,6 +47,11 @@ class Attributes:
     numbers: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     said: list[str] = field(default_factory=list)
 
+    @property
+    def table(self) -> NDArray[np.uint8] | None:
+        """Codes of all [N, A]; None where there are no attributes."""
+        return np.stack(list(self.codes.values()), axis=1) if self.codes else None
+
 
 def check_columns(option: str, names: Sequence[str], columns: Columns) -> None:
     """Refuse names of an option that are no columns."""

@@ -11,6 +11,7 @@ from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import ENDINGS, MOST_BYTES, Columns, read_table
 from mmgen.errors import DataError, UsageError
 from mmgen.foreign import CannotReadError, read_file
+from mmgen.free_text import one_spelling
 from mmgen.parsing import printable
 from mmgen.pictures import FORMATS
 from mmgen.pictures import MOST_BYTES as MOST_PICTURE_BYTES
@@ -211,7 +212,7 @@ class FolderSource(Source):
             if (
                 len(set(cells)) > 1 or not self.columns
             ):  # one folder beside a table holds the pictures, and says nothing
-                self.columns[name] = [" ".join(cell.split()) if cell else None for cell in cells]
+                self.columns[name] = [" ".join(one_spelling(cell).split()) if cell else None for cell in cells]
 
 
 def _count(number: int) -> str:

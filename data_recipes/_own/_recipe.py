@@ -15,6 +15,7 @@ from mmgen.artifacts.elements import NAME
 from mmgen.data_recipes._base import Recipe, Workers, in_order
 from mmgen.data_recipes._own._attributes import Attributes, attributes_of, check_columns, parse_bins
 from mmgen.data_recipes._own._files import listed
+from mmgen.data_recipes._own._found import Found
 from mmgen.data_recipes._own._parts import PARTS, part_of, parts_as_given, parts_drawn, together
 from mmgen.data_recipes._own._source import Source
 from mmgen.data_recipes._own._survey import Seen, fitted_rows, look_at
@@ -106,6 +107,7 @@ class OwnRecipe(Recipe):
     reads_sources: ClassVar[bool] = True
 
     _seen: Seen | None = PrivateAttr(None)
+    _found: Found | None = PrivateAttr(None)
 
     @abstractmethod
     def open(self) -> Source:
@@ -137,11 +139,35 @@ class OwnRecipe(Recipe):
             try:
                 yield from self._look(source, workers, _CHUNK)
                 contents = self._readable(source, seed)
+                self._found = self._summary(source, contents)
             finally:
                 source.close()
             return contents.said
 
         return Work(f"looking at {source.where}", len(source), "picture", generate)
+
+    def found(self) -> Found:
+        """What :meth:`survey` found, after it.
+
+        Raises:
+            RuntimeError: Nobody has looked.
+        """
+        if self._found is None:
+            raise RuntimeError("survey() has not been run")
+        return self._found
+
+    def _summary(self, source: Source, contents: _Contents) -> Found:
+        seen, attributes = self._seen, contents.attributes
+        assert seen is not None, "nobody has looked"
+        return Found(
+            number=len(contents.rows),
+            side=int(np.median(seen.sizes[contents.rows].min(-1))),
+            attributes=attributes.values,
+            codes=attributes.table,
+            captions=contents.captions,
+            sha256=source.sha256(contents.rows, seen.digests),
+            said=contents.said,
+        )
 
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = _CHUNK, command: str = ""
@@ -347,7 +373,7 @@ class OwnRecipe(Recipe):
             for name, column in zip(numbers, attributes.numbers, strict=True):
                 writer.add_factor(name, np.float64, "", f"the number behind the attribute {column}; NaN unknown")
             writer.add_splits(contents.scheme[0], **contents.parts, meaning=contents.scheme[1])
-            codes = np.stack(list(attributes.codes.values()), axis=1) if attributes.codes else None
+            codes = attributes.table
             calls = ((files, fitting) for _, files in source.chunks(rows.tolist(), chunk))
             start = 0
             try:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmgen.errors import DataError, UsageError
+from mmgen.free_text import one_spelling
 from mmgen.parsing import Malformed, parse_json, printable
 
 __all__ = ["ENDINGS", "MOST_BYTES", "Cell", "Columns", "cell_of", "read_table"]
@@ -36,6 +37,7 @@ def cell_of(value: Any) -> Cell:
         ['red cube', '3', '3', '0.25', 'yes', None, None, None]
     """
     if isinstance(value, str):
+        value = one_spelling(value)
         if not value.isprintable() and any(not (sign.isprintable() or sign.isspace()) for sign in value):
             raise ValueError(repr(printable(value, 40)))
         return value.strip() or None

@@ -10,8 +10,21 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from mmgen.errors import ArtifactError
+from mmgen.parsing import Malformed, read_bounded
 
-__all__ = ["atomic_path", "cannot_write", "check_place", "regular_file", "write_text_atomic"]
+__all__ = [
+    "SUMS",
+    "atomic_path",
+    "cannot_write",
+    "check_place",
+    "exported_file",
+    "exported_names",
+    "regular_file",
+    "write_text_atomic",
+]
+
+SUMS = "SHA256SUMS"
+"""What the checksums of ``mmgen export`` are called."""
 
 _ADVICE = {
     errno.EIO: "check the disk",
@@ -162,5 +175,27 @@ def regular_file(path: Path) -> int:
         raise ArtifactError(f"cannot read {path}: {reason}; check the path") from None
     if not stat.S_ISREG(status.st_mode):
         what = "a folder" if stat.S_ISDIR(status.st_mode) else "a device or a pipe"
-        raise ArtifactError(f"cannot read {path}: it is {what}, expected a file that mmgen made")
+        raise ArtifactError(f"cannot read {path}: it is {what}, expected a file that mmgen made; name one")
     return status.st_size
+
+
+def exported_file(folder: Path, what: str = "") -> Path:
+    """The file that is meant by a folder which ``mmgen export`` has made; the folder itself where there is none.
+
+    Args:
+        folder: A folder.
+        what: What is wanted; a "model" is never the aggregate that lies beside it.
+    """
+    names = ["model"] if what == "model" else ["aggregate", "model"]
+    told = exported_names(folder)  # what they do not name is of somebody else
+    found = (folder / f"{name}.safetensors" for name in names)
+    return next((path for path in found if (path.name in told if told else path.exists())), folder)
+
+
+def exported_names(folder: Path) -> list[str]:
+    """The files that the checksums of ``mmgen export`` in a folder name; [] where there are none that can be read."""
+    try:
+        lines = read_bounded(folder / SUMS).splitlines()
+    except (OSError, Malformed):
+        return []
+    return [name for line in lines if (name := line.partition("  ")[2])]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 import mmgen.baselines
 from mmgen.artifacts import Dataset
+from mmgen.artifacts.members import members_of
 from mmgen.baselines._base import Baseline, Material
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
@@ -80,6 +81,7 @@ def _score(material: Material, method: str, share: float, codes: NDArray[np.int6
     values = (codes == truth)[known]
     n = len(values)
     right = float(values.mean())
+    settings = {"method": method, **material.settings.model_dump(mode="json")}
     extra = {
         "method": method,
         "paired": paired_count(len(material.rows("train")), share),
@@ -107,8 +109,9 @@ def _score(material: Material, method: str, share: float, codes: NDArray[np.int6
         run=described_run(
             method,
             [material.seed],
-            [{"method": method, **material.settings.model_dump(mode="json")}],
+            [settings],
             [material.dataset.header.content_id],
+            members=[member.to_json() for member in members_of(settings)],
         ),
     )
 

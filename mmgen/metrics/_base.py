@@ -35,6 +35,9 @@ class Metric(ABC):
     its error, number of samples and the judge's accuracy are there anyway; scores without a number leave its place
     empty."""
 
+    conditions: ClassVar[tuple[str, ...]] = ()
+    """What its scores tell in :attr:`Score.extra` that changes the question, so that only equal ones are compared:
+    ("pool",). Split, part, importance samples, real pictures, dataset and judge are always compared."""
     protocols: ClassVar[Mapping[str, str]] = {}
     """What protocols of its scores mean, each in a sentence for a page: {"bound": "The mean of log weights."}."""
 

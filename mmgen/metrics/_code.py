@@ -12,7 +12,7 @@ from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 
 if TYPE_CHECKING:
-    from mmgen.artifacts import Dataset
+    from mmgen.artifacts import Dataset, FactorInfo
     from mmgen.generation.open_model import OpenModel
 
 __all__ = ["Code", "Factors", "code_of", "read_factors"]
@@ -21,6 +21,12 @@ _MOST_VALUES = 100
 """Values of a factor; with more of them each would be seen too rarely."""
 _FEWEST = 20
 """Examples."""
+_FEWEST_OF_VALUE = 10
+"""Examples of each value of a factor, half of which a repeat sees, and two thirds of these are learnt from."""
+_SOURCE = ("source",)
+"""How names of factors begin that number what an example was made from."""
+_OF_FILES = {("width", "pixel"), ("height", "pixel")}
+"""Names and units of factors that describe the file of a picture, before it was fitted, and not what it shows."""
 _AT_ONCE = 4096
 """Examples that are read at a time."""
 _PRUNED_BELOW = 0.05
@@ -117,7 +123,9 @@ class Factors:
 def read_factors(dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[str] | None = None) -> Factors:
     """Factors behind rows of a dataset: its attributes, and its generative factors with few values.
 
-    Left out are factors with one value or more than 100, those that are no whole numbers, and numbers of the source.
+    Left out are factors with one value or more than 100, those that are no whole numbers, and where none are asked for
+    by name also numbers of the source and sizes of picture files. Rows with a value that fewer than 10 of them have are
+    left out; a factor of which more than half the rows would be is none.
 
     Args:
         dataset: An open dataset.
@@ -136,29 +144,46 @@ def read_factors(dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[s
                 found[attribute] = column.astype(np.int64)
                 known &= column != UNKNOWN
     for name in dataset.factor_names:
-        if (
-            name in found
-            or (wanted is None and name.startswith("source"))
-            or (wanted is not None and name not in wanted)
-        ):
+        if name in found or (_is_of_the_source(dataset.factors[name]) if wanted is None else name not in wanted):
             continue
         column = dataset.factor(name)[rows]
         if column.ndim == 1 and column.dtype.kind in "iu":
             found[name] = column.astype(np.int64)
-    used = {}
-    for name, column in found.items():
-        values, numbered = np.unique(column[known], return_inverse=True)
-        if 2 <= len(values) <= _MOST_VALUES:
-            used[name] = numbered
-    if missing := [name for name in wanted or () if name not in used]:
+    found = {name: column for name, column in found.items() if _is_usable(column[known])}
+    if missing := [name for name in wanted or () if name not in found]:
         raise UsageError(
-            f"--factor got {missing[0]}, expected some of {', '.join(used) or 'none'}: attributes or whole numbers "
-            f"with 2 to {_MOST_VALUES} values in {dataset.path}"
+            f"--factor got {missing[0]}, expected some of {', '.join(found) or 'none'}: attributes or whole numbers "
+            f"with 2 to {_MOST_VALUES} values in {dataset.path}, which {_FEWEST_OF_VALUE} examples or more have each"
         )
-    if len(used) < 2 or known.sum() < _FEWEST:
+    while not (frequent := _frequent([column[known] for column in found.values()], int(known.sum()))).all():
+        known[known] = frequent  # may make values of other factors rare
+    used = {name: np.unique(column[known], return_inverse=True)[1] for name, column in found.items()}
+    used = {name: numbered for name, numbered in used.items() if numbered.max(initial=0) > 0}
+    if len(used) < max(2, len(wanted or ())) or known.sum() < _FEWEST:
         raise UsageError(
-            f"disentanglement is of at least two factors and {_FEWEST} examples, got {len(used)} "
-            f"({', '.join(used) or 'none'}) and {known.sum():,} in {dataset.path}; use a dataset with factors, such as "
-            "mmgen make-data dsprites"
+            f"disentanglement is of at least two factors and {_FEWEST} examples, {_FEWEST_OF_VALUE} of each value, "
+            f"got {len(used)} ({', '.join(used) or 'none'}) and {known.sum():,} in {dataset.path}; use more "
+            "--encodings, or a dataset with factors, such as mmgen make-data dsprites"
         )
     return Factors(rows[known], np.stack(list(used.values()), 1).astype(np.int64), tuple(used))
+
+
+def _is_of_the_source(factor: "FactorInfo") -> bool:
+    """Whether it tells of the file or the source that an example comes from."""
+    return factor.name.startswith(_SOURCE) or (factor.name, factor.unit) in _OF_FILES
+
+
+def _is_usable(column: NDArray[np.int64]) -> bool:
+    """Whether a factor has two values or more, not too many, of which most are frequent."""
+    values, counts = np.unique(column, return_counts=True)
+    many = counts[counts >= _FEWEST_OF_VALUE]
+    return len(values) <= _MOST_VALUES and len(many) >= 2 and 2 * int(many.sum()) >= len(column)
+
+
+def _frequent(columns: Sequence[NDArray[np.int64]], count: int) -> NDArray[np.bool_]:
+    """Whether each of ``count`` rows has a value in every column that enough of them have."""
+    frequent = np.ones(count, bool)
+    for column in columns:
+        _, of, counts = np.unique(column, return_inverse=True, return_counts=True)
+        frequent &= counts[of] >= _FEWEST_OF_VALUE
+    return frequent

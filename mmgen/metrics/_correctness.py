@@ -42,7 +42,7 @@ def correctness_scores(
 
     Protocol ``exact`` is over the words that the judge says. Where it is told some there is also ``paper``, over all
     words, the told ones among them (CK 5.4; they always match). Of captions in free words it is ``free-captions``, over
-    the attributes that are known of their examples.
+    the attributes that are known of their examples: queries of one caption have the same pictures, which count once.
     """
     if queries.tokens is not None:
         return [_score(metric, evaluation, posterior, queries, judged, "free-captions", evaluation.told)]
@@ -81,7 +81,7 @@ def _score(
         if asked.any():
             right = (judged[asked, :, index] == queries.codes[asked, None, index]).mean(1)
             by_attribute[name] = 100 * float(np.average(right, weights=queries.weights[asked]))
-    pictures = judged.shape[0] * judged.shape[1]
+    pictures = len(values) * judged.shape[1]
     return Score(
         metric=metric,
         quantity="correctness",
@@ -96,7 +96,7 @@ def _score(
         judge_accuracy=evaluation.judge.accuracy or None,
         ids=evaluation.judged_ids,
         extra={
-            "queries": len(queries),
+            "queries": len(values),
             "images_per_query": judged.shape[1],
             "splits_sd": mean.splits_sd,
             "splits": mean.splits,

@@ -47,6 +47,7 @@ class Disentanglement(Metric):
     per_posterior = False
     scores_points = True
     unit = "of 1"
+    conditions: ClassVar = ("factors",)
     name: ClassVar[str]
     tests: ClassVar[int] = 0
     """Answers behind a share of right ones, in a repeat; 0 where the score is none."""

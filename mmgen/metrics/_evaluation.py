@@ -17,9 +17,9 @@ from mmgen.metrics._code import Code, Factors, code_of, read_factors
 from mmgen.metrics._draw import JudgedPictures
 from mmgen.metrics._queries import Frequencies, Queries, caption_queries, queries
 from mmgen.metrics._real import Real
+from mmgen.metrics._run import run_of_files
 from mmgen.metrics._settings import EvaluationSettings
 from mmgen.naming import posterior_called
-from mmgen.runs import described_run
 from mmgen.score import Score
 from mmgen.seeding import numpy_generator
 
@@ -62,6 +62,7 @@ class Evaluation:
         self.posteriors = tuple(dict.fromkeys(map(posterior_called, posteriors)))
         self.settings = settings
         self.text_proposal = text_proposal
+        self._runs: dict[bool, dict[str, str]] = {}
 
     @property
     def split(self) -> str:
@@ -307,11 +308,10 @@ class Evaluation:
         """What scores tell of the run behind a posterior: of the model, and of what was fitted to it if z is its."""
         loaded = self.loaded
         fitted = loaded.aggregate is not None and posterior == loaded.target
-        headers = [loaded.model_header, *([loaded.header] if fitted else [])]
-        path = loaded.path if fitted else loaded.model_path
-        data = {parent.content_id for header in headers for parent in header.parents if parent.kind == "dataset"}
-        name = path.name.removesuffix(".safetensors")
-        return described_run(name, [header.seed for header in headers], [header.settings for header in headers], data)
+        if fitted not in self._runs:
+            files = [(loaded.model_path, loaded.model_header), *([(loaded.path, loaded.header)] if fitted else [])]
+            self._runs[fitted] = run_of_files(files)
+        return self._runs[fitted]
 
     def named(self, score: Score) -> Score:
         """A score as it is handed on: with its run; of a guided posterior with the weight, base and candidates too."""

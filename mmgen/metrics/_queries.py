@@ -53,6 +53,17 @@ class Queries:
         tokens = None if self.tokens is None else self.tokens[rows]
         return Queries(self.codes[rows], self.weights[rows], self.dropped, tokens)
 
+    def distinct(self, told: Collection[int]) -> tuple["Queries", NDArray[np.int64]]:
+        """Those of captions whose pictures a judge sees apart, and which of them each query is [Q].
+
+        Args:
+            told: Positions of the attributes that the judge is told.
+        """
+        assert self.tokens is not None
+        key = np.concatenate([self.tokens, self.codes[:, list(told)].astype(self.tokens.dtype)], 1)
+        _, first, of = np.unique(key, axis=0, return_index=True, return_inverse=True)
+        return self.take(first), of.reshape(-1)
+
 
 def queries(
     attributes: NDArray[np.uint8],

@@ -64,8 +64,9 @@ class Correctness(Metric):
         scores = []
         if evaluation.free_captions:
             queries = evaluation.captions()
-            codes = yield from evaluation.draws.judged(queries, posterior, evaluation.settings.draws)
-            return correctness_scores("correctness", evaluation, posterior, queries, codes)
+            drawn, of = queries.distinct(evaluation.told)  # pictures of one caption are the same
+            codes = yield from evaluation.draws.judged(drawn, posterior, evaluation.settings.draws)
+            return correctness_scores("correctness", evaluation, posterior, queries, codes[of])
         most = len(evaluation.info.names) - len(evaluation.told)
         dropped = [number for number in evaluation.dropped if number < most]
         for done, number in enumerate(dropped):

@@ -50,8 +50,15 @@ def seed(rng: np.random.Generator) -> int:
 
 
 def concentration(importances: np.ndarray) -> float:
-    """1 less the entropy of each row, in units of that of equal importances, weighed by the rows' sums."""
+    """1 less the entropy of each row, in units of that of equal importances, weighed by the rows' sums.
+
+    One column is all there is: 1. Where nothing is important it is 0.
+    """
     total = importances.sum(1, keepdims=True)
+    if not total.sum() > 0:
+        return 0.0
+    if importances.shape[1] == 1:
+        return 1.0
     share = np.divide(importances, total, out=np.full_like(importances, 1 / importances.shape[1]), where=total > 0)
     terms = -share * np.log(share, out=np.zeros_like(share), where=share > 0)
     entropy = terms.sum(1) / np.log(importances.shape[1])

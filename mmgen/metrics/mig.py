@@ -33,10 +33,12 @@ class Mig(Disentanglement):
 
 
 def _information(code: Code, factor: int) -> np.ndarray:
-    """I(v; z) / H(v) of each dimension [D]."""
+    """I(v; z) / H(v) of each dimension [D]; 0 where the factor does not vary."""
     values = code.factors[:, factor]
     share = np.bincount(values) / len(values)
     entropy = -(share[share > 0] * np.log(share[share > 0])).sum()
+    if not entropy > 0:
+        return np.zeros(code.means.shape[1])
     found = []
     for column in code.means.T:
         edges = np.histogram_bin_edges(column, _BINS)

@@ -57,14 +57,19 @@ class Ranks:
 
     @classmethod
     def of(cls, scores: NDArray[np.float64], same: NDArray[np.bool_]) -> "Ranks":
-        """Ranks of scores [Q, N], larger for likelier, where ``same`` [Q, N] says which candidates are right."""
+        """Ranks of scores [Q, N], larger for likelier, where ``same`` [Q, N] says which candidates are right.
+
+        What is no number is the least likely, as minus infinity is; those tie with each other.
+        """
+        scores = np.where(np.isnan(scores), -np.inf, scores)
         best = np.where(same, scores, -np.inf).max(1, keepdims=True)
-        near = _TIE * np.maximum(1.0, np.abs(best))
-        equal = np.abs(scores - best) <= near
+        with np.errstate(invalid="ignore"):  # infinite ones less each other
+            near = np.where(np.isfinite(best), _TIE * np.maximum(1.0, np.abs(best)), 0.0)
+            equal = (scores == best) | (np.abs(scores - best) <= near)
         return cls(
-            ((scores > best + near) & ~same).sum(1),
+            ((scores > best) & ~equal & ~same).sum(1),
             (equal & ~same).sum(1),
-            np.maximum((equal & same).sum(1), 1),  # of scores that are not finite, itself
+            (equal & same).sum(1),
             same.sum(1),
             scores.shape[1],
         )
@@ -123,6 +128,7 @@ class Retrieval(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    conditions: ClassVar = ("pool", "described")
     columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
 
     def check(self, evaluation: "Evaluation") -> None:
@@ -180,7 +186,7 @@ class Retrieval(Metric):
             pairs = table[:, of].double().cpu().numpy()  # [pictures, examples' descriptions]
             shared = float(100 * (same.sum(1) > 1).mean())
             for direction, asked in (("image to text", pairs), ("text to image", pairs.T)):
-                scores += _scores(evaluation, direction, protocol, source, Ranks.of(asked, same), shared)
+                scores += _scores(evaluation, direction, protocol, source, name, Ranks.of(asked, same), shared)
         return scores
 
     def _tables(
@@ -250,16 +256,17 @@ def _pool(evaluation: "Evaluation", name: str) -> tuple[Batch, Batch, NDArray[np
 
 
 def _scores(
-    evaluation: "Evaluation", direction: str, protocol: str, source: str, ranks: Ranks, shared: float
+    evaluation: "Evaluation", direction: str, protocol: str, source: str, name: str, ranks: Ranks, shared: float
 ) -> list[Score]:
     """Scores of one direction by one protocol."""
     settings = evaluation.settings
     by = "log p(text|image)" if protocol == "text-given-image" else "log p(image|text) - log p(image)"
     count, chance = len(ranks.better), ranks.chance
-    extra = {"pool": ranks.pool, "samples": settings.samples, "shared": shared, "by": by}
+    extra = {"pool": ranks.pool, "samples": settings.samples, "described": name, "shared": shared, "by": by}
 
-    def score(quantity: str, value: float, stderr: float, by_chance: float, values: NDArray[np.float64]) -> Score:
+    def score(quantity: str, value: float, stderr: float, by_chance: float, each: NDArray[np.float64]) -> Score:
         share = quantity.startswith("R@")
+        told = "values" if share else "ranks"  # values are what a score is the mean of
         return Score(
             metric="retrieval",
             quantity=f"{quantity}, {direction}",
@@ -271,7 +278,7 @@ def _scores(
             posterior=source,
             protocol=protocol,
             ids=evaluation.ids,
-            extra={**extra, "chance": by_chance, "values": [round(each, 4) for each in values.tolist()]},
+            extra={**extra, "chance": by_chance, told: [round(one, 4) for one in each.tolist()]},
         )
 
     scores = []

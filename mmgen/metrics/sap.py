@@ -36,6 +36,9 @@ class Sap(Disentanglement):
         for dimension in code.active:
             one, other = (part.means[:, [dimension]] for part in (learnt, tested))
             for factor in range(len(code.names)):
+                if len(np.unique(learnt.factors[:, factor])) < 2:  # nothing to tell apart: always the one value
+                    accuracies[dimension, factor] = np.mean(tested.factors[:, factor] == learnt.factors[0, factor])
+                    continue
                 machine = LinearSVC(C=_C, class_weight="balanced", random_state=int(rng.integers(2**31)))
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # so do published scores

@@ -36,7 +36,7 @@ def offered(line: str) -> list[str]:
         ("mmgen eval m.safetensors --metric co", [name for name in metrics.names() if name.startswith("co")]),
         ("mmgen plot ", plots.names()),
         ("mmgen list objective te", ["telbo"]),
-        ("mmgen list presets quickstart/", ["quickstart/digits"]),
+        ("mmgen list presets quickstart/", ["quickstart/digits", "quickstart/pictures"]),
         ("mmgen reproduce wu-", ["wu-figure3", "wu-table2"]),
         ("mmgen fit-aggregate m.safetensors --given ", ["attributes", "text", "nothing"]),
     ],

@@ -66,13 +66,13 @@ def test_a_way_begins_and_ends_at_the_pictures(world: Path) -> None:
 
 def test_a_way_between_descriptions(world: Path) -> None:
     files = [world / "flat.safetensors", world / "flat-aggregate.safetensors"]
-    picture, _ = draw_plot("interpolation", files, given=["parity=odd", "parity=even magnitude=high"], number=2)
+    picture, _ = draw_plot("interpolation", files, descriptions=["parity=odd", "parity=even magnitude=high"], number=2)
     assert isinstance(picture.drawn, Grid) and len(picture.drawn.boxes) == 2 * 9
     assert "'parity=odd' to one for 'parity=even magnitude=high'" in picture.caption
     with pytest.raises(UsageError, match="goes between two descriptions, got 1 --given; give two"):
-        draw_plot("interpolation", files, given=["parity=odd"])
+        draw_plot("interpolation", files, descriptions=["parity=odd"])
     with pytest.raises(UsageError, match="got --given and --dataset-row"):
-        draw_plot("interpolation", files, given=["parity=odd", "parity=even"], rows=[1, 2])
+        draw_plot("interpolation", files, descriptions=["parity=odd", "parity=even"], rows=[1, 2])
     with pytest.raises(UsageError, match=r"got 3 rows, expected pairs"):
         draw_plot("interpolation", files, rows=[1, 2, 3])
     with pytest.raises(UsageError, match="no way between pictures of two descriptions"):

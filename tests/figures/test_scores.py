@@ -142,8 +142,9 @@ def test_protocols_and_splits_do_not_share_a_table(tmp_path: Path) -> None:
         ({"extra": {"split": "iid", "part": "val"}}, "split iid, part val"),
         ({"ids": {"aggregate": "id-aggregate", "dataset": "other", "judge": "j"}}, "split iid, dataset other"),
         ({"ids": {"aggregate": "id-aggregate", "dataset": "d", "judge": "other"}}, "split iid, judge second"),
+        ({"extra": {"split": "iid", "part": "test", "samples": 5}}, "split iid, importance samples 5"),
     ],
-    ids=["part", "dataset", "judge"],
+    ids=["part", "dataset", "judge", "samples"],
 )
 def test_what_cannot_be_compared_does_not_share_a_table(tmp_path: Path, differs: Any, heading: str) -> None:
     """Nothing is dropped, and the best is the best of one dataset and one judge."""

@@ -140,16 +140,60 @@ def test_which_factors(tmp_path: Path) -> None:
     """Rows with unknown attributes are left out; constants, real numbers and numbers of a source are no factors."""
     with Dataset.open(dataset(tmp_path / "d.h5")) as data:
         found = read_factors(data, np.arange(60))
-        assert found.names == ("tone", "many", "side")
+        assert found.names == ("tone", "side"), "every value of many is of one example"
         assert found.rows[0] == 1
-        assert found.values.max(0).tolist() == [2, 58, 1]
+        assert found.values.max(0).tolist() == [2, 1]
         assert read_factors(data, np.arange(60), ["side", "source"]).names == ("side", "source")
         with pytest.raises(UsageError, match="--factor got angle, expected some of tone"):
             read_factors(data, np.arange(60), ["tone", "angle"])
+        with pytest.raises(UsageError, match=r"--factor got many, .* which 10 examples or more have each"):
+            read_factors(data, np.arange(60), ["tone", "many"])
         with pytest.raises(UsageError, match="at least two factors"):
             read_factors(data, np.arange(60), ["tone"])
         with pytest.raises(UsageError, match="20 examples"):
             read_factors(data, np.arange(10))
+
+
+def test_rows_with_rare_values_are_left_out_and_sizes_of_files_are_no_factors(tmp_path: Path) -> None:
+    """Nine examples have shape 2: they go, and with them eight of the seventeen of tone 1, whose other nine go too."""
+    shape = np.repeat([0, 1, 2], [50, 41, 9])
+    tone = np.zeros(100, np.int64)
+    tone[[*range(9), *range(91, 99)]] = 1
+    tone[20:40] = 2
+    with DatasetWriter(tmp_path / "d.h5", size=100, settings={"recipe": "none"}, seed=0) as writer:
+        writer.add_image("image", (1, 4, 4), "bytes")
+        for name, unit in (("shape", ""), ("tone", ""), ("width", "pixel"), ("height", "pixel")):
+            writer.add_factor(name, "int32", unit, name)
+        columns = {"shape": shape, "tone": tone, "width": shape % 2, "height": shape % 2}
+        rows = {name: column.astype(np.int32) for name, column in columns.items()}
+        writer.write(0, {"image": np.zeros((100, 1, 4, 4), np.uint8)}, rows)
+        writer.add_splits("iid", train=np.arange(100), val=[], test=[])
+    with Dataset.open(tmp_path / "d.h5") as data:
+        found = read_factors(data, np.arange(100))
+        assert found.names == ("shape", "tone")
+        assert found.rows.tolist() == list(range(9, 91))
+        assert np.bincount(found.values[:, 0]).tolist() == [41, 41]
+        assert np.bincount(found.values[:, 1]).tolist() == [62, 20]
+        assert read_factors(data, np.arange(100), ["shape", "width"]).names == ("shape", "width")
+
+
+@pytest.mark.parametrize("member", [Mig, Sap, Dci], ids=lambda member: member.name)
+def test_a_value_that_a_part_does_not_have(member: type[Disentanglement]) -> None:
+    """Of two factors one never varies: nothing is told apart, and no score is lost."""
+    found = np.stack([np.arange(200) % 2, np.zeros(200, np.int64)], 1)
+    means = np.stack([found[:, 0] * 2.0 - 1, np.random.default_rng(0).normal(size=200)], 1)
+    values = member().measure(Code(means, found, ("bit", "same")), np.random.default_rng(0)).values
+    assert all(np.isfinite(value) for value in values.values())
+    if member is not Dci:
+        gap = 1 if member is Mig else 0.5
+        assert values["gap"] == pytest.approx(gap / 2, abs=0.1)
+
+
+def test_a_single_dimension_is_complete() -> None:
+    """All that there is of a factor is in it: completeness 1; alike for two factors: disentanglement 0."""
+    assert concentration(np.array([[1.0], [1.0]])) == 1.0
+    assert concentration(np.array([[1.0, 1.0]])) == pytest.approx(0.0)
+    assert concentration(np.zeros((2, 2))) == 0.0
 
 
 def test_repeats_and_their_error() -> None:

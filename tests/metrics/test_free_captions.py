@@ -62,8 +62,8 @@ def loaded_painter(blind_to: str = "") -> Any:
     return SimpleNamespace(
         path=Path("a"),
         model_path=Path("m"),
-        header=SimpleNamespace(kind="aggregate", content_id="a", parents=(), seed=0, settings={}),
-        model_header=SimpleNamespace(content_id="m", parents=(), seed=0, settings={}),
+        header=SimpleNamespace(kind="aggregate", content_id="a", parents=(), members=(), seed=0, settings={}),
+        model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
         image=ImageDescription(shape=(1, 1, 2), layout="bytes"),
@@ -80,26 +80,29 @@ def loaded_painter(blind_to: str = "") -> Any:
     )
 
 
-@pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
-    """40 examples, ten of each caption; the colour of the blue big ones is not known, of one example nothing is."""
-    path = tmp_path_factory.mktemp("free") / "toy.h5"
-    codes = np.array([[0, 1], [0, 0], [1, 1], [255, 0]] * 10, np.uint8)
-    codes[1] = 255
-    tokens = np.array([[0, *words] for words in CAPTIONS.values()] * 10, np.uint16)
-    with DatasetWriter(path, size=40, settings={"recipe": "toy"}, seed=0, command="make") as writer:
+def write(path: Path, codes: np.ndarray, tokens: np.ndarray) -> Path:
+    with DatasetWriter(path, size=len(codes), settings={"recipe": "toy"}, seed=0, command="make") as writer:
         writer.add_image("image", shape=(1, 1, 2), layout="bytes")
         writer.add_attributes("attributes", {n: list(v) for n, v in zip(INFO.names, INFO.values, strict=True)})
         writer.add_text("text", TEXT.vocabulary, 3)
-        writer.write(0, {"image": np.zeros((40, 1, 1, 2), np.uint8), "attributes": codes, "text": tokens})
-        rows = np.arange(40)
+        writer.write(0, {"image": np.zeros((len(codes), 1, 1, 2), np.uint8), "attributes": codes, "text": tokens})
+        rows = np.arange(len(codes))
         writer.add_splits("iid", train=rows[:0], val=rows[:0], test=rows)
-    with Dataset.open(path) as opened:
+    return path
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
+    """40 examples, ten of each caption; the colour of the blue big ones is not known, of one example nothing is."""
+    codes = np.array([[0, 1], [0, 0], [1, 1], [255, 0]] * 10, np.uint8)
+    codes[1] = 255
+    tokens = np.array([[0, *words] for words in CAPTIONS.values()] * 10, np.uint16)
+    with Dataset.open(write(tmp_path_factory.mktemp("free") / "toy.h5", codes, tokens)) as opened:
         yield opened
 
 
-def score_of(dataset: Dataset, loaded: Any, **settings: Any) -> Any:
-    evaluation = Evaluation(loaded, dataset, Judge(), ("aggregate",), EvaluationSettings(draws=2, **settings))
+def score_of(dataset: Dataset, loaded: Any, judge: Any = None, **settings: Any) -> Any:
+    evaluation = Evaluation(loaded, dataset, judge or Judge(), ("aggregate",), EvaluationSettings(draws=2, **settings))
     (score,) = evaluate(evaluation, ["correctness"]).run()
     return score
 
@@ -114,6 +117,26 @@ def test_pictures_are_compared_with_the_example_that_the_caption_is_of(dataset: 
     values, weights = np.array([50, 100, 100, 100.0]), np.array([10, 9, 10, 10])
     expected = np.sqrt((weights**2 * (values - score.value) ** 2).sum() * 4 / 3) / 39
     assert score.stderr == pytest.approx(share_error(score.value, expected, 8)), "captions are the independent units"
+
+
+def test_pictures_of_one_caption_count_once(tmp_path: Path) -> None:
+    """ "a red" of four kinds of examples, as many of each: its two pictures are red and big, half of all is right."""
+    codes = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, np.uint8)
+    tokens = np.array([[0, *CAPTIONS["a red"]]] * 20, np.uint16)
+    drawn: list[int] = []
+
+    def predict(images: Tensor, told: Tensor, precision: str = "auto") -> Tensor:
+        drawn.append(len(images))
+        return Judge().predict(images, told)
+
+    judge = SimpleNamespace(
+        **{name: getattr(Judge, name) for name in ("names", "values", "content_id", "told", "accuracy")}
+    )
+    judge.predict = predict
+    with Dataset.open(write(tmp_path / "one.h5", codes, tokens)) as opened:
+        score = score_of(opened, loaded_painter(), judge)
+    assert (score.value, score.stderr, score.n, sum(drawn)) == (50.0, None, 2, 2)
+    assert (score.extra["queries"], score.extra["values"]) == (1, [50.0])
 
 
 def test_a_painter_blind_to_a_word(dataset: Dataset) -> None:

@@ -38,6 +38,17 @@ def test_scores_apart_by_rounding_are_ties() -> None:
     assert (ranks.better.tolist(), ranks.tied.tolist()) == ([1], [1])
 
 
+def test_what_is_not_finite_is_last_and_knows_nothing() -> None:
+    """All of four NaN: any order. A right one at minus infinity below two finite ones ties with the other: 3 or 4."""
+    right = np.eye(4, dtype=bool)[:1]
+    nothing = Ranks.of(np.full((1, 4), np.nan), right)
+    assert (nothing.found(1).tolist(), nothing.ranks.tolist()) == ([0.25], [2.5])
+    last = Ranks.of(np.array([[-np.inf, -3.0, np.nan, -5.0]]), right)
+    assert (last.found(1).tolist(), last.found(3).tolist(), last.ranks.tolist()) == ([0.0], [0.5], [3.5])
+    certain = Ranks.of(np.array([[np.inf, -3.0, 0.0, -np.inf]]), right)
+    assert (certain.found(1).tolist(), certain.ranks.tolist()) == ([1.0], [1.0])
+
+
 def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict[tuple[str, str, str], Any]:
     """By protocol, posterior and quantity."""
     of = loaded(model)
@@ -94,7 +105,8 @@ def test_ranks_are_those_of_the_closed_form() -> None:
             median = found[protocol, source, f"median rank, {direction}"]
             assert (median.unit, median.better, median.extra["chance"]) == ("ranks", "lower", 20.5)
             assert median.value == pytest.approx(np.median(exact.ranks), abs=1)
-            ranks = np.array(median.extra["values"])
+            assert "values" not in median.extra, "of which a median is no mean"
+            ranks = np.array(median.extra["ranks"])
             assert np.abs(ranks - exact.ranks).max() <= 3 and (ranks == exact.ranks).mean() > 0.7
     assert found["evidence", "own", "R@10, text to image"].value > 60
 

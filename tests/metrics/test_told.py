@@ -87,8 +87,8 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
     return SimpleNamespace(
         path=Path("a"),
         model_path=Path("m"),
-        header=SimpleNamespace(kind="aggregate", content_id="a", parents=(), seed=0, settings={}),
-        model_header=SimpleNamespace(content_id="m", parents=(), seed=0, settings={}),
+        header=SimpleNamespace(kind="aggregate", content_id="a", parents=(), members=(), seed=0, settings={}),
+        model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=Painter(),
         settings=SimpleNamespace(data=SimpleNamespace(split="iid")),
         image=ImageDescription(shape=(1, 1, 2), layout="bytes"),

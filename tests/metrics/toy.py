@@ -140,7 +140,11 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         model_path=path,
         header=SimpleNamespace(kind="model", content_id="m"),
         model_header=SimpleNamespace(
-            content_id="m", parents=(SimpleNamespace(kind="dataset", content_id=dataset_id),), seed=0, settings={}
+            content_id="m",
+            parents=(SimpleNamespace(role="dataset", kind="dataset", content_id=dataset_id),),
+            members=(),
+            seed=0,
+            settings={},
         ),
         model=Painter(),
         settings=SimpleNamespace(
@@ -264,7 +268,7 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
     of = {"prior": standard, "own": text_posterior, "aggregate": learned}
     return SimpleNamespace(
         header=SimpleNamespace(kind="model", content_id="m"),
-        model_header=SimpleNamespace(content_id="m", parents=(), seed=0, settings={}),
+        model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=model,
         image=SimpleNamespace(name="image", shape=(1, 1, 3), layout="bytes"),
         observed={"image": None},

@@ -141,6 +141,11 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: float =
     return session
 
 
+def _read_text(session: Session, text: str) -> bool:
+    """Whether any posterior reads captions; where all read attributes, captions of the dataset ask them nothing."""
+    return any(text in source.loaded.reads(source.posterior) for source in session.sources)
+
+
 def _concepts(session: Session, count: int = 24) -> Descriptions:
     """Descriptions from the test part; from the vocabulary where the dataset is gone."""
     model = session.model
@@ -149,7 +154,7 @@ def _concepts(session: Session, count: int = 24) -> Descriptions:
     if session.group.dataset is not None:
         with Dataset.open(session.group.dataset) as data:
             rows = data.split(model.settings.data.split, "test")
-            if text is not None and not spelled:
+            if text is not None and not spelled and (info is None or _read_text(session, text.name)):
                 captions, places = np.unique(data.read_text(text.name, rows), axis=0, return_index=True)
                 chosen = numpy_generator(session.seed, "captions").permutation(len(captions))[:count]
                 # Free text says nothing of attributes: those of an example with that text go with it.

@@ -11,13 +11,14 @@ from mmgen.artifacts import Header
 from mmgen.artifacts.ancestors import outline
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.classifier._files import held_out_accuracy
+from mmgen.conditions import Conditions
 from mmgen.config import merge, plain, preset
 from mmgen.errors import MmgenError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._material import Group, Material, latent_sizes, setting
 from mmgen.figures.report.curves import cut, learning_curves, read_log, term_curves
 from mmgen.figures.report.judges import Confusion
-from mmgen.figures.report.scores import ScoreTable, TableKey, score_tables
+from mmgen.figures.report.scores import ScoreTable, score_tables
 from mmgen.parsing import flat
 from mmgen.published import Published, published_judges, published_papers, published_tables
 from mmgen.score import Score
@@ -185,13 +186,13 @@ def _findings(material: Material) -> list[str]:
     owners = material.models
     for group in material.groups:
         # By the same judge on the same data: what may stand in one table.
-        measured: dict[TableKey, dict[str, Score]] = {}
+        measured: dict[Conditions, dict[str, Score]] = {}
         for score in material.scores:
             identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
             owned = owners.get(identity, identity) == group.header.content_id
             if not owned or score.metric != "correctness" or not score.given or score.value != score.value:
                 continue
-            best = measured.setdefault(TableKey.of(score), {})
+            best = measured.setdefault(Conditions.of(score), {})
             if score.source not in best or score.given > (best[score.source].given or 0):
                 best[score.source] = score
         compared = next(filter(None, (_compared_fits(best) for best in measured.values())), [])

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
+from mmgen.conditions import CALLED, Conditions
 from mmgen.published import Published, published_tables
 from mmgen.runs import Group, common_name, is_best, summed_up
 from mmgen.score import Score
@@ -15,7 +16,6 @@ __all__ = [
     "OtherData",
     "Row",
     "ScoreTable",
-    "TableKey",
     "score_tables",
 ]
 
@@ -27,7 +27,7 @@ class Cell:
     Attributes:
         text: As it is printed, with its error: "82.1 ± 0.6".
         detail: What the reader may want to know beyond it: number of samples, kind of error.
-        best: Whether none of one's own in its column is better by two standard errors of the difference.
+        best: Whether none of one's own in its column beats it (:func:`mmgen.runs.is_best`).
     """
 
     text: str
@@ -50,27 +50,6 @@ class Row:
     posterior: str
     cells: list[Cell | None]
     published: bool = False
-
-
-class TableKey(NamedTuple):
-    """What scores must share to be compared with each other, "" where it was not recorded."""
-
-    metric: str
-    protocol: str
-    split: str
-    part: str
-    unit: str
-    dataset: str
-    judge: str
-    pixels: str = ""
-
-    @classmethod
-    def of(cls, score: Score) -> "TableKey":
-        """That of a score."""
-        split, part = (str(score.extra.get(name) or "") for name in ("split", "part"))
-        pixels = "drawn" if score.extra.get("pixels") == "drawn" else ""  # of the others the dataset tells
-        dataset, judge = (str(score.ids.get(name) or "") for name in ("dataset", "judge"))
-        return cls(score.metric, score.protocol, split, part, score.unit, dataset, judge, pixels)
 
 
 @dataclass(frozen=True)
@@ -198,7 +177,7 @@ def _published_rows(table: Published, metric: str, protocol: str, columns: Seque
 
 
 def _papers(
-    key: TableKey, columns: Sequence[str], data: Mapping[str, Mapping[str, Any]]
+    key: Conditions, columns: Sequence[str], data: Mapping[str, Mapping[str, Any]]
 ) -> tuple[list[Row], list[str], list[OtherData]]:
     """What papers report of the same data, footnotes about it; and what of other data made by the same recipe."""
     settings = data.get(key.dataset, {})
@@ -234,9 +213,9 @@ def score_tables(
         models: Content ids of models by those of the aggregates fitted to them: what is drawn from a model's own prior
             or posterior is the model's, whichever file it was asked of.
     """
-    groups: dict[TableKey, list[Score]] = {}
+    groups: dict[Conditions, list[Score]] = {}
     for score in scores:
-        groups.setdefault(TableKey.of(score), []).append(score)
+        groups.setdefault(Conditions.of(score), []).append(score)
     called = _Names(names, models or {})
     return [_table(key, group, called, data or {}, _about(key, list(groups), called)) for key, group in groups.items()]
 
@@ -260,7 +239,7 @@ class _Names:
         return self.files.get(content_id) or content_id[:12] or "?"
 
 
-def _about(key: TableKey, keys: Sequence[TableKey], names: _Names) -> str:
+def _about(key: Conditions, keys: Sequence[Conditions], names: _Names) -> str:
     """Data and judge of a table; files are named only where tables of the same kind differ in them."""
     alike = [
         other for other in keys if (other.metric, other.protocol, other.unit) == (key.metric, key.protocol, key.unit)
@@ -270,6 +249,10 @@ def _about(key: TableKey, keys: Sequence[TableKey], names: _Names) -> str:
     said += ["pixels drawn at every sight"] if key.pixels == "drawn" else []
     said += [f"dataset {names.file(key.dataset)}"] if len({other.dataset for other in alike}) > 1 else []
     said += [f"judge {names.file(key.judge)}"] if len({other.judge for other in alike}) > 1 else []
+    told = {"metric", "protocol", "unit", "split", "part", "pixels", "dataset", "judge"}
+    for name in [name for name in key.named if name not in told]:
+        if len({other.named.get(name, "") for other in alike}) > 1:
+            said.append(f"{CALLED.get(name, name)} {key.named[name] or 'not recorded'}")
     return ", ".join(said)
 
 
@@ -317,7 +300,7 @@ def _by_chance(scores: Sequence[Score], columns: Sequence[str]) -> Row | None:
     return Row(f"among {among}" if among else "", "chance", cells) if any(cells) else None
 
 
-def _explained(key: TableKey, columns: Sequence[str]) -> str:
+def _explained(key: Conditions, columns: Sequence[str]) -> str:
     """What a reader who has not read the papers must know of a table."""
     from mmgen import metrics
 
@@ -340,7 +323,7 @@ def _merged(group: Group) -> Score:
 
 
 def _table(
-    key: TableKey, group: Sequence[Score], names: _Names, data: Mapping[str, Mapping[str, Any]], about: str
+    key: Conditions, group: Sequence[Score], names: _Names, data: Mapping[str, Mapping[str, Any]], about: str
 ) -> ScoreTable:
     # Many attributes given first; quantities in the order of their metric.
     columns = [name for _, name in sorted(dict.fromkeys(map(_column, group)), key=lambda column: column[0])]

@@ -1,0 +1,199 @@
+"""What ``mmgen quickstart --images`` does: settings by what was found, and the commands, as a list of stages."""
+
+import shlex
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mmgen.errors import MmgenError, UsageError
+
+if TYPE_CHECKING:
+    from mmgen.data_recipes._own._found import Found
+    from mmgen.reproductions._stages import Stage
+
+__all__ = ["EXPLORE", "REPORT", "Sizes", "check_folder", "descriptions_of", "score_files", "sizes_for", "stages"]
+
+EXPLORE = "explore.html"
+REPORT = "report.html"
+_PRIOR_SCORES = "prior-scores.jsonl"
+_SCORES = "aggregate-scores.jsonl"
+GUIDANCE = 3
+"""That of the quickstart; nothing more is fitted for it."""
+
+_COMMANDS = "commands.sh"
+_DESCRIPTIONS = 3  # that the picture shows
+_STEP_SECONDS = {32: 0.025, 64: 0.065}  # of model or judge, on one of two cores that have nothing else to do
+_OTHER_SECONDS = 120  # of all but training
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is done.
+
+    Attributes:
+        side: Height and width of pictures.
+        latent_size: Dimensions of z.
+        judge_steps: Steps of the judge.
+        model_steps: Steps of the model.
+        fit_steps: Steps of the aggregate.
+        draws: Pictures of each query.
+        pictures: Pictures of each description on the page to play with.
+    """
+
+    side: int
+    latent_size: int
+    judge_steps: int
+    model_steps: int
+    fit_steps: int
+    draws: int
+    pictures: int
+
+    @property
+    def minutes(self) -> int:
+        """What it takes about, on two cores."""
+        return round((_STEP_SECONDS[self.side] * (self.model_steps + self.judge_steps) + _OTHER_SECONDS) / 60)
+
+
+def sizes_for(number: int, side: int, quick: bool = False) -> Sizes:
+    """The rule of docs/own-data.md.
+
+    Args:
+        number: Pictures.
+        side: Median of their shorter sides in pixels.
+        quick: Far too little, but every command runs.
+    """
+    many = number >= 2000
+    pixels = 64 if many and side >= 48 else 32
+    latent_size = 24 if many else 12
+    if quick:
+        return Sizes(pixels, latent_size, judge_steps=30, model_steps=40, fit_steps=30, draws=2, pictures=1)
+    model_steps = min(2500 + number // 4, 7500 if pixels == 32 else 3500)
+    return Sizes(pixels, latent_size, judge_steps=1000, model_steps=model_steps, fit_steps=800, draws=24, pictures=6)
+
+
+def descriptions_of(found: "Found") -> list[str]:
+    """What is said of the most pictures, as --given takes it: in attributes if there are some, else in captions."""
+    from mmgen.modalities.attributes import AttributesDescription
+    from mmgen.modalities.text import TextDescription
+    from mmgen.queries import UNKNOWN, format_caption, format_query
+
+    if found.codes is not None:
+        known = (found.codes != UNKNOWN).sum(1)
+        values = tuple(map(tuple, found.attributes.values()))
+        attributes = AttributesDescription(names=tuple(found.attributes), values=values)
+        return [format_query(row, attributes) for row in _most(found.codes[known == known.max()].tolist())]
+    if found.captions is None:
+        return []
+    text = TextDescription(vocabulary=tuple(found.captions.vocabulary), length=found.captions.length)
+    said = [row for row in found.captions.codes.tolist() if row[0] != text.padding]
+    return [format_caption(row, text) for row in _most(said)]
+
+
+def _most(rows: list[list[int]]) -> list[tuple[int, ...]]:
+    counts = Counter(map(tuple, rows))
+    return sorted(counts, key=lambda row: (-counts[row], row))[:_DESCRIPTIONS]
+
+
+def stages(images: Path, found: "Found", sizes: Sizes, seed: int) -> "list[Stage]":
+    """All commands, in order; the paths in them are relative to the folder that they run in, but that of the pictures.
+
+    Raises:
+        UsageError: Nothing is said of the pictures.
+    """
+    from mmgen.reproductions._stages import Stage
+
+    if not found.attributes and found.captions is None:
+        raise UsageError(
+            f"--images got {images}, of whose pictures nothing is said: neither folders that are classes nor a table; "
+            "add a metadata.csv with a column file_name and others (docs/own-data.md)"
+        )
+    seeded = f"--seed {seed}"
+    words = "attributes" if found.attributes else "captions"
+    measure = "--metric correctness --metric coverage" if found.attributes else "--metric retrieval"
+    asked = f"{measure} --draws {sizes.draws} {seeded}" if found.attributes else f"{measure} {seeded}"
+    guided = f"--guidance 0 --guidance {GUIDANCE} " if found.attributes else ""
+    given = " ".join(f"--given {shlex.quote(description)}" for description in descriptions_of(found))
+    listed = [
+        (
+            "Data: your pictures, brought to one size, and what is said of them",
+            f"make-data folder {shlex.quote(str(images.absolute()))} --size {sizes.side} {seeded}",
+            "own.h5",
+        ),
+        (
+            f"A joint model of pictures and {words}, p(z) p(picture | z) p(words | z), inferred from pictures",
+            f"train own.h5 --preset quickstart/pictures --steps {sizes.model_steps} "
+            f"--set model.latent_size={sizes.latent_size} {seeded}",
+            "model.safetensors",
+        ),
+        (
+            "q_agg: where pictures that fit the words really lie",
+            f"fit-aggregate model.safetensors --steps {sizes.fit_steps} {seeded}",
+            "aggregate.safetensors",
+        ),
+        (
+            "Scores of q_agg, and of q_agg guided by the model's own reading of z"
+            if found.attributes
+            else "Scores: whether a picture finds its caption among others, and a caption its picture",
+            f"eval aggregate.safetensors {guided}{asked}",
+            _SCORES,
+        ),
+        (
+            "Pictures from q_agg, guided: what is said of the most of yours",
+            f"sample aggregate.safetensors --guidance {GUIDANCE} {given} --number 8 {seeded}",
+            "guided.png",
+        ),
+        (
+            "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
+            f"explore model.safetensors aggregate.safetensors --guidance {GUIDANCE} --number {sizes.pictures} {seeded}",
+            EXPLORE,
+        ),
+    ]
+    if found.attributes:
+        judge = (
+            f"A judge: it reads {', '.join(found.attributes)} off a picture, and is measured on pictures new to it",
+            f"train-classifier own.h5 --network small --steps {sizes.judge_steps} {seeded}",
+            "judge.safetensors",
+        )
+        listed.insert(1, judge)
+        prior = f"eval model.safetensors --posterior prior {asked}"
+        listed.insert(4, ("Scores of the prior, by the judge", prior, _PRIOR_SCORES))
+    scores = " ".join(makes for _, _, makes in listed if makes.endswith(".jsonl"))
+    report = f"report model.safetensors aggregate.safetensors {scores} {seeded}"
+    listed.append(("Everything on one page", report, REPORT))
+    return [Stage(why=why, command=f"mmgen {command} -o {makes}", makes=makes) for why, command, makes in listed]
+
+
+def score_files(planned: "list[Stage]") -> list[str]:
+    """Files of scores that the commands make."""
+    return [stage.makes for stage in planned if stage.makes.endswith(".jsonl")]
+
+
+def check_folder(folder: Path, planned: "list[Stage]", found: "Found") -> None:
+    """Keep the commands as a script in ``folder``, which is created; in one that is there they must be the same.
+
+    Raises:
+        UsageError: The folder has files of other commands, pictures or words.
+        MmgenError: It cannot be written.
+    """
+    from mmgen.artifacts import write_text_atomic
+    from mmgen.reproductions._plan import comment
+
+    path = folder / _COMMANDS
+    lines = ["#!/bin/sh", *comment(f"pictures and table: sha256 {found.sha256}"), "set -eu"]
+    text = "\n".join([*lines, *(stage.typed for stage in planned), ""])
+    if path.exists():
+        if path.read_bytes() != text.encode():
+            raise UsageError(
+                f"{folder} holds a quickstart of other pictures, words or settings ({_COMMANDS}); remove it, or use "
+                "another --output"
+            )
+        return
+    there = [stage.makes for stage in planned if (folder / stage.makes).exists()]
+    if there:
+        raise UsageError(f"{folder} holds {there[0]}, which another command made; use another --output")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise MmgenError(f"cannot use the folder {folder}: {error.strerror}; choose another with --output") from None
+    write_text_atomic(path, text)

@@ -1,0 +1,140 @@
+"""``mmgen quickstart --images``: settings by number and size, commands that can be typed, refusals, all of it."""
+
+import csv
+import shlex
+from pathlib import Path
+
+import pytest
+
+from mmgen.cli import _own_pictures as own
+from mmgen.cli._main import command_names, load_command, main
+from mmgen.data_recipes._own._found import Found
+from mmgen.data_recipes.folder import Folder
+from mmgen.errors import UsageError
+from tests.own_data._pictures import rows_of, write_csv, write_folder
+
+
+def found_in(folder: Path) -> Found:
+    recipe = Folder(pictures=folder)
+    with pytest.raises(RuntimeError, match="survey"):
+        recipe.found()
+    recipe.survey(0, 1).run()
+    return recipe.found()
+
+
+def folder_with(tmp_path: Path, *columns: str) -> Path:
+    pictures = write_folder(tmp_path / "my pictures", 40)
+    rows = [{name: row[name] for name in ("file_name", *columns)} for row in rows_of(40)]
+    write_csv(pictures / "metadata.csv", rows)
+    return pictures
+
+
+@pytest.mark.parametrize(
+    ("number", "side", "pixels", "latent_size", "steps"),
+    [
+        (500, 64, 32, 12, 2625),
+        (1999, 200, 32, 12, 2999),
+        (2000, 48, 64, 24, 3000),
+        (20_000, 64, 64, 24, 3500),
+        (20_000, 47, 32, 24, 7500),
+    ],
+)
+def test_settings_follow_number_and_size(number: int, side: int, pixels: int, latent_size: int, steps: int) -> None:
+    sizes = own.sizes_for(number, side)
+    assert (sizes.side, sizes.latent_size, sizes.model_steps) == (pixels, latent_size, steps)
+    assert 2 <= sizes.minutes <= 10
+    assert own.sizes_for(number, side, quick=True).model_steps < 100
+
+
+@pytest.mark.parametrize(
+    ("columns", "judged", "given"),
+    [
+        (("colour", "size", "text"), True, "colour=green size=large"),
+        (("colour",), True, "colour=blue"),
+        (("text",), False, "a large green square"),
+    ],
+)
+def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], judged: bool, given: str) -> None:
+    pictures = folder_with(tmp_path, *columns)
+    found = found_in(pictures)
+    assert (found.number, found.side, bool(found.attributes), bool(found.captions)) == (
+        40, 16, judged, "text" in columns,
+    )  # fmt: skip
+    planned = own.stages(pictures, found, own.sizes_for(found.number, found.side), seed=3)
+    for stage in planned:
+        name, *arguments = stage.arguments
+        assert name in command_names() and arguments[-2:] == ["-o", stage.makes] and stage.seed == 3
+        load_command(name).make_context(name, list(arguments))
+    assert shlex.split(planned[0].command)[3] == str(pictures)
+    names = [stage.arguments[0] for stage in planned]
+    assert ("train-classifier" in names) == judged
+    assert names[-3:] == ["sample", "explore", "report"]
+    asked = [stage.command for stage in planned if stage.arguments[0] == "eval"]
+    assert all(("--metric correctness" in command) == judged != ("retrieval" in command) for command in asked)
+    assert set(own.score_files(planned)) < set(planned[-1].arguments)
+    drawn = planned[-3].arguments
+    assert given in [drawn[n + 1] for n, word in enumerate(drawn) if word == "--given"]
+
+
+def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> None:
+    pictures, folder = folder_with(tmp_path, "colour"), tmp_path / "made"
+    found = found_in(pictures)
+    sizes = own.sizes_for(found.number, found.side)
+    planned = own.stages(pictures, found, sizes, 0)
+    own.check_folder(folder, planned, found)
+    assert all(stage.typed in (folder / "commands.sh").read_text() for stage in planned)
+    own.check_folder(folder, planned, found)
+    with pytest.raises(UsageError, match="other pictures, words or settings"):
+        own.check_folder(folder, own.stages(pictures, found, sizes, 1), found)
+    write_csv(
+        pictures / "metadata.csv",
+        [
+            {**row, "colour": "red" if n % 2 else "blue"}
+            for n, row in enumerate({k: r[k] for k in ("file_name", "colour")} for r in rows_of(40))
+        ],
+    )
+    with pytest.raises(UsageError, match="other pictures, words or settings"):
+        own.check_folder(folder, planned, found_in(pictures))
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else" / "own.h5").touch()
+    with pytest.raises(UsageError, match=r"holds own\.h5"):
+        own.check_folder(tmp_path / "else", planned, found)
+
+
+def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def refused(*arguments: str) -> str:
+        with pytest.raises(SystemExit) as left:
+            main(["quickstart", *arguments])
+        assert left.value.code in (1, 2)
+        return capsys.readouterr().err
+
+    bare = write_folder(tmp_path / "bare", 24, table=False)
+    assert "nothing is said" in refused("--images", str(bare), "-o", str(tmp_path / "q"))
+    told = folder_with(tmp_path, "colour")
+    assert "use another --output" in " ".join(refused("--images", str(told), "-o", str(told / "q")).split())
+    assert "missing" in refused("--images", str(tmp_path / "missing"))
+    assert not (tmp_path / "q").exists() and not (told / "q").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # of matplotlib's and others', which are not what is looked at here
+@pytest.mark.parametrize("columns", [("colour",), ("colour", "size", "text"), ("text",)])
+def test_all_of_it_at_tiny_steps(
+    tmp_path: Path, columns: tuple[str, ...], capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pictures = folder_with(tmp_path, *columns)
+    for again in (False, True):
+        with pytest.raises(SystemExit) as left:
+            main(["quickstart", "--images", str(pictures), "--quick"])
+        told = capfd.readouterr()
+        assert left.value.code == 0, told.err
+        assert told.out == "my pictures-quickstart-quick/report.html\n"
+        assert ("took " in told.err) != again
+        assert "Plan, by number and size of pictures: 32 x 32 pixels" in " ".join(told.err.split())
+        assert ("correctness" if "colour" in columns else "R@1") in told.err
+    assert "which says text" not in (tmp_path / "my pictures-quickstart-quick" / "report.html").read_text("utf-8")
+    for name in ("guided.png", "explore.html", "report.html"):
+        assert (tmp_path / "my pictures-quickstart-quick" / name).stat().st_size > 1000
+    with (pictures / "metadata.csv").open() as file:
+        assert len(list(csv.reader(file))) == 41
