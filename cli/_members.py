@@ -87,9 +87,8 @@ class MemberCommands(TyperGroup):
         return member and literal(TyperCommand(cmd_name, help=f"{member.about()}.", rich_help_panel=panel))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        nothing = not args
         rest = super().parse_args(ctx, args)
-        if nothing and not ctx.resilient_parsing:
+        if not (rest or ctx._protected_args) and not ctx.resilient_parsing:  # options alone name nothing either
             ctx.fail(f"Missing argument '{self.registry.noun.upper()}'.")
         return rest
 

@@ -65,6 +65,7 @@ def test_the_commands_make_the_same_files(made: Path, tmp_path: Path, monkeypatc
         assert (made / name).read_bytes() == Path(name).read_bytes()
 
 
+@pytest.mark.slow
 def test_what_was_recorded_makes_the_same_again(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("d.h5", "judge.safetensors", "m.safetensors", "a.safetensors"):

@@ -20,7 +20,7 @@ class Found:
         attributes: Names of values by attribute.
         codes: The attributes of each example, uint8 [N, A], 255 unknown; None where there are none.
         captions: The captions, where there are some.
-        sha256: Of pictures and table; the dataset's header has it as ``sources_sha256``.
+        sha256: Hash of pictures and table; the dataset's header has it as ``sources_sha256``.
         said: What there is to say about them.
     """
 

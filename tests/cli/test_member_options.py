@@ -193,6 +193,7 @@ def test_nothing_that_is_typed_is_dropped(run: Run, tmp_path: Path) -> None:
     both = run("make-data", "folder", "p", "--set", "pictures=q").stderr
     assert both == "mmgen: PICTURES and --set pictures give one setting, pictures, two values; give one of them\n"
     assert run("make-data").stderr.startswith("mmgen: Missing argument 'RECIPE'.")
+    assert run("make-data", "--seed", "3").stderr.startswith("mmgen: Missing argument 'RECIPE'.")
     done = run("make-data", "mnist", "--source", "digits", "--dynamic", "--number", "40", "--workers", "1")
     assert done.returncode == 0, done.stderr
     settings = read_header(tmp_path / "mnist.h5").settings

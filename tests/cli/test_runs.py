@@ -92,6 +92,7 @@ def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(command, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, **pipes)  # type: ignore[call-overload, no-any-return]
 
 
+@pytest.mark.slow
 def test_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
     pytest.importorskip("distributed")
     said, _ = start(tmp_path, "--scheduler", "tcp://127.0.0.1:9").communicate()

@@ -105,6 +105,7 @@ def test_a_cluster_needs_no_copy_of_celeba(cluster, tmp_path):
     assert content(tmp_path / "far.h5") == content(tmp_path / "near.h5")
 
 
+@pytest.mark.slow
 def test_no_scheduler_is_one_sentence(tmp_path):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -72,7 +72,7 @@ def _session(family: Path, name: str) -> Session:
     return open_session(gather([family / f"{name}.safetensors"]).groups[0], seed=0)
 
 
-@pytest.mark.parametrize("name", ["plain", "jmvae", "both"])
+@pytest.mark.parametrize("name", ["plain", *(pytest.param(name, marks=pytest.mark.slow) for name in ("jmvae", "both"))])
 def test_every_family_has_a_report_and_a_sheet(family: Path, name: str, tmp_path: Path) -> None:
     path = family / f"{name}.safetensors"
     page = make_report([path], tmp_path / "r.html").run().read_text()

@@ -49,7 +49,11 @@ def first(member: type[Disentanglement], kind: str, number: int = 4000) -> float
     return next(iter(measured(member, kind, number).values()))
 
 
-@pytest.mark.parametrize("member", MEMBERS, ids=lambda member: member.name)
+@pytest.mark.parametrize(
+    "member",
+    [pytest.param(member, marks=pytest.mark.slow if member is Dci else ()) for member in MEMBERS],
+    ids=lambda member: member.name,
+)
 def test_perfect_permuted_rotated_noise(member: type[Disentanglement]) -> None:
     """A perfect code is at the top, in any order of its dimensions; a rotation lowers it; noise is at chance."""
     number = 600 if member is Dci else 1500
@@ -179,7 +183,7 @@ def test_rows_with_rare_values_are_left_out_and_sizes_of_files_are_no_factors(tm
 
 @pytest.mark.parametrize("member", [Mig, Sap, Dci], ids=lambda member: member.name)
 def test_a_value_that_a_part_does_not_have(member: type[Disentanglement]) -> None:
-    """Of two factors one never varies: nothing is told apart, and no score is lost."""
+    """One of two factors never varies: nothing is told apart, and no score is lost."""
     found = np.stack([np.arange(200) % 2, np.zeros(200, np.int64)], 1)
     means = np.stack([found[:, 0] * 2.0 - 1, np.random.default_rng(0).normal(size=200)], 1)
     values = member().measure(Code(means, found, ("bit", "same")), np.random.default_rng(0)).values

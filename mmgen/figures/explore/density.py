@@ -49,7 +49,7 @@ class Chart:
 
         Args:
             cells: Along each side.
-            times: Of a square so many times as wide as the chart.
+            times: How many times as wide as the chart the square is.
         """
         step = 2 * times * self.reach / cells
         line = torch.linspace(step / 2 - times * self.reach, times * self.reach - step / 2, cells)
