@@ -89,7 +89,7 @@ class RunLog:
         """Tell a logger something; one that fails, in whatever way its library does, is told nothing more."""
         try:
             tell()
-        except Exception as error:
+        except Exception as error:  # of libraries that talk to servers, each with errors of its own
             self._loggers.remove(one)
             with suppress(Exception):
                 one.close(False)

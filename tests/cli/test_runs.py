@@ -89,7 +89,7 @@ def test_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch
 def start(folder: Path, *arguments: str) -> "subprocess.Popen[str]":
     command = [sys.executable, "-P", "-m", "mmgen", "reproduce", str(LIST), "--seeds", "3", *arguments]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    return subprocess.Popen(command, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, **pipes)  # type: ignore[call-overload, no-any-return]
+    return subprocess.Popen(command, cwd=folder, env=os.environ | {"OMP_NUM_THREADS": "1"}, **pipes)  # type: ignore[call-overload, no-any-return]  # one dictionary of several kinds
 
 
 @pytest.mark.slow

@@ -49,8 +49,8 @@ class Mlflow(ModuleType):
         self.status: list[str] = []
         self.exceptions = SimpleNamespace(MlflowException=ConnectionError)
         self.entities = ModuleType("mlflow.entities")
-        self.entities.Metric = lambda name, value, now, step: (name, value, step)  # type: ignore[attr-defined]
-        self.entities.Param = lambda name, value: (name, value)  # type: ignore[attr-defined]
+        self.entities.Metric = lambda name, value, now, step: (name, value, step)  # type: ignore[attr-defined]  # of a module made here
+        self.entities.Param = lambda name, value: (name, value)  # type: ignore[attr-defined]  # of a module made here
 
     def MlflowClient(self) -> Any:
         def create_run(number: str, run_name: str) -> Any:

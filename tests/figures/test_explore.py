@@ -3,79 +3,31 @@
 import base64
 import hashlib
 import html
-import io
 import itertools
-import json
 import re
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
-from scipy.stats import gaussian_kde
 
-from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.artifacts import Dataset
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import UsageError
-from mmgen.figures.explore.asked import frequent, near
-from mmgen.figures.explore.density import CELLS, Chart, apart, densities, inside, smoothed
+from mmgen.figures.explore.density import inside
 from mmgen.figures.explore.make import Limits, make_explorer
-from mmgen.figures.explore.sprites import STEP, pack, tiles
+from mmgen.figures.explore.sprites import STEP, tiles
 from mmgen.figures.plots._material import gather
 from mmgen.figures.report.make import _explored, make_report
 from mmgen.generation.decode import means
 from mmgen.generation.descriptions import parse
 from mmgen.generation.encodings import encoded_part, principal_plane
 from mmgen.loading import load
-from mmgen.modalities.attributes import AttributesDescription
+from tests.figures._pages_to_explore import HOSTILE, SMALL, as_on_the_page, lively, page_of, picture
 
-HOSTILE = "</script><img src=x onerror=alert(1)>"
-SMALL = Limits(number=2)
-
-
-def page_of(paths: list[Path], out: Path, **options: Any) -> tuple[str, dict[str, Any]]:
-    """The page's source, and the data in it."""
-    source = make_explorer(paths, out, **options).run().read_text(encoding="utf-8")
-    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', source, re.S)
-    return source, json.loads(data)
-
-
-def picture(sheets: dict[str, Any], number: int) -> np.ndarray:
-    """One picture of a page, uint8 [H, W, 3], as the page's script finds it."""
-    width, height = sheets["size"]
-    encoded = sheets["images"][number // sheets["each"]].partition(",")[2]
-    sheet = np.asarray(Image.open(io.BytesIO(base64.b64decode(encoded))).convert("RGB"))
-    place = number % sheets["each"]
-    left, top = place % sheets["columns"] * width, place // sheets["columns"] * height
-    return sheet[top : top + height, left : left + width]
-
-
-def as_on_the_page(images: np.ndarray) -> np.ndarray:
-    """Means [n, 1, H, W] in the page's 16 greys, uint8 [n, H, W]."""
-    return (np.rint(tiles(images)[..., 0] / STEP) * STEP).astype(np.uint8)
-
-
-@pytest.fixture(scope="module")
-def lively(world: Path, tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> Path:
-    """A folder with flat and its fits as in the world, trained until pictures of different z differ."""
-    folder, data = tmp_path_factory.mktemp("lively"), world / "data.h5"
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    tables = {"embedding": 4, "hidden": 8, "decoder_hidden": 8}
-    stubs.train_tiny(data, folder / "flat.safetensors", {"name": "elbo"}, 2, steps=60, attribute_network=tables)
-    for target, given, name in (
-        ("true", "attributes", "true"),
-        ("aggregate", "attributes", "aggregate"),
-        ("aggregate", "nothing", "aggregate-nothing"),
-    ):
-        out = folder / f"flat-{name}.safetensors"
-        stubs.fit_tiny(folder / "flat.safetensors", data, out, target, given, steps=30)
-    torch.set_num_threads(threads)
-    return folder
+__all__ = ["lively"]  # fixtures
 
 
 @pytest.fixture(scope="module")
@@ -273,162 +225,3 @@ def test_colours_are_kept_within_the_losses_of_their_format(views: Path, tmp_pat
     drawn = tiles(loaded.sample("Large=yes Red=no", 2, posterior="own").cpu().numpy())
     shown = picture(source["pictures"], 2 * row).astype(int)
     assert data["remark"] == "" and np.abs(shown - drawn[0]).mean() < 6
-
-
-# ---------------------------------------------------------------- captions
-
-NAMES, WORDS = ("size", "colour", "side"), (("big", "small"), ("red", "blue"), ("left", "right"))
-
-
-def _scenes(path: Path, spelled: bool) -> None:
-    """60 pictures with captions of three words, which spell attributes, or free ones, the last of which is hostile."""
-    generator = np.random.default_rng(0)
-    codes = generator.integers(0, 2, (60, 3)).astype(np.uint8)
-    images = generator.integers(0, 255, (60, 1, 16, 16)).astype(np.uint8)
-    vocabulary = [word for words in WORDS for word in words]
-    vocabulary = vocabulary if spelled else [*vocabulary[:-1], HOSTILE]
-    with DatasetWriter(
-        path, size=60, settings={"recipe": "scenes"}, seed=0, command="mmgen make-data scenes"
-    ) as writer:
-        writer.add_image("image", shape=(1, 16, 16), layout="bytes")
-        rows: dict[str, np.ndarray] = {
-            "image": images,
-            "text": (codes + np.array([0, 2, 4], np.uint8)).astype(np.uint16),
-        }
-        if spelled:
-            writer.add_attributes("attributes", dict(zip(NAMES, map(list, WORDS), strict=True)))
-            rows["attributes"] = codes
-        writer.add_text("text", vocabulary, 3, list(NAMES) if spelled else [])
-        writer.write(0, rows)
-        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
-
-
-@pytest.fixture(scope="module")
-def scenes(tmp_path_factory: pytest.TempPathFactory, stubs: SimpleNamespace) -> Path:
-    """A folder with spelled, a model of captions in slots, with judge and fit; and free, one of free captions."""
-    folder = tmp_path_factory.mktemp("scenes")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    for name in ("spelled", "free"):
-        _scenes(folder / f"{name}.h5", name == "spelled")
-        objective = {"name": "elbo", "modalities": ["image", "text"], "given": ["image"]}
-        words = {"embedding": 4, "hidden": 8, "head": 8}
-        stubs.train_tiny(folder / f"{name}.h5", folder / f"{name}.safetensors", objective, text_network=words)
-        stubs.fit_tiny(
-            folder / f"{name}.safetensors",
-            folder / f"{name}.h5",
-            folder / f"{name}-fit.safetensors",
-            "aggregate",
-            "text",
-        )
-    info = AttributesDescription(name="attributes", names=NAMES, values=WORDS)
-    stubs.save_judge(folder / "spelled.h5", folder / "judge.safetensors", 1, info, {"size": 90.0}, told=("side",))
-    torch.set_num_threads(threads)
-    return folder
-
-
-def test_captions_with_slots_have_a_menu_for_each_word(scenes: Path, tmp_path: Path) -> None:
-    _, data = page_of([scenes / "spelled-fit.safetensors"], tmp_path / "e.html", limits=SMALL, guidance=2.0)
-    (part,) = data["parts"]
-    assert [menu["name"] for menu in part["menus"]] == list(NAMES) and not any(menu["any"] for menu in part["menus"])
-    assert len(part["keys"]) == 8 and data["judge"]["told"] == [2]
-    row = part["keys"].index([1, 0, 1])
-    assert part["words"][row] == "small red right"
-    assert base64.b64decode(part["asked"])[3 * row : 3 * row + 3] == bytes([1, 0, 1])
-    assert len(part["sources"]) == 2
-
-
-def test_too_many_captions_are_those_near_some_of_the_data(scenes: Path, tmp_path: Path) -> None:
-    limits = Limits(number=1, descriptions=6)
-    _, data = page_of([scenes / "spelled-fit.safetensors"], tmp_path / "e.html", limits=limits)
-    (part,) = data["parts"]
-    assert len(part["keys"]) == 6 and part["starts"] == [0, 1, 2, 3, 4]
-    assert "in at most two words" in part["selection"]
-
-
-def test_free_captions_are_one_menu_and_stay_text(scenes: Path, tmp_path: Path) -> None:
-    source, data = page_of([scenes / "free-fit.safetensors"], tmp_path / "e.html", limits=SMALL)
-    (part,) = data["parts"]
-    assert [menu["name"] for menu in part["menus"]] == ["caption"] and data["attributes"] is None
-    assert any(HOSTILE in words for words in part["words"]) and HOSTILE not in source and "<img" not in source
-    assert len(set(part["words"])) == len(part["words"]) == len(part["keys"])
-
-
-# ---------------------------------------------------------------- what they are made of
-
-
-def test_the_most_frequent_descriptions_come_first() -> None:
-    """Against counting each of them."""
-    codes = np.random.default_rng(1).choice(3, (50, 3), p=(0.6, 0.3, 0.1)).astype(np.uint8)
-    codes[:5, 1] = 255
-    found = np.stack(list(frequent(codes, (3, 3, 3))))
-    assert sorted(map(tuple, found.tolist())) == sorted(itertools.product((0, 1, 2, 255), repeat=3))
-    counts = [int(((codes == row) | (row == 255)).all(1).sum()) for row in found]
-    assert counts == sorted(counts, reverse=True)
-    shortest = list(itertools.islice(frequent(np.zeros((0, 2), np.uint8), (2, 2)), 9))
-    assert [int((row != 255).sum()) for row in shortest] == [0, 1, 1, 1, 1, 2, 2, 2, 2]
-
-
-def test_neighbours_differ_in_at_most_two_words() -> None:
-    starts = np.array([[0, 0, 0], [2, 2, 2]])
-    found = list(near(starts, [range(3)] * 3))
-    assert len({tuple(key) for key in found}) == len(found)
-    distances = [min(int((key != start).sum()) for start in starts) for key in found]
-    assert distances == sorted(distances) and max(distances) == 2
-    assert len(found) == 26  # all but 1, 1, 1
-
-
-def test_densities_of_draws_are_kernel_estimates() -> None:
-    """Against scipy's, for places without correlation: the same kernel and Scott's width with the effective number."""
-    generator = np.random.default_rng(0)
-    places, weights = generator.normal(0, (0.15, 0.25), (4000, 2)), generator.random(4000)
-    cells = 61
-    line = (np.arange(cells) + 0.5) * 2 / cells - 1
-    grid = np.stack(np.meshgrid(line, line), -1).reshape(-1, 2)
-    expected = gaussian_kde(places.T, weights=weights)(grid.T).reshape(cells, cells)
-    found, beside = apart(smoothed(places, weights, cells))
-    assert found.sum() + beside.sum() == pytest.approx(1)
-    assert np.abs(found / found.sum() - expected / expected.sum()).max() < 0.08 * (expected / expected.sum()).max()
-
-
-@pytest.mark.parametrize("exact", [True, False])
-@pytest.mark.parametrize("middle", [0.0, 3.0, 6.0, 30.0])
-def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Gaussian about (middle, 0) on a map from -3 to 3: 1 - Phi(3 - middle) of it is to the right."""
-    plane = principal_plane(torch.randn(50, 2, generator=torch.manual_seed(0)))
-    normal = torch.distributions.Normal(torch.tensor([middle, 0.0]), 1.0)
-    loaded = SimpleNamespace(
-        guidance=0.0, device="cpu", latent_log_prob=lambda _: lambda z, _: normal.log_prob(z.double()).sum(-1)
-    )
-
-    class One(SimpleNamespace):
-        def __len__(self) -> int:
-            return 1
-
-        def __getitem__(self, rows: slice) -> "One":
-            return self
-
-    asked = One(batch=lambda *_: None, key=lambda _: ())
-    draws = middle * torch.tensor([1.0, 0.0]) + torch.randn(4000, 2, generator=torch.manual_seed(1))
-    monkeypatch.setattr("mmgen.figures.explore.density.draw_latents", lambda *_: draws[None])
-    source: Any = SimpleNamespace(loaded=loaded, posterior="q", path="p")
-    ((levels, outside),) = densities(source, asked, Chart(plane, 3.0, exact), 0, {})
-    right = 1 - torch.distributions.Normal(0.0, 1.0).cdf(torch.tensor(3 - middle)).item()
-    if middle < 30:
-        assert outside == pytest.approx(right, abs=0.01 if exact else 0.02)
-    line = (np.arange(CELLS) + 0.5) * 6 / CELLS - 3
-    squares = (line[None, :] - middle) ** 2 + line[:, None] ** 2
-    for share in (0.5, 0.9):  # the disc that holds it, cut off where the map ends
-        expected = (squares < -2 * np.log(1 - share)).mean()
-        assert (levels[..., 0] / 255 > 1 - share).mean() == pytest.approx(expected, abs=0.02 if exact else 0.05)
-
-
-def test_sheets_hold_every_picture_in_sixteen_greys() -> None:
-    generator = np.random.default_rng(0)
-    pictures = generator.integers(0, 256, (800, 60, 90, 1)).astype(np.uint8)
-    sheets = pack(pictures)
-    assert len(sheets.images) > 1
-    for number in (0, 1, sheets.each - 1, sheets.each, 799):
-        shown = picture(sheets.to_json(), number)
-        assert (shown[..., 0] == np.rint(pictures[number, ..., 0] / STEP) * STEP).all()
-        assert (shown == shown[..., :1]).all()
