@@ -151,8 +151,10 @@ def read_factors(dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[s
             found[name] = column.astype(np.int64)
     found = {name: column for name, column in found.items() if _is_usable(column[known])}
     if missing := [name for name in wanted or () if name not in found]:
+        names = [name for info in dataset.attributes.values() for name in info.names]
+        there = [name for name in dict.fromkeys([*names, *dataset.factor_names]) if name not in missing]
         raise UsageError(
-            f"--factor got {missing[0]}, expected some of {', '.join(found) or 'none'}: attributes or whole numbers "
+            f"--factor got {missing[0]}, expected some of {', '.join(there) or 'none'}: attributes or whole numbers "
             f"with 2 to {_MOST_VALUES} values in {dataset.path}, which {_FEWEST_OF_VALUE} examples or more have each"
         )
     while not (frequent := _frequent([column[known] for column in found.values()], int(known.sum()))).all():
