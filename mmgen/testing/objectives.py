@@ -9,9 +9,12 @@ from unittest import mock
 import torch
 
 import mmgen.objectives
+from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.models._base import Model
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Objective
+from mmgen.objectives._opponent import Adversarial
 from mmgen.testing.linear_gaussian import (
     conditional_linear_gaussian,
     conditional_observations,
@@ -21,6 +24,7 @@ from mmgen.testing.linear_gaussian import (
     observations,
 )
 from mmgen.testing.small import CASES, Case
+from mmgen.training.settings import TrainingSettings
 
 _COPIES = 2_000
 """Times that an example is drawn for, where an expectation is taken."""
@@ -47,6 +51,25 @@ def check_trains(name: str) -> None:
     bound.value.mean().backward()
     lost = [key for key, parameter in model.named_parameters() if parameter.grad is None]
     assert lost == [], f"{name} asks for networks that it does not train: {lost}"
+    if isinstance(objective, Adversarial):
+        _check_opponent(name, objective, model, case.batch())
+
+
+def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batch) -> None:
+    """The opponent learns with every parameter, from settings that there are, and leaves the model as it is."""
+    before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    model.zero_grad(set_to_none=True)
+    opponent = objective.opponent(model)
+    bound = opponent(model, batch, batch, 0)
+    assert bound.value.shape == (batch.size,) and bound.value.isfinite().all()
+    bound.value.mean().backward()
+    lost = [key for key, parameter in opponent.named_parameters() if parameter.grad is None]
+    assert lost == [], f"the {opponent.name} of {name} does not train {lost}"
+    moved = [key for key, parameter in model.named_parameters() if parameter.grad is not None]
+    moved += [key for key, tensor in model.state_dict().items() if not tensor.equal(before[key])]
+    assert moved == [], f"the {opponent.name} of {name} moves the model: {moved}"
+    assert opponent.name.isidentifier() and TrainingSettings().model_copy(update=dict(opponent.learns))
+    assert not opponent.learns.keys() - TrainingSettings.model_fields.keys()
 
 
 def _case(objective: Objective) -> Case:
@@ -55,11 +78,11 @@ def _case(objective: Objective) -> Case:
 
 
 def check_bound(name: str) -> bool:
-    """A bound is one: of log p(x, y), or of log p(x | y) if it conditions on y; with every weight of a likelihood at 1.
+    """A bound is one: of log p of what it generates, or of log p(x | y) if it conditions on y.
 
-    The model is linear and Gaussian, so that the log-likelihood is known, and its inference is moved off the truth. It
-    holds in expectation, over however many draws of z are made of an example: a mean of 2,000 of them is off by 0.03.
-    Of other modalities there is no such model here, and it had better not say so.
+    Every weight of a likelihood is 1. The model is linear and Gaussian, so that the log-likelihood is known, and its
+    inference is moved off the truth. It holds in expectation, over however many draws of z are made of an example: a
+    mean of 2,000 of them is off by 0.03. Of other modalities there is no such model here, and it had better not say so.
 
     Returns:
         Whether it says that it is a bound.
@@ -75,7 +98,7 @@ def check_bound(name: str) -> bool:
         exact = exact_log_conditional(model, batch)
     else:
         model, batch = linear_gaussian(0.3, -0.2), observations(20)
-        exact = exact_log_marginal(batch, ("image", "attributes"))
+        exact = exact_log_marginal(batch, objective.demands.generates)
     torch.manual_seed(0)
     bound = objective(model, batch.repeat(_COPIES))
     if bound.is_bound:

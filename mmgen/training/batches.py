@@ -53,14 +53,16 @@ class Order:
         size: Number of examples N.
         batch: Examples per step B.
         seed: Key of the stream.
+        stream: Its name; streams of two names are drawn apart.
     """
 
-    def __init__(self, size: int, batch: int, seed: int) -> None:
+    def __init__(self, size: int, batch: int, seed: int, stream: str = "order") -> None:
         if size == 0:
             raise DataError("the training split holds no examples; check --split and the dataset")
         self.size = size
         self.batch = batch
         self.seed = seed
+        self.stream = stream
         self._epoch = -1
         self._permutation = torch.empty(0, dtype=torch.int64)
 
@@ -68,7 +70,7 @@ class Order:
         from mmgen.seeding import torch_generator
 
         if epoch != self._epoch:
-            self._permutation = torch.randperm(self.size, generator=torch_generator(self.seed, "order", epoch))
+            self._permutation = torch.randperm(self.size, generator=torch_generator(self.seed, self.stream, epoch))
             self._epoch = epoch
         return self._permutation
 

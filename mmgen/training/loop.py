@@ -180,14 +180,15 @@ class _Run:
             one = self.rows.batch(torch.zeros(1, dtype=torch.int64))
             size = settings.batch * sum(values.nbytes for values in one.values.values())
             check_memory(size, f"a batch of {settings.batch:,}", "use a smaller --batch")
-        return set_up(self.task, optimizers, self.fabric)
+        return set_up(self.task, optimizers, self.fabric, settings)
 
     def steps(self) -> Generator[Progress, None, TrainingResult]:
         """The loop: yields progress every ``log_every`` steps."""
         settings, state = self.settings, self.state
         if state.finished:
             return TrainingResult(self.out, state.step, state.best, state.seconds)
-        order = Order(len(self.rows), settings.batch, settings.seed)
+        names = ["order", *(f"order {k}" for k in range(1, max(player.batches for player in self.players)))]
+        orders = [Order(len(self.rows), settings.batch, settings.seed, name) for name in names]
         log = None
         if self.fabric.is_global_zero:
             log = RunLog(log_path(self.out), state.step, settings.log_to, {**self.described, "seed": settings.seed})
@@ -197,7 +198,7 @@ class _Run:
         with stop_on_signals() as request:
             try:
                 while state.step < settings.steps and not self._out_of_time():
-                    self._step(order[state.step])
+                    self._step([order[state.step] for order in orders])
                     state.step += 1
                     state.seconds = self._agreed(before + time.monotonic() - began)
                     if state.step % settings.log_every == 0 or state.step == settings.steps:
@@ -232,22 +233,23 @@ class _Run:
     def _out_of_time(self) -> bool:
         return self._seconds_left() == 0
 
-    def _step(self, indices: Tensor) -> None:
-        """One step of every player on one batch."""
+    def _step(self, batches: list[Tensor]) -> None:
+        """One step of every player: on the indices of the first batch, or on those of as many as it looks at."""
         settings, step = self.settings, self.state.step
         # Each process takes its share of the batch, and its own stream of noise.
-        share = indices[self.fabric.global_rank :: self.fabric.world_size]
+        shares = [indices[self.fabric.global_rank :: self.fabric.world_size] for indices in batches]
         torch.manual_seed(stream_key(settings.seed, "step", step, self.fabric.global_rank))
-        batch = self.rows.sight(share, settings.seed, "step", step)
-        rate = settings.rate(step, self.state.seconds)
+        looked_at = {player.batches for player in self.players}
+        sights = {k: self.rows.sight(torch.cat(shares[:k]), settings.seed, "step", step) for k in looked_at}
         for player in self.players:
-            self._move(player, batch, rate)
+            self._move(player, sights[player.batches])
             self.in_step = True
         self.in_step = False
 
-    def _move(self, player: Player, batch: Batch, rate: float) -> None:
+    def _move(self, player: Player, batch: Batch) -> None:
         """One player's step: its value, its gradient, its update."""
-        settings, step, optimizer = self.settings, self.state.step, player.optimizer
+        settings, step, optimizer = player.settings, self.state.step, player.optimizer
+        rate = settings.rate(step, self.state.seconds)
         for group in optimizer.param_groups:
             group["lr"] = rate * group.get("rate", 1.0)
 

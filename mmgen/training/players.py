@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lightning_fabric import Fabric
 from torch import Tensor, nn
@@ -49,6 +49,8 @@ class Player:
         optimizer: Optimiser of the player's parameters.
         others: Parameters of the other players; none where it plays alone.
         guard: What watches its figures.
+        settings: How it learns.
+        batches: Batches that it looks at in a step.
     """
 
     name: str
@@ -56,6 +58,8 @@ class Player:
     optimizer: Optimizer
     others: tuple[nn.Parameter, ...]
     guard: Guard
+    settings: TrainingSettings
+    batches: int
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -72,17 +76,17 @@ class Player:
 def make_optimizers(task: Task, settings: TrainingSettings) -> dict[str, Optimizer]:
     """An optimiser for each player of a task."""
     assert all(player.isidentifier() for player in task.players), f"players {task.players} are not called by words"
-    made = {
-        player: settings.build_optimizer(task.parameter_groups(player, settings.weight_decay))
-        for player in task.players
-    }
+    made = {}
+    for player in task.players:
+        own = task.settings_of(player, settings)
+        made[player] = own.build_optimizer(task.parameter_groups(player, own.weight_decay))
     owned = [id(p) for optimizer in made.values() for group in optimizer.param_groups for p in group["params"]]
     trained = {id(p) for p in task.parameters() if p.requires_grad}
     assert sorted(owned) == sorted(trained), "a parameter of the task belongs to no player, or to two"
     return made
 
 
-def set_up(task: Task, optimizers: Mapping[str, Optimizer], fabric: Fabric) -> list[Player]:
+def set_up(task: Task, optimizers: Mapping[str, Optimizer], fabric: Fabric, settings: TrainingSettings) -> list[Player]:
     """The players in their order, on the devices of the run."""
     own = {
         name: [p for group in optimizer.param_groups for p in group["params"]] for name, optimizer in optimizers.items()
@@ -91,8 +95,9 @@ def set_up(task: Task, optimizers: Mapping[str, Optimizer], fabric: Fabric) -> l
     for name, optimizer in optimizers.items():
         others = tuple(p for other, parameters in own.items() if other != name for p in parameters)
         guard = Guard(1 if fabric.device.type == "cpu" else 20, name if others else "")
-        bare = Player(name, _Step(task, name), optimizer, others, guard)
+        learns, batches = task.settings_of(name, settings), task.batches(name)
+        bare = Player(name, _Step(task, name), optimizer, others, guard, learns, batches)
         with bare.turn():  # so that processes exchange gradients of the player's own parameters alone
             module, wrapped = fabric.setup(bare.module, optimizer)
-        players.append(Player(name, module, wrapped, others, guard))
+        players.append(replace(bare, module=module, optimizer=wrapped))
     return players

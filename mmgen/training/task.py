@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
@@ -10,11 +10,18 @@ from mmgen.batch import Batch
 from mmgen.errors import SettingsError
 from mmgen.models._base import Model
 from mmgen.objectives._base import Bound, Objective
+from mmgen.objectives._opponent import Adversarial, Opponent
 
-__all__ = ["ALONE", "BOUND", "ModelTask", "Task", "figures_of", "groups_of"]
+if TYPE_CHECKING:
+    from mmgen.training.settings import TrainingSettings
+
+__all__ = ["ALONE", "BOUND", "MODEL", "ModelTask", "Task", "figures_of", "groups_of"]
 
 ALONE = "all"
 """The player of a task that has only one, with all parameters."""
+
+MODEL = "model"
+"""The player that is a model, where an objective brings an opponent."""
 
 BOUND = "bound"
 """What the value of a player is called among figures: of several, "critic/bound"."""
@@ -24,7 +31,8 @@ class Task(nn.Module, ABC):
     """A module whose forward pass is the objective, so that distributed wrappers see every parameter used.
 
     A task has one player, or several as in a game: each has parameters, a value to maximise and an optimiser of its
-    own. In every step all of them move, in their order, on the same batch; each sees what those before it have become.
+    own. In every step all of them move, in their order; each sees what those before it have become. They look at the
+    same batch, which further ones may follow (see :meth:`batches`).
     """
 
     quantity: str = BOUND
@@ -51,6 +59,14 @@ class Task(nn.Module, ABC):
         for player in self.players:
             figures |= figures_of(self, player, self(batch, None, player))
         return figures
+
+    def batches(self, player: str) -> int:
+        """Batches that a player looks at in a step, given as one: the step's own, then others drawn apart from it."""
+        return 1
+
+    def settings_of(self, player: str, settings: "TrainingSettings") -> "TrainingSettings":
+        """How a player learns: as the run does, unless it has an optimiser or a learning rate of its own."""
+        return settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
         """The parameters of a player, in the order by which a training state numbers them.
@@ -103,7 +119,10 @@ def groups_of(
 
 
 class ModelTask(Task):
-    """Trains a model with an objective.
+    """Trains a model with an objective, and beside it the opponent that the objective may bring.
+
+    Against an opponent the model moves first, and the last weights are kept: the model's value is measured by an
+    opponent that goes on learning, so that those of two steps cannot be compared. What is saved is the model alone.
 
     Args:
         model: The model.
@@ -117,19 +136,54 @@ class ModelTask(Task):
         self.model = model
         self.objective = objective
         self.l2_attributes_decoder = l2_attributes_decoder
+        self.opponent: Opponent | None = None
+        if isinstance(objective, Adversarial):
+            self.opponent = objective.opponent(model)
+            self.players = (MODEL, self.opponent.name)
+            self.selects = None
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        return self.objective(self.model, batch, step)
+        if self.opponent is None or not isinstance(self.objective, Adversarial):
+            return self.objective(self.model, batch, step)
+        if player == MODEL:
+            return self.objective(self.model, batch, step, self.opponent)
+        own = slice(batch.size // 2), slice(batch.size // 2, None)
+        return self.opponent(self.model, batch[own[0]], batch[own[1]], step)
+
+    def validate(self, batch: Batch) -> dict[str, Tensor]:
+        """The model's figures as they are called without an opponent, and the opponent's by its name."""
+        if self.opponent is None:
+            return super().validate(batch)
+        bound = self(batch, None, MODEL)
+        # There is one batch: it is given twice, and each draws its own z.
+        return {BOUND: bound.value, **bound.terms} | figures_of(
+            self, self.opponent.name, self.opponent(self.model, batch, batch, None)
+        )
+
+    def batches(self, player: str) -> int:
+        return 2 if self._opponent(player) else 1
+
+    def settings_of(self, player: str, settings: "TrainingSettings") -> "TrainingSettings":
+        opponent = self._opponent(player)
+        return settings.model_copy(update=dict(opponent.learns)) if opponent else settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
         """Decoders of attributes come last, as in all states so far."""
+        if opponent := self._opponent(player):
+            return list(opponent.parameters())
         last = {id(p) for p in self.model.label_parameters()}
-        every = list(self.parameters())
+        every = list(self.model.parameters())
         return [p for p in every if id(p) not in last] + [p for p in every if id(p) in last]
 
     def parameter_groups(self, player: str = ALONE, weight_decay: float = 0.0) -> list[dict[str, Any]]:
         parameters = self.player_parameters(player)
+        if self._opponent(player):
+            return groups_of(parameters, weight_decay)
         return groups_of(parameters, weight_decay, self.model.label_weights(), self.l2_attributes_decoder)
 
     def saved_tensors(self) -> dict[str, Tensor]:
         return dict(self.model.state_dict())
+
+    def _opponent(self, player: str) -> Opponent | None:
+        """The opponent, where it is the player of this name."""
+        return self.opponent if self.opponent is not None and player == self.opponent.name else None

@@ -75,28 +75,49 @@ def _records(path: Path) -> list[dict[str, Any]]:
     return records
 
 
+def _part(record: dict[str, Any], key: str) -> dict[str, Any]:
+    """A table of a record; {} where there is none."""
+    found = record.get(key)
+    return found if isinstance(found, dict) else {}
+
+
+def _of_first_player(record: dict[str, Any]) -> dict[str, Any]:
+    """A line with the first player's figures as those of a single one, and the values and terms of others as terms."""
+    players = {name: _part(_part(record, "players"), name) for name in _part(record, "players")}
+    if not players:
+        return record
+    first, *others = players
+    further: dict[str, Any] = {}
+    for name in others:
+        figures = {"bound": players[name].get("bound"), **_part(players[name], "terms")}
+        further |= {f"{name}/{key}": figure for key, figure in figures.items()}
+    return record | players[first] | {"terms": _part(players[first], "terms") | further}
+
+
 def read_log(path: Path, name: str = "") -> TrainingLog:
     """The log at ``path``.
 
     Args:
         path: JSON lines: ``{"step", "seconds", "bound", "terms", "rate", "learning_rate", "gradient_norm"}`` for
-            training, ``{"step", "validation": {"bound", "stderr"}}`` for validation. An unfinished last line is passed
-            over.
+            training, ``{"step", "validation": {"bound", "stderr"}}`` for validation. A line of several players has
+            these figures of each under ``"players"``: the first one's are the curves, the others' are terms by their
+            names. An unfinished last line is passed over.
         name: Label; the file's stem by default.
 
     Raises:
         ArtifactError: It cannot be read, or is no such log.
     """
-    records = _records(path)
+    records = [_of_first_player(record) for record in _records(path)]
     training = [record for record in records if "bound" in record]
     checks = [record for record in records if isinstance(record.get("validation"), dict)]
 
     def column(rows: Sequence[dict[str, Any]], key: str) -> np.ndarray:
         return np.array([_number(row.get(key)) for row in rows])
 
-    terms = [record["terms"] if isinstance(record.get("terms"), dict) else {} for record in training]
+    terms = [_part(record, "terms") for record in training]
     names = list(dict.fromkeys(key for row in terms for key in row))
-    validation = [record["validation"] for record in checks]
+    # Where nothing selects the best weights, the bound is one of the terms.
+    validation = [_part(record["validation"], "terms") | record["validation"] for record in checks]
     return TrainingLog(
         name or path.name.removesuffix(".jsonl").removesuffix(".log"),
         column(training, "step"),

@@ -1,0 +1,64 @@
+"""Objectives with a second player: a network that learns beside the model, and by which the model's value is taken."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+
+from mmgen.batch import Batch
+from mmgen.objectives._base import Bound, Objective
+
+__all__ = ["Adversarial", "Opponent", "unmoved"]
+
+
+class Opponent(nn.Module, ABC):
+    """The second player: parameters, a value of its own, and how it learns.
+
+    It is trained and resumed with the model and is no part of the finished model.
+    """
+
+    name: ClassVar[str]
+    """What logs and messages call it, a word: "discriminator"."""
+
+    @property
+    @abstractmethod
+    def learns(self) -> Mapping[str, Any]:
+        """Settings of training that are its own, by name; all others are those of the run."""
+
+    @abstractmethod
+    def forward(self, model: Any, batch: Batch, other: Batch, step: int | None = None) -> Bound:
+        """Its value to maximise [B]; takes no gradient of the model and moves nothing of it (see :func:`unmoved`).
+
+        Args:
+            model: The model as it has become in this step.
+            batch: B examples, those that the model has just learnt from.
+            other: B examples drawn apart from them; in validation the same.
+            step: Step of the training; None in validation.
+        """
+
+
+class Adversarial(Objective):
+    """Base of objectives with an opponent; members are frozen pydantic dataclasses, as all objectives are."""
+
+    @abstractmethod
+    def opponent(self, model: Any) -> Opponent:
+        """A new opponent of a model, with first weights from torch's global generator."""
+
+    @abstractmethod
+    def __call__(self, model: Any, batch: Batch, step: int | None = None, opponent: Opponent | None = None) -> Bound:
+        """The model's value against an opponent, by default against a new one, which has learnt nothing."""
+
+
+@contextmanager
+def unmoved(model: nn.Module) -> Iterator[None]:
+    """Inside, no gradient is taken of a model; afterwards what it remembers of batches (batch norm) is as before."""
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        for name, buffer in model.named_buffers():
+            buffer.copy_(kept[name])
