@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict
 from torch import Tensor
@@ -65,6 +65,10 @@ class Objective(ABC):
     @abstractmethod
     def demands(self) -> Demands:
         """What it needs of a model, so that no other networks are built."""
+
+    def trained_on(self, examples: int) -> Self:
+        """The objective of a run whose batches are drawn from so many examples; most do not depend on them."""
+        return self
 
     @abstractmethod
     def training_weight(self, name: str, kind: str | None = None) -> float | None:

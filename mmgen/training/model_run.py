@@ -189,8 +189,8 @@ def train_model(
             set_first_weights(model, settings.model, rows)
         else:
             determines["start"] = load_start(start, model, settings.data, used, determines["dataset"])
-        task = ModelTask(model, objective, settings.model.l2_attributes_decoder)
         learnt = training_rows(rows, objective, settings.data, settings.training.seed)
+        task = ModelTask(model, objective.trained_on(len(learnt)), settings.model.l2_attributes_decoder)
         return Built(task, learnt, validation, determines)
 
     stage = Stage(
