@@ -23,7 +23,7 @@ _KERNEL = 4
 
 @dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
 class Convolutional(ImageNetwork):
-    """Convolutions without biases, batch norm from the second one on; the defaults are WG's for CelebA.
+    """Convolutions, with batch norm from the second one on; the defaults are WG's for CelebA.
 
     The decoder mirrors them. Where a mirrored layer would end a pixel short of the side that the encoder saw there (25
     pixels from 12), its kernel is 5x5, as in the authors' MultiMNIST.
@@ -35,6 +35,8 @@ class Convolutional(ImageNetwork):
     """Their strides."""
     paddings: tuple[Annotated[int, Field(ge=0)], ...] = (1, 1, 1, 0)
     """Their paddings."""
+    bias: bool = False
+    """Whether convolutions have biases, which batch norm makes up for (WG have none)."""
     batch_norm: bool = True
     """Whether all convolutions but those that touch pixels are followed by batch norm."""
     fully_connected: tuple[Size, ...] = (512,)
@@ -73,7 +75,7 @@ class Convolutional(ImageNetwork):
         layers: list[nn.Module] = []
         before = shape[0]
         for number, (after, stride, padding) in enumerate(zip(self.channels, self.strides, self.paddings, strict=True)):
-            layers.append(Conv2d(before, after, _KERNEL, stride, padding, bias=False))
+            layers.append(Conv2d(before, after, _KERNEL, stride, padding, bias=self.bias))
             layers += self._after(after, batch_norm=number > 0)
             before = after
         sizes = [before * height * width, *self.fully_connected]
@@ -101,7 +103,7 @@ class Convolutional(ImageNetwork):
             )
             layers.append(
                 ConvTranspose2d(
-                    self.channels[number], outputs[number], (kernel[0], kernel[1]), stride, padding, bias=False
+                    self.channels[number], outputs[number], (kernel[0], kernel[1]), stride, padding, bias=self.bias
                 )
             )
             if number > 0:

@@ -22,6 +22,8 @@ class Mlp(ImageNetwork):
     """Sizes of those of the decoder; left out, the encoder's in reverse (WG's published code on MNIST: 512-512-512)."""
     activation: Literal["elu", "relu", "silu", "tanh"] = "silu"
     """Non-linearity."""
+    decoder_activation: Literal["elu", "relu", "silu", "tanh"] | None = None
+    """That of the decoder; left out, the encoder's (Higgins et al., 2017, on dSprites: tanh after relu)."""
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
         layers = mlp([math.prod(shape), *self.hidden], ACTIVATIONS[self.activation], last=True)
@@ -29,5 +31,6 @@ class Mlp(ImageNetwork):
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         hidden = self.hidden[::-1] if self.decoder_hidden is None else self.decoder_hidden
-        layers = mlp([inputs, *hidden, math.prod(shape)], ACTIVATIONS[self.activation])
+        activation = ACTIVATIONS[self.decoder_activation or self.activation]
+        layers = mlp([inputs, *hidden, math.prod(shape)], activation)
         return nn.Sequential(layers, Reshape(shape))

@@ -23,9 +23,12 @@ import torch
 from torch import Tensor
 
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.memory import check_memory
 
 __all__ = ["Aggregate", "aggregate"]
 
+_MANY = 2**26
+"""Densities that any machine can hold."""
 _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -83,6 +86,9 @@ def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, group
         groups: Sizes of groups of dimensions, one after the other, D together; none means one for each dimension.
     """
     assert not groups or sum(groups) == z.shape[1]
+    if (pairs_held := len(z) ** 2 * z.shape[1]) > _MANY and z.device.type == "cpu":
+        held = f"densities of {len(z):,} draws under {len(z):,} posteriors"
+        check_memory(4 * pairs_held * z.element_size(), held, "use a smaller --batch")
     z, mean, log_sd = (each if each.dtype == torch.float64 else each.float() for each in (z, q.mean, q.log_sd))
     standardised = (z[:, None] - mean) * (-log_sd).exp()
     pairs = -0.5 * standardised.square() - log_sd - _HALF_LOG_2_PI  # [B of z, B of x, D]

@@ -69,4 +69,5 @@ class BetaTcvae(Objective):
         }
         weights = (self.alpha, self.beta, self.gamma)
         parts = (weight * term for weight, term in zip(weights, terms.values(), strict=True))
-        return Bound(sum(likely.values(), -sum(parts, z.new_zeros(()))), likely | terms, is_bound=weights == (1, 1, 1))
+        value = sum(likely.values(), -sum(parts, z.new_zeros(())))
+        return Bound(value, likely | terms, is_bound=weights == (1, 1, 1))

@@ -79,6 +79,5 @@ class Hfvae(Objective):
         }
         weights = (self.alpha, self.beta, self.gamma, 1.0)
         parts = (weight * term for weight, term in zip(weights, terms.values(), strict=True))
-        return Bound(
-            sum(likely.values(), -sum(parts, z.new_zeros(()))), likely | terms, is_bound=weights == (1, 1, 1, 1)
-        )
+        value = sum(likely.values(), -sum(parts, z.new_zeros(())))
+        return Bound(value, likely | terms, is_bound=weights == (1, 1, 1, 1))

@@ -8,6 +8,7 @@ References:
     Adam: A Method for Stochastic Optimization (Kingma, Ba, 2015), arXiv:1412.6980
     Decoupled Weight Decay Regularization (Loshchilov, Hutter, 2019), arXiv:1711.05101
     On the importance of initialization and momentum in deep learning (Sutskever, Martens, Dahl, Hinton, 2013)
+    Adaptive Subgradient Methods for Online Learning and Stochastic Optimization (Duchi, Hazan, Singer, 2011)
     RMSProp: Lecture 6.5 of Neural Networks for Machine Learning (Tieleman, Hinton, 2012)
 """
 
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-__all__ = ["OPTIMIZERS", "Groups", "adam", "adamw", "kept_by", "rmsprop", "sgd"]
+__all__ = ["OPTIMIZERS", "Groups", "adagrad", "adam", "adamw", "kept_by", "rmsprop", "sgd"]
 
 Groups = list[dict[str, Any]]
 
@@ -43,7 +44,12 @@ def sgd(groups: Groups, rate: float, *, momentum: float, nesterov: bool) -> Opti
     return torch.optim.SGD(groups, lr=rate, momentum=momentum, nesterov=nesterov)
 
 
-OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd)}
+def adagrad(groups: Groups, rate: float, *, adagrad_epsilon: float) -> Optimizer:
+    """The gradient over the root of the sum of its squares so far (Duchi, Hazan, Singer, 2011)."""
+    return torch.optim.Adagrad(groups, lr=rate, eps=adagrad_epsilon)
+
+
+OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd, adagrad)}
 """What ``training.optimizer`` chooses from, by name."""
 
 

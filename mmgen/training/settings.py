@@ -67,6 +67,8 @@ class TrainingSettings(Settings):
     """Decay of the running mean of the gradient's square, for rmsprop."""
     rmsprop_epsilon: Positive = 1e-8
     """What rmsprop adds to the root of the mean square."""
+    adagrad_epsilon: Positive = 1e-10
+    """What adagrad adds to the root of the sum of squares."""
     momentum: Share = 0.0
     """How much of the last step the next one keeps, for sgd and rmsprop."""
     nesterov: bool = False

@@ -36,12 +36,14 @@ _ALWAYS: dict[str, Any] = {
     "training.optimizer": "adam",
     "training.rmsprop_decay": 0.99,
     "training.rmsprop_epsilon": 1e-8,
+    "training.adagrad_epsilon": 1e-10,
+    "model.image_network.bias": False,
     "training.momentum": 0.0,
     "training.nesterov": False,
     "model.l2_attributes_decoder": 0.0,
 }
 """What runs did before there was a setting for it: states of that time do not say it, and are continued so."""
-_SQUARES = ("exp_avg_sq", "square_avg")
+_SQUARES = ("exp_avg_sq", "square_avg", "sum")
 _EXACT = 2**24  # float32, in which optimisers count their steps, holds every whole number up to here
 
 

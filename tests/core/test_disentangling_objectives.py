@@ -87,13 +87,13 @@ def test_total_correlation_of_a_gaussian() -> None:
     torch.manual_seed(0)
     covariance = torch.tensor([[1.0, 0.8], [0.8, 1.0]], dtype=torch.float64)
     root = torch.linalg.cholesky(covariance - 0.09 * torch.eye(2, dtype=torch.float64))
-    q = DiagonalGaussian(torch.randn(3000, 2, dtype=torch.float64) @ root.T, torch.full((3000, 2), math.log(0.3)))
+    q = DiagonalGaussian(torch.randn(1000, 2, dtype=torch.float64) @ root.T, torch.full((1000, 2), math.log(0.3)))
     found = aggregate(q.sample(), q)
-    assert found.total_correlation.mean().item() == pytest.approx(0.511, abs=0.05)
+    assert found.total_correlation.mean().item() == pytest.approx(0.511, abs=0.08)
     # I(x; z) is the entropy of q(z) without that of the noise.
     information = 0.5 * (torch.logdet(covariance) - 2 * math.log(0.09)).item()
-    assert found.mutual_information.mean().item() == pytest.approx(information, abs=0.08)
-    assert found.dimension_wise.mean().item() == pytest.approx(0, abs=0.03)
+    assert found.mutual_information.mean().item() == pytest.approx(information, abs=0.12)
+    assert found.dimension_wise.mean().item() == pytest.approx(0, abs=0.05)
 
 
 def test_the_parts_add_up_and_groups_nest() -> None:
@@ -149,7 +149,7 @@ def test_values_are_weighed_parts() -> None:
 
 
 def test_groups_have_all_dimensions() -> None:
-    with pytest.raises(SettingsError, match="got 2, 1, 3 dimensions together, expected the 2 of model.latent_size"):
+    with pytest.raises(SettingsError, match=r"got 2, 1, 3 dimensions together, expected the 2 of model\.latent_size"):
         Hfvae(groups=(2, 1))(linear_gaussian(), observations(3))
 
 
@@ -167,10 +167,8 @@ def test_capacity_holds_the_divergence() -> None:
         held = Capacity(capacity=kl)(model, several)
         assert held.value.mean().item() == pytest.approx(likely) and not held.is_bound
         torch.testing.assert_close(Capacity(gamma=1.0, capacity=0.0)(model, several).value.mean().item(), likely - kl)
-    assert (Capacity().training_weight("image"), Capacity(gamma=4.0, capacity=0.0).training_weight("image")) == (
-        None,
-        0.25,
-    )
+    weights = [each.training_weight("image") for each in (Capacity(), Capacity(gamma=4.0, capacity=0.0))]
+    assert weights == [None, 0.25]
 
 
 def test_training_tells_how_many_examples_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,6 +56,15 @@ def test_rmsprop_divides_by_the_root_mean_square() -> None:
     assert moved(2.0, momentum=0.5, **options)[1] == pytest.approx(first - RATE * velocity)
 
 
+def test_adagrad_divides_by_the_root_of_the_sum_of_squares() -> None:
+    """The first step is as long as the rate, whatever the gradient; epsilon stands beside the root."""
+    first = 2 - RATE
+    second = first - RATE * SECOND / math.hypot(FIRST, SECOND)
+    assert moved(2.0, optimizer="adagrad") == pytest.approx([first, second])
+    found = moved(2.0, optimizer="adagrad", adagrad_epsilon=1.0)
+    assert found[0] == pytest.approx(2 - RATE * FIRST / (FIRST + 1))
+
+
 def test_adam_and_adamw_step_by_the_rate_and_differ_in_decay() -> None:
     """Adam's first step is g / (|g| + epsilon) rates long; with decay g is g + lambda w, or w shrinks apart."""
     epsilon = 0.25

@@ -156,6 +156,7 @@ OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adamw": {"weight_decay": 0.1},
     "rmsprop": {"momentum": 0.5},
     "sgd": {"momentum": 0.9, "nesterov": True, "schedule": "linear"},
+    "adagrad": {"weight_decay": 0.1},
 }
 
 
@@ -195,7 +196,7 @@ def test_a_player_alone_resumes_with_every_optimiser(tmp_path: Path, optimizer: 
 
 
 def kept(optimizer: str) -> set[str]:
-    return {"exp_avg"} if "adam" in optimizer else {"momentum_buffer"}
+    return {"exp_avg"} if "adam" in optimizer else {"sum"} if optimizer == "adagrad" else {"momentum_buffer"}
 
 
 def test_the_guard_names_player_term_and_step(tmp_path: Path) -> None:
