@@ -1,0 +1,142 @@
+r"""What z costs in three parts: what it says of the example, how its dimensions hang together, how each is spread.
+
+References:
+    ELBO surgery (Hoffman, Johnson, 2016); Isolating Sources of Disentanglement in Variational Autoencoders (Chen et al.,
+    2018), arXiv:1802.04942, Eq. 2; Disentangling by Factorising (Kim, Mnih, 2018), arXiv:1802.05983
+"""
+
+import math
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.encoding import encode_parts
+from mmgen.errors import UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.metrics._base import Metric, Score
+from mmgen.seeding import numpy_generator, torch_generator
+from mmgen.training.batches import DatasetRows
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["TotalCorrelation"]
+
+_READ = 4096
+"""Examples read at a time."""
+_PAIRS = 2**17
+"""Densities computed at a time: so many stay in a processor's cache."""
+_HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
+
+
+class TotalCorrelation(Metric):
+    r"""The decomposition of the mean divergence from q(z|x) to p(z), in nats:
+
+    .. math:: E_x KL(q(z|x) \,\|\, p(z)) = I(x; z) + KL(q(z) \,\|\, \prod_d q(z_d)) + \sum_d KL(q(z_d) \,\|\, p(z_d))
+
+    q(z) is the mixture of all N encodings, summed exactly and not from batches; only z is drawn, once for each example,
+    and standard errors are those of these draws. I(x; z) is that with the N examples: it is at most log N, which its
+    score tells (``log_examples``), and a model that comes near would say more of more examples. The divergence in
+    closed form is beside the parts, whose sum equals it within their errors.
+    """
+
+    unit = "nats"
+    better = "lower"
+    takes_guidance = False
+    per_posterior = False
+    scores_points = True
+    columns = {"log N": "log_examples"}  # noqa: RUF012  # read only
+    conditions = ("examples",)
+
+    def check(self, evaluation: "Evaluation") -> None:
+        loaded = evaluation.loaded
+        if loaded.image is None or not loaded.model.answers((loaded.image.name,)):
+            raise UsageError("total-correlation is of a model with q(z | image); this one has none")
+        if loaded.model.deterministic or len(loaded.model.latent.layers) > 1:
+            what = "encodes without noise" if loaded.model.deterministic else "has several layers of z"
+            raise UsageError(f"total-correlation is of a model whose q(z | image) is one Gaussian; this one {what}")
+        evaluation.check_images((loaded.image.name,))
+
+    @torch.inference_mode()
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        assert evaluation.loaded.image is not None
+        q = _encodings(evaluation)
+        z = q.sample(torch_generator(evaluation.settings.seed, "total correlation"))
+        parts = []
+        for rows, found in mixture_parts(z, q):
+            parts.append(found)
+            yield rows.stop / len(z)
+        joint, marginals = (torch.cat([part[k] for part in parts]).double() for k in (0, 1))
+        prior = DiagonalGaussian.standard(*z.shape, like=z)
+        standard = (-0.5 * z.double().square() - _HALF_LOG_2_PI).sum(1)
+        quantities = {
+            "kl of q(z|x) to p(z)": q.kl(prior).double(),
+            "mutual information": q.log_prob(z).double() - joint,
+            "total correlation": joint - marginals.sum(1),
+            "dimension-wise kl": marginals.sum(1) - standard,
+        }
+        count = len(z)
+        return [
+            Score(
+                metric="total-correlation",
+                quantity=quantity,
+                value=float(values.mean()),
+                stderr=float(values.std() / math.sqrt(count)),
+                unit=self.unit,
+                better=self.better,
+                n=count,
+                posterior=evaluation.loaded.image.name,
+                protocol="mixture of all",
+                ids=evaluation.ids,
+                extra={"latent_size": z.shape[1], "examples": count}
+                | ({"log_examples": math.log(count)} if quantity == "mutual information" else {}),
+            )
+            for quantity, values in quantities.items()
+        ]
+
+
+def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
+    """Posteriors of images of the part, as many as a repeat of the other metrics of disentanglement looks at."""
+    settings, loaded = evaluation.settings, evaluation.loaded
+    assert loaded.image is not None
+    rows = evaluation.dataset.split(evaluation.split, settings.part)
+    count = (settings.encodings + 1) // 2
+    chosen = numpy_generator(settings.seed, "encodings").permutation(len(rows))[:count]
+    if len(chosen) < 2:
+        raise UsageError(
+            f"total-correlation got {len(chosen)} images, expected two at least; use another part or split"
+        )
+    source = DatasetRows(evaluation.dataset, rows[np.sort(chosen)], loaded.device, seed=settings.seed)
+    found = [
+        posterior
+        for some in torch.arange(len(source)).split(_READ)
+        for _, posterior in encode_parts(loaded.model, source.batch(some), (loaded.image.name,), settings.precision)
+    ]
+    return DiagonalGaussian(*(torch.cat([getattr(one, name) for one in found]) for name in ("mean", "log_sd")))
+
+
+def mixture_parts(z: Tensor, q: DiagonalGaussian) -> Generator[tuple[slice, tuple[Tensor, Tensor]], None, None]:
+    """log q(z) [n] and log q(z_d) [n, D] of draws under the mixture of all posteriors, part by part with their rows.
+
+    Args:
+        z: One draw of each posterior [N, D]. Each is where its own posterior has density, so that in single dimensions
+            densities are added as they are: none of these sums is too small for a number.
+        q: The N posteriors [N, D].
+    """
+    count, size = q.mean.shape
+    mean, precise = q.mean.T.contiguous(), (-q.log_sd).exp().T.contiguous()
+    constant = (-q.log_sd - _HALF_LOG_2_PI).T.contiguous()
+    at_once = max(1, _PAIRS // count)
+    for start in range(0, len(z), at_once):
+        rows = slice(start, min(start + at_once, len(z)))
+        joint = z.new_zeros(rows.stop - start, count)
+        marginals = []
+        for d in range(size):
+            density = z[rows, d, None] - mean[d]
+            density.mul_(precise[d]).square_().mul_(-0.5).add_(constant[d])
+            joint += density
+            marginals.append(density.exp_().sum(1).log() - math.log(count))
+        yield rows, (joint.logsumexp(1) - math.log(count), torch.stack(marginals, 1))

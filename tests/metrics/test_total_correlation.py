@@ -1,0 +1,75 @@
+"""The decomposition of the divergence against closed forms: Gaussian q(z), and mixtures by torch.distributions."""
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
+
+from mmgen import metrics
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics.total_correlation import mixture_parts
+from mmgen.testing.metrics import small_evaluation
+
+
+def densities(z: Tensor, q: DiagonalGaussian) -> tuple[Tensor, Tensor]:
+    parts = [found for _, found in mixture_parts(z, q)]
+    return torch.cat([joint for joint, _ in parts]), torch.cat([marginals for _, marginals in parts])
+
+
+def test_densities_are_those_of_the_mixture() -> None:
+    torch.manual_seed(0)
+    q = DiagonalGaussian(torch.randn(700, 4).double(), 0.3 * torch.randn(700, 4).double() - 1)
+    z = q.sample()
+    joint, marginals = densities(z, q)
+    even = Categorical(torch.ones(700, dtype=torch.float64))
+    whole = MixtureSameFamily(even, Independent(Normal(q.mean, q.sd), 1))
+    torch.testing.assert_close(joint, whole.log_prob(z))
+    for d in range(4):
+        one = MixtureSameFamily(even, Normal(q.mean[:, d], q.sd[:, d]))
+        torch.testing.assert_close(marginals[:, d], one.log_prob(z[:, d]))
+    # In single precision with narrow posteriors far out, as trained models have them.
+    narrow = DiagonalGaussian(3 * q.mean, q.log_sd - 3)
+    z = narrow.sample()
+    exact, found = (
+        densities(z, narrow),
+        densities(z.float(), DiagonalGaussian(narrow.mean.float(), narrow.log_sd.float())),
+    )
+    for one, other in zip(exact, found, strict=True):
+        torch.testing.assert_close(other.double(), one, atol=2e-3, rtol=1e-4)
+
+
+def test_a_gaussian_aggregate() -> None:
+    """q(z) = N(0, S) with r = .8: TC = .511 nats; the other parts in closed form too."""
+    torch.manual_seed(0)
+    covariance = torch.tensor([[1.0, 0.8], [0.8, 1.0]])
+    root = torch.linalg.cholesky(covariance - 0.09 * torch.eye(2))
+    count = 2000
+    q = DiagonalGaussian(torch.randn(count, 2) @ root.T, torch.full((count, 2), math.log(0.3)))
+    z = q.sample()
+    joint, marginals = densities(z, q)
+    assert (joint - marginals.sum(1)).mean().item() == pytest.approx(-0.5 * math.log(1 - 0.64), abs=0.05)
+    information = 0.5 * (torch.logdet(covariance) - 2 * math.log(0.09)).item()
+    assert (q.log_prob(z) - joint).mean().item() == pytest.approx(information, abs=0.06)
+
+
+def test_information_is_bounded_by_the_number_of_examples() -> None:
+    """Posteriors far apart: z names its example, and every term of the mean is log N."""
+    q = DiagonalGaussian(10 * torch.arange(50.0)[:, None].expand(50, 3), torch.zeros(50, 3))
+    z = q.sample(torch.Generator().manual_seed(0))
+    joint, _ = densities(z, q)
+    torch.testing.assert_close(q.log_prob(z) - joint, torch.full((50,), math.log(50)), atol=1e-4, rtol=0)
+
+
+def test_parts_add_up_to_the_divergence(tmp_path: Path) -> None:
+    evaluation = small_evaluation(tmp_path)
+    scores = {score.quantity: score for score in evaluate(evaluation, ["total-correlation"]).run()}
+    whole = scores.pop("kl of q(z|x) to p(z)")
+    error = math.hypot(*(score.stderr or 0 for score in scores.values()), whole.stderr or 0)
+    assert sum(score.value for score in scores.values()) == pytest.approx(whole.value, abs=4 * error)
+    information = scores["mutual information"]
+    assert information.extra["log_examples"] == math.log(information.n) >= information.value
+    assert "total-correlation" in metrics.names()
