@@ -1,8 +1,8 @@
 r"""What z costs in three parts: what it says of the example, how its dimensions hang together, how each is spread.
 
 References:
-    ELBO surgery (Hoffman, Johnson, 2016); Isolating Sources of Disentanglement in Variational Autoencoders (Chen et al.,
-    2018), arXiv:1802.04942, Eq. 2; Disentangling by Factorising (Kim, Mnih, 2018), arXiv:1802.05983
+    ELBO surgery: yet another way to carve up the variational evidence lower bound (Hoffman, Johnson, 2016)
+    Isolating Sources of Disentanglement in Variational Autoencoders (Chen et al., 2018), arXiv:1802.04942, Eq. 2
 """
 
 import math

@@ -1,5 +1,6 @@
 """Presets on dSprites: the published networks, by their numbers of parameters, and settings that are taken."""
 
+from itertools import pairwise
 from math import prod
 from typing import Any
 
@@ -23,12 +24,12 @@ NAMES = (
 
 def dense(*sizes: int) -> int:
     """Parameters of fully connected layers."""
-    return sum(prod(pair) + pair[1] for pair in zip(sizes, sizes[1:], strict=False))
+    return sum(prod(pair) + pair[1] for pair in pairwise(sizes))
 
 
 def convolved(*channels: int) -> int:
     """Parameters of convolutions of 4x4."""
-    return sum(16 * before * after + after for before, after in zip(channels, channels[1:], strict=False))
+    return sum(16 * before * after + after for before, after in pairwise(channels))
 
 
 def expected(name: str) -> int:
