@@ -13,9 +13,13 @@ from mmgen import data_recipes, plugins, registry
 from mmgen.artifacts import Dataset, read_checkpoint
 from mmgen.figures.plots._base import PlotOptions
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from mmgen.models._build import build_model
 from mmgen.score import Score
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
+from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
+from mmgen.training.players import make_optimizers
 from mmgen.training.settings import TrainingSettings
+from mmgen.training.task import ModelTask
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -34,11 +38,24 @@ def run_blocks(page: str, together: bool = False) -> list[dict[str, Any]]:
 
 
 def test_the_objective_of_the_page_is_the_bound_that_it_says() -> None:
-    (names,) = run_blocks("how-to-add-an-objective.md")
+    names, _ = run_blocks("how-to-add-an-objective.md")
     bound = names["TextSide"]()(linear_gaussian(0.3, -0.2), observations(200).repeat(50))
     assert bound.is_bound
     exact = exact_log_marginal(observations(200), ("image", "attributes"))
     assert bound.value.mean() < exact.mean()
+
+
+def test_the_opponent_of_the_page_plays() -> None:
+    """A step of each player of a task, whose objective is nothing but its file."""
+    _, names = run_blocks("how-to-add-an-objective.md")
+    objective = names["Pulled"]()
+    task = ModelTask(build_model(SMALL_MODEL, objective.demands, SMALL_DATA), objective)
+    optimizers = make_optimizers(task, TrainingSettings(learning_rate=0.1))
+    assert {name: one.defaults["lr"] for name, one in optimizers.items()} == {"model": 0.1, "critic": 1e-4}
+    for player in task.players:
+        bound = task(small_batch(6), 0, player)
+        assert bound.value.shape == (6 if player == "model" else 3,) and bound.value.requires_grad
+    assert task.validate(small_batch(6)).keys() >= {"bound", "log odds", "critic/known"}
 
 
 def test_the_forger_of_the_page_learns_the_mean(tmp_path: Path) -> None:

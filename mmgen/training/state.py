@@ -38,6 +38,7 @@ _ALWAYS: dict[str, Any] = {
     "training.rmsprop_epsilon": 1e-8,
     "training.adagrad_epsilon": 1e-10,
     "model.image_network.bias": False,
+    "model.joint_image_network.bias": False,
     "training.momentum": 0.0,
     "training.nesterov": False,
     "model.l2_attributes_decoder": 0.0,
