@@ -1,0 +1,91 @@
+"""Disentanglement over reconstruction: a line for each objective over its weights (after Kim and Mnih, 2018, Fig. 4).
+
+References:
+    Disentangling by Factorising (Kim, Mnih, 2018), arXiv:1802.05983; the number of the figure is from memory
+"""
+
+from collections.abc import Sequence
+
+from matplotlib.figure import Figure
+
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.labels import Labels
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure, tidy
+from mmgen.figures.plots._base import PlotOptions, accepts
+from mmgen.figures.plots._families import Families, families
+from mmgen.figures.plots._session import Session
+
+__all__ = ["disentanglement"]
+
+_MARKERS = "osD^vP"
+_ACROSS = ("negative-elbo", "reconstruction error")
+_UPWARD = "factor-score"
+
+
+@accepts("metrics")
+def disentanglement(sessions: Sequence[Session], options: PlotOptions) -> Picture:
+    """The scores in score files; models that are named beside them are not asked.
+
+    Raises:
+        UsageError: No model has both measures, or they were not measured alike.
+    """
+    if len(options.metrics) > 1:
+        raise UsageError(
+            f"disentanglement got --metric {' --metric '.join(options.metrics)}, expected one, which goes upward over "
+            "the reconstruction error"
+        )
+    found = families(options.scores, _ACROSS, options.metrics[0] if options.metrics else _UPWARD)
+    return Picture("Disentanglement and reconstruction", _caption(found), draw_families(found))
+
+
+def _caption(found: Families) -> str:
+    points = [point for family in found.families for point in family.points]
+    counts = sorted({group.n for point in points for group in (point.x, point.y)})
+    scores = [score for point in points for score in point.x.runs]
+    pictures = " or ".join(f"{count:,}" for count in sorted({score.n for score in scores}))
+    said = [f"To the right -E log p(x|z) of {pictures} pictures, upward {found.y.metric}."]
+    if counts == [1]:
+        said.append("Bars are standard errors, over pictures and over repeats of the measure.")
+    else:
+        number = " or ".join(map(str, counts))
+        said.append(f"Points are means over {number} seeds, bars their standard deviations (of one seed its error).")
+    if found.alone:
+        said.append(
+            f"Left out, for only one of both was measured: {found.alone} {'model' if found.alone == 1 else 'models'}."
+        )
+    return " ".join(said)
+
+
+def draw_families(found: Families) -> Figure:
+    """The figure: lines with markers, crosses of errors, weights beside the points and names at the ends."""
+    figure = new_figure(7.2, 5.0)
+    axes = tidy(figure.add_subplot(), "", found.x.label, found.y.label)
+    axes.tick_params(labelsize=9)
+    axes.grid(color=FAINT, linewidth=1)
+    axes.set_axisbelow(True)
+    colours = category_colours(len(found.families))
+    for number, (family, colour) in enumerate(zip(found.families, colours, strict=True)):
+        axes.errorbar(
+            [point.x.mean for point in family.points],
+            [point.y.mean for point in family.points],
+            xerr=[point.x.sd or point.x.stderr or 0.0 for point in family.points],
+            yerr=[point.y.sd or point.y.stderr or 0.0 for point in family.points],
+            color=colour,
+            marker=_MARKERS[number % len(_MARKERS)],
+            markersize=6,
+            linewidth=1.6,
+            elinewidth=1,
+            label=family.title,
+        )
+    axes.margins(0.12)
+    axes.autoscale_view()
+    labels = Labels(axes)
+    for family in found.families:
+        for point in family.points:
+            labels.keep_free([point.x.mean], [point.y.mean], 5)
+    for family, colour in zip(found.families, colours, strict=True):
+        for point in family.points:
+            labels.put(point.x.mean, point.y.mean, point.label or family.title, colour)
+    axes.legend(frameon=False, fontsize=9, labelcolor=INK)
+    return figure
