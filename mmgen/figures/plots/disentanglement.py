@@ -15,6 +15,7 @@ from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._families import Families, families
 from mmgen.figures.plots._session import Session
+from mmgen.runs import Group
 
 __all__ = ["disentanglement"]
 
@@ -49,12 +50,18 @@ def _caption(found: Families) -> str:
         said.append("Bars are standard errors, over pictures and over repeats of the measure.")
     else:
         number = " or ".join(map(str, counts))
-        said.append(f"Points are means over {number} seeds, bars their standard deviations (of one seed its error).")
+        single = ", of a single one its standard error" if 1 in counts else ""
+        said.append(f"Points are means over {number} seeds, bars their standard deviations{single}.")
     if found.alone:
         said.append(
             f"Left out, for only one of both was measured: {found.alone} {'model' if found.alone == 1 else 'models'}."
         )
     return " ".join(said)
+
+
+def _error(group: Group) -> float:
+    """Half the length of a bar: the standard deviation over seeds, of a single one its standard error."""
+    return group.stderr or 0.0 if group.sd is None else group.sd
 
 
 def draw_families(found: Families) -> Figure:
@@ -69,8 +76,8 @@ def draw_families(found: Families) -> Figure:
         axes.errorbar(
             [point.x.mean for point in family.points],
             [point.y.mean for point in family.points],
-            xerr=[point.x.sd or point.x.stderr or 0.0 for point in family.points],
-            yerr=[point.y.sd or point.y.stderr or 0.0 for point in family.points],
+            xerr=[_error(point.x) for point in family.points],
+            yerr=[_error(point.y) for point in family.points],
             color=colour,
             marker=_MARKERS[number % len(_MARKERS)],
             markersize=6,
@@ -82,8 +89,12 @@ def draw_families(found: Families) -> Figure:
     axes.autoscale_view()
     labels = Labels(axes)
     for family in found.families:
+        labels.keep_free([point.x.mean for point in family.points], [point.y.mean for point in family.points])
         for point in family.points:
+            across, up = _error(point.x), _error(point.y)
             labels.keep_free([point.x.mean], [point.y.mean], 5)
+            labels.keep_free([point.x.mean - across, point.x.mean + across], [point.y.mean] * 2, 1)
+            labels.keep_free([point.x.mean] * 2, [point.y.mean - up, point.y.mean + up], 1)
     for family, colour in zip(found.families, colours, strict=True):
         for point in family.points:
             labels.put(point.x.mean, point.y.mean, point.label or family.title, colour)
