@@ -71,7 +71,7 @@ def plot_command(
             metavar="NAME",
             show_default=False,
             help="Of trade-off: precision, for precision over recall; or two metrics, the upward one first. "
-            "Correctness over coverage by default.",
+            "Correctness over coverage by default. Of disentanglement: the upward one, factor-score by default.",
             autocompletion=members("mmgen.metrics"),
         ),
     ] = None,

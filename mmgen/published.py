@@ -61,6 +61,24 @@ class Published(_OfData):
     columns: tuple[str, ...]
     row: tuple[dict[str, Any], ...]
     spread_means: str = ""
+    from_memory: bool = False
+    note: str = ""
+
+    @property
+    def called(self) -> str:
+        """Its source as it is printed beside its numbers, which says where they are from memory.
+
+        Example:
+            >>> published_table("KM Fig. 4, dSprites").called
+            'KM Fig. 4, dSprites (from memory)'
+        """
+        return f"{self.source} (from memory)" if self.from_memory else self.source
+
+    @property
+    def remarks(self) -> str:
+        """What is to be known of its numbers besides, in words; "" where nothing is."""
+        memory = "published numbers from memory, not confirmed" if self.from_memory else ""
+        return "; ".join(filter(None, [memory, self.note]))
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -10,10 +10,14 @@ import mmgen
 from mmgen import reproductions
 from mmgen.config import validate
 from mmgen.errors import SettingsError
+from mmgen.figures.report.scores import score_tables
 from mmgen.parsing import parse_toml
 from mmgen.published import published_papers, published_table, published_tables
+from mmgen.reproductions._comparison import Compared
+from mmgen.reproductions._page import tables_of
 from mmgen.reproductions._plan import read_plan
 from mmgen.reproductions._tables import Table
+from mmgen.score import Score
 
 ROOT = Path(mmgen.__file__).parent
 TABLES = [(name, number) for name in reproductions.names() for number in range(len(read_plan(name).table))]
@@ -64,6 +68,21 @@ def test_no_number_of_a_paper_is_spelled_anywhere_else() -> None:
             continue
         found = set(re.findall(r"-?\d+\.\d+", path.read_text(encoding="utf-8"))) & {n for n in numbers if "." in n}
         assert not found, f"{path.relative_to(ROOT)} repeats {found}"
+
+
+def test_numbers_from_memory_say_so_wherever_they_stand() -> None:
+    """In tables of mmgen reproduce and in reports; and so does whatever else is to be known of a table."""
+    plan = read_plan("kipf-table2/pubmed")
+    ours = [Compared(table, tuple((None,) * len(table.column) for _ in table.row)) for table in plan.table]
+    assert "(published numbers from memory, not confirmed)" in tables_of(plan, ours)[0][0]
+    settings = {"recipe": "dsprites", "orientations": 40, "number": 737280}
+    for metric, source in (("beta-score", "HM Table 1"), ("factor-score", "KM Fig. 4")):
+        score = Score(metric, "accuracy", 70.0, 1.0, "%", "higher", 100, "image", ids={"dataset": "d", "model": "m"})
+        (shown,) = score_tables([score], {}, data={"d": settings})
+        papers = [row.posterior for row in shown.rows if row.published]
+        assert papers and set(papers) == {f"{source}, dSprites (from memory)"}
+        assert any("published numbers from memory" in note for note in shown.footnotes)
+    assert "misprint" in published_table("GA Table 1, MNIST").remarks
 
 
 COLUMN, ROW = {"name": "MVAE"}, {"name": "log p(x1)"}

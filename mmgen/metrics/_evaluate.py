@@ -2,6 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
@@ -14,11 +15,11 @@ _UNITS = 1000
 """Units of progress per metric and posterior."""
 
 
-def _provenance(evaluation: Evaluation, metric: Metric) -> dict[str, str | int | float]:
-    """Split, part and seed, for metrics that depend on them."""
+def _provenance(evaluation: Evaluation, metric: Metric) -> dict[str, Any]:
+    """Split, part and seed, for metrics that depend on them; and the objective that the model was trained with."""
     if not (metric.judged or metric.scores_points):
         return {}
-    asked: dict[str, str | int | float] = {
+    asked: dict[str, Any] = {
         "split": evaluation.split,
         "part": evaluation.settings.part,
         "seed": evaluation.settings.seed,
@@ -27,6 +28,8 @@ def _provenance(evaluation: Evaluation, metric: Metric) -> dict[str, str | int |
         asked["trained_share"] = evaluation.trained_share
     if metric.scores_points and evaluation.pixels:
         asked["pixels"] = evaluation.pixels
+    if metric.scores_points and isinstance(objective := evaluation.loaded.model_header.settings.get("objective"), dict):
+        asked["objective"] = objective
     return asked
 
 

@@ -9,10 +9,9 @@ import numpy as np
 
 from mmgen.metrics._code import Code
 from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._information import BINS, information
 
 __all__ = ["Mig"]
-
-_BINS = 20
 
 
 class Mig(Disentanglement):
@@ -23,29 +22,10 @@ class Mig(Disentanglement):
     """
 
     name = "mig"
-    protocol = f"{_BINS} bins"
+    protocol = f"{BINS} bins"
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:
-        information = np.stack([_information(code, factor) for factor in range(len(code.names))], axis=1)
-        top = np.sort(information, axis=0)
+        known = information(code)
+        top = np.sort(known, axis=0)
         gaps = top[-1] - (top[-2] if len(top) > 1 else 0)
-        return Found({"gap": float(gaps.mean())}, {"information": information, "gaps": gaps})
-
-
-def _information(code: Code, factor: int) -> np.ndarray:
-    """I(v; z) / H(v) of each dimension [D]; 0 where the factor does not vary."""
-    values = code.factors[:, factor]
-    share = np.bincount(values) / len(values)
-    entropy = -(share[share > 0] * np.log(share[share > 0])).sum()
-    if not entropy > 0:
-        return np.zeros(code.means.shape[1])
-    found = []
-    for column in code.means.T:
-        edges = np.histogram_bin_edges(column, _BINS)
-        binned = np.digitize(column, edges[1:-1])
-        joint = np.zeros((_BINS, len(share)))
-        np.add.at(joint, (binned, values), 1 / len(values))
-        independent = joint.sum(1, keepdims=True) * joint.sum(0)
-        some = joint > 0
-        found.append((joint[some] * np.log(joint[some] / independent[some])).sum() / entropy)
-    return np.array(found)
+        return Found({"gap": float(gaps.mean())}, {"information": known, "gaps": gaps})

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmgen.artifacts import read_header
+from mmgen.published import published_table
 from mmgen.reproductions._comparison import Cell, Compared, Difference
 from mmgen.reproductions._plan import comment
 from mmgen.reproductions._stages import Plan, Scale
@@ -18,11 +19,18 @@ def tables_of(plan: Plan, compared: Sequence[Compared]) -> list[Shown]:
     """Every table, each followed by one of differences where rows are compared with each other."""
     shown = []
     for one in compared:
-        title = one.table.title or plan.title
+        title = _titled(one, plan)
         shown.append((title, *_main(one)))
         if one.against_row is not None:
             shown.append((f"{title}: differences from {one.table.against}", *_differences(one, one.against_row)))
     return shown
+
+
+def _titled(one: Compared, plan: Plan) -> str:
+    """What a table is called, and what is to be known of the paper's numbers in it."""
+    title = one.table.title or plan.title
+    remarks = published_table(one.table.published).remarks if one.table.published else ""
+    return f"{title} ({remarks})" if remarks else title
 
 
 def _main(one: Compared) -> tuple[list[str], list[list[str]]]:

@@ -151,6 +151,7 @@ def test_what_a_figure_does_not_heed_is_refused(name: str, tmp_path: Path) -> No
     """Before any file is opened; what it accepts gets as far as the missing file."""
     heeded = {
         "contours": {"descriptions", "number"},
+        "disentanglement": {"metrics"},
         "embedding": {"number", "by"},
         "hierarchy": {"descriptions"},
         "interpolation": {"descriptions", "number", "rows", "straight"},

@@ -81,7 +81,7 @@ def test_every_published_number_says_which_data_it_is_about() -> None:
     from mmgen import data_recipes
 
     for published in (*published_tables(), *published_judges()):
-        assert published.settings.keys() & {"size", "network"}
+        assert published.settings.keys() & {"size", "network", "orientations"}
         known = data_recipes.get(published.recipe).model_fields
         assert set(published.settings) <= set(known)
         chosen = {"binarise": "dynamic"} if published.source.startswith("BGS") else {}
@@ -215,7 +215,9 @@ def test_published_tables_are_whole() -> None:
         for row in table.row:
             assert len(row["values"]) == len(table.columns)
             assert len(row.get("spread", table.columns)) == len(table.columns)
-            assert row["unit"] in (("%", "nats") if "metric" in row else ("%", "nats squared", "parameters", "units"))
+            assert row["unit"] in (
+                ("%", "nats", "factors") if "metric" in row else ("%", "nats squared", "parameters", "units")
+            )
     assert published_judges()[0].accuracy["digit"] == 91.18
 
 

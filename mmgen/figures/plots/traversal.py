@@ -1,28 +1,38 @@
 """What each dimension of z does to a picture: one moved at a time, those that say most of the data first.
 
+Beside each stands the factor that it follows, where the data have factors.
+
 References:
     beta-VAE (Higgins et al., 2017), Fig. 1
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
+from mmgen.artifacts import Dataset
+from mmgen.errors import UsageError
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._chosen import Chosen, chosen_examples
 from mmgen.figures.plots._session import Session
-from mmgen.generation.encodings import Ranking, encoded_part, ranking
+from mmgen.generation.encodings import Encodings, Ranking, encoded_part, ranking
 from mmgen.generation.traversals import steps_of
 from mmgen.generation.traversals import traversal as moved
+from mmgen.metrics._code import Code, Factors, read_factors
+from mmgen.metrics._information import LEAST, chance, information
 
 __all__ = ["traversal"]
 
 _REACH, _STEPS = 3.0, 7
 _EXAMPLES, _DIMENSIONS = 2, 10
-_ENCODED = 1000
+_ENCODED, _ENCODED_WITH_FACTORS = 1000, 3000
+"""Training examples; more of them where each value of a factor is to be seen often enough."""
+_INACTIVE = 0.01
+"""Mean KL in nats below which q(z_d|x) is taken for p(z_d): what the dimension then says of x is at most as much."""
 
 
 def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = ()) -> Picture:
@@ -37,20 +47,90 @@ def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = (
         UsageError: The model does not draw images or the data have none to start from.
     """
     chosen = chosen_examples(session, rows, count)
-    encodings = encoded_part(session.model, dataset_of(session), "train", _ENCODED, session.seed)
-    ranked = ranking(session.model, encodings)
+    followed = _with_factors(session)
+    encodings, ranked = followed.encodings, followed.ranked
     shown = ranked.dimensions[:_DIMENSIONS]
     values, reach = steps_of(encodings, shown, _REACH, _STEPS)
     panels = [_panel(chosen, number, shown, values) for number in range(len(chosen.z))]
-    unit = "nats" if "nats" in ranked.measure else ""
     labels = ["the picture, decoded from its z"]
-    labels += [_label(dimension, value, unit) for dimension, value in zip(shown, ranked.values, strict=False)]
+    labels += [followed.label(dimension, value) for dimension, value in zip(shown, ranked.values, strict=False)]
     caption = (
         f"Each row one dimension of z {reach}, in {_STEPS} equal steps, all others as in the picture; ordered by "
-        f"{ranked.measure} over {len(encodings.rows):,} training examples.{_left_out(ranked)} z of a picture: the mean "
-        f"of q(z|{', '.join(chosen.given)}). Shown: means of p(image|z). Seed {session.seed}."
+        f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.said}{_left_out(ranked)} z of a "
+        f"picture: the mean of q(z|{', '.join(chosen.given)}). Shown: means of p(image|z). Seed {session.seed}."
     )
     return Picture("Traversals of z", caption, image_table(panels, labels))
+
+
+@dataclass(frozen=True)
+class _Followed:
+    """Encodings, their dimensions by how much they say, and what each dimension says most of.
+
+    Attributes:
+        encodings: Encodings of training examples.
+        ranked: The dimensions.
+        names: Factors that were looked for; none where the data have no two.
+        best: By dimension the factor that it says most of and I(v; z) / H(v), where that is ``LEAST`` above chance.
+    """
+
+    encodings: Encodings
+    ranked: Ranking
+    names: tuple[str, ...]
+    best: Mapping[int, tuple[str, float]]
+
+    def inactive(self, value: float) -> bool:
+        """Whether a dimension of this KL says nothing of the data."""
+        return "nats" in self.ranked.measure and value < _INACTIVE
+
+    def label(self, dimension: int, value: float) -> str:
+        """What stands beside a row: "z 3: 2.41 nats, x (0.81)"."""
+        measured = f"z {dimension + 1}: {value:.2f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
+        if self.inactive(value):
+            return f"{measured}, inactive"
+        if not self.names:
+            return measured
+        return f"{measured}, " + ("{} ({:.2f})".format(*self.best[dimension]) if dimension in self.best else "-")
+
+    @property
+    def said(self) -> str:
+        """What the labels mean, in sentences."""
+        unused = f" Inactive: below {_INACTIVE:g} nats." if any(map(self.inactive, self.ranked.values)) else ""
+        if not self.names:
+            return unused
+        return (
+            f"{unused} Beside it the factor of {', '.join(self.names)} that the dimension says most of, and how much "
+            f"of it: mutual information over the factor's entropy, 20 bins; - where that is less than {LEAST:g} above "
+            "chance."
+        )
+
+
+def _with_factors(session: Session) -> _Followed:
+    """Encodings, and factors where the dataset has at least two behind them."""
+    path = dataset_of(session)
+    with Dataset.open(path) as data:
+        some = any(data.attributes) or any(data.factor_names)
+    count = _ENCODED_WITH_FACTORS if some else _ENCODED
+    encodings = encoded_part(session.model, path, "train", count, session.seed)
+    ranked = ranking(session.model, encodings)
+    with Dataset.open(path) as data:
+        try:
+            factors = read_factors(data, encodings.rows)
+        except UsageError:  # none to label rows with
+            return _Followed(encodings, ranked, (), {})
+    return _Followed(encodings, ranked, factors.names, _best(encodings, ranked, factors))
+
+
+def _best(encodings: Encodings, ranked: Ranking, factors: Factors) -> dict[int, tuple[str, float]]:
+    """By dimension the factor that it says most of, where that is enough to be told from chance."""
+    means = encodings.mean.double().numpy()[np.isin(encodings.rows, factors.rows)][:, ranked.dimensions]
+    code = Code(means, factors.values, factors.names)
+    known, noise = information(code), chance(code)
+    found = {}
+    for place, dimension in enumerate(ranked.dimensions):
+        most = int((known[place] - noise).argmax())
+        if known[place, most] - noise[most] >= LEAST:
+            found[dimension] = (factors.names[most], float(known[place, most]))
+    return found
 
 
 def _panel(chosen: Chosen, number: int, dimensions: Sequence[int], values: torch.Tensor) -> Panel:
@@ -60,10 +140,6 @@ def _panel(chosen: Chosen, number: int, dimensions: Sequence[int], values: torch
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
     first[0, 0], first[0, 1] = chosen.shown.images[number], chosen.decoded(number, z[None])[0]
     return Panel(f"row {chosen.shown.rows[number]}", np.concatenate([first, drawn]))
-
-
-def _label(dimension: int, value: float, unit: str) -> str:
-    return f"z {dimension + 1}: {value:.2f} {unit}".rstrip()
 
 
 def _left_out(ranked: Ranking) -> str:

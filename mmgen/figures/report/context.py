@@ -223,7 +223,7 @@ def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
     return [
         table
         for table in published_tables()
-        if table.source not in shown and any(row.get("metric") in measured for row in table.row)
+        if table.called not in shown and any(row.get("metric") in measured for row in table.row)
     ]
 
 

@@ -172,7 +172,7 @@ def _published_rows(table: Published, metric: str, protocol: str, columns: Seque
                 text = f"{value:,.2f}" + (f" ± {spread:.2f}" if spread is not None else "")
                 cells[columns.index(_column(row)[1])] = Cell(text, table.spread_means if spread is not None else "")
         if any(cells):
-            found.append(Row(method, table.source, cells, published=True))
+            found.append(Row(method, table.called, cells, published=True))
     return found
 
 
@@ -189,11 +189,12 @@ def _papers(
         if not rows or not table.recipe or table.recipe != settings.get("recipe"):
             continue
         spread = f"; ± is the {table.spread_means}" if table.spread_means else ""
+        spread += f"; {table.remarks}" if table.remarks else ""
         if differing := table.differences(settings):
-            others.append(OtherData(table.source, f"{table.dataset}{spread}", differing, rows))
+            others.append(OtherData(table.called, f"{table.dataset}{spread}", differing, rows))
         else:
             same += rows
-            footnotes.append(f"{table.source}: {table.dataset}{spread}.")
+            footnotes.append(f"{table.called}: {table.dataset}{spread}.")
     return same, footnotes, others
 
 

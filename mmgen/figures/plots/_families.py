@@ -1,0 +1,175 @@
+"""Scores of many models as families of points: one measure over another, a line for each objective over its weights."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mmgen.errors import UsageError
+from mmgen.runs import Group, summed_up
+from mmgen.score import Score
+
+__all__ = ["Axis", "Families", "Family", "Point", "families"]
+
+_TITLES = {
+    "elbo": "beta-VAE", "factor-vae": "FactorVAE", "beta-tcvae": "beta-TCVAE", "capacity": "capacity", "hfvae": "HFVAE",
+}  # fmt: skip
+"""What papers call models of an objective."""
+_LETTERS = {"beta", "gamma", "alpha", "capacity"}
+"""Weights that are named beside points where several settings of an objective differ."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What is measured along an axis: a quantity of a metric, in a unit."""
+
+    metric: str
+    quantity: str
+    unit: str
+    better: str
+
+    @property
+    def label(self) -> str:
+        """What stands beside the axis, with the way that is better."""
+        name = self.quantity if self.metric == "negative-elbo" else f"{self.metric}: {self.quantity}"
+        return f"{name}, {self.unit} ({self.better} is better)"
+
+
+@dataclass(frozen=True)
+class Point:
+    """Runs that differ in their seed alone.
+
+    Attributes:
+        label: The settings of the objective by which it differs from others of its family: "beta = 4".
+        key: The values of these, for the order of points.
+        x: Scores of one measure.
+        y: Scores of the other, of the same models.
+    """
+
+    label: str
+    key: tuple[float, ...]
+    x: Group
+    y: Group
+
+
+@dataclass(frozen=True)
+class Family:
+    """Models of one objective, by its weights."""
+
+    title: str
+    points: tuple[Point, ...]
+
+
+@dataclass(frozen=True)
+class Families:
+    """Everything that the figure shows.
+
+    Attributes:
+        x: The axis to the right.
+        y: The upward one.
+        families: Lines.
+        alone: How many models were left out because only one of both measures is there.
+    """
+
+    x: Axis
+    y: Axis
+    families: tuple[Family, ...]
+    alone: int
+
+
+def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
+    """Points of models for which both were measured, by objective.
+
+    Args:
+        scores: Scores of any number of models.
+        x: Metric and quantity along the axis to the right.
+        y: Metric of the upward axis; its first quantity is taken.
+
+    Raises:
+        UsageError: No model has both, or they were not measured alike.
+    """
+    across, up = _of(scores, x[0], x[1]), _of(scores, y)
+    both = [model for model in across if model in up]
+    if not both:
+        asked = " or ".join(f"--metric {name}" for name in dict.fromkeys((x[0], y)))
+        there = ", ".join(dict.fromkeys(score.metric for score in scores)) or "none"
+        raise UsageError(
+            f"disentanglement shows {y} over {x[1]} of the same models, got scores of {there}; measure both with "
+            f"mmgen eval {asked} -o"
+        )
+    _check_alike([across[model] for model in both])
+    _check_alike([up[model] for model in both])
+    by_family: dict[str, list[str]] = {}
+    for model in both:
+        by_family.setdefault(str(_objective(across[model]).get("name", "")), []).append(model)
+    found = []
+    for name, models in by_family.items():
+        settings = [_numbers(_objective(across[model])) for model in models]
+        differing = [key for key in _keys(settings) if len({one.get(key) for one in settings}) > 1]
+        if not differing:
+            differing = [key for key in _keys(settings) if key in _LETTERS]
+        runs: dict[tuple[tuple[float, ...], str], list[str]] = {}
+        for model, one in zip(models, settings, strict=True):
+            run = str(across[model].run.get("settings", ""))
+            runs.setdefault((tuple(one.get(key, math.nan) for key in differing), run), []).append(model)
+        points = [
+            Point(
+                ", ".join(f"{name} = {value:g}" for name, value in zip(differing, key, strict=True)),
+                key,
+                summed_up([across[model] for model in same]),
+                summed_up([up[model] for model in same]),
+            )
+            for (key, _), same in sorted(runs.items())
+        ]
+        found.append(Family(_TITLES.get(name, name), tuple(points)))
+    first, second = across[both[0]], up[both[0]]
+    return Families(
+        Axis(first.metric, first.quantity, first.unit, first.better),
+        Axis(second.metric, second.quantity, second.unit, second.better),
+        tuple(found),
+        len((across.keys() | up.keys()) - set(both)),
+    )
+
+
+def _of(scores: Sequence[Score], metric: str, quantity: str = "") -> dict[str, Score]:
+    """Scores of a metric by model; of several of the same model the last."""
+    own = [score for score in scores if score.metric == metric and math.isfinite(score.value)]
+    quantity = quantity or (own[0].quantity if own else "")
+    return {str(score.ids.get("model", "")): score for score in own if score.quantity == quantity}
+
+
+def _objective(score: Score) -> dict[str, Any]:
+    found = score.extra.get("objective")
+    return found if isinstance(found, dict) else {"name": score.run.get("name", "models")}
+
+
+def _numbers(objective: dict[str, Any]) -> dict[str, float]:
+    """Settings of an objective that are numbers."""
+    return {
+        key: float(value)
+        for key, value in objective.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+
+
+def _keys(settings: Sequence[dict[str, float]]) -> list[str]:
+    return list(dict.fromkeys(key for one in settings for key in one))
+
+
+def _check_alike(scores: Sequence[Score]) -> None:
+    """Raise a UsageError where points were measured on other data or in another way than others."""
+    asked = {
+        "dataset": lambda score: score.ids.get("dataset"),
+        "split": lambda score: score.extra.get("split"),
+        "part": lambda score: score.extra.get("part"),
+        "factors": lambda score: score.extra.get("factors"),
+        "protocol": lambda score: score.protocol,
+    }
+    for name, of in asked.items():
+        values = list(dict.fromkeys(str(of(score) or "") for score in scores))
+        if len(values) > 1:
+            shown = " and ".join(f"'{value[:40]}'" for value in values[:2])
+            raise UsageError(
+                f"disentanglement compares models that were measured alike, got {scores[0].metric} of {name} {shown}; "
+                "name scores of one"
+            )

@@ -1,0 +1,61 @@
+"""Factors found: how many factors have a dimension of z to themselves, and how much it says of each.
+
+References:
+    beta-VAE (Higgins et al., 2017), Fig. 7, and Variational Autoencoders: A Review (Garg et al., 2018), Table 2: which
+    factors a traversal shows, by eye
+    Isolating Sources of Disentanglement in Variational Autoencoders (Chen et al., 2018), arXiv:1802.04942, Section 4
+"""
+
+from collections.abc import Generator
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from mmgen.metrics._base import Score
+from mmgen.metrics._code import Code
+from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._information import BINS, GAP, followers, information
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["FactorsFound"]
+
+_COUNT = "factors found"
+
+
+class FactorsFound(Disentanglement):
+    r"""Number of factors v for which one dimension z says most, :math:`I(v; z) / H(v)`, and is its own.
+
+    A dimension is a factor's own where it has less of every other factor, and at least 0.2 more of this one than
+    the next dimension. Means in 20 bins, as for the mutual information gap; dimensions whose mean has a standard
+    deviation below 0.05 are left out. Each factor has a score of its own too: what its dimension has of it, of 1, with
+    ``dimension`` (from 1), ``gap`` and ``found`` (1 where it counts) by the mean over repeats.
+    """
+
+    name = "factors-found"
+    protocol = f"{BINS} bins, gap {GAP}"
+    further_units: ClassVar = {"factors": "higher"}
+    columns: ClassVar = {"of": "factors_in_all", "dimension": "dimension", "gap": "gap", "found": "found"}
+
+    def measure(self, code: Code, rng: np.random.Generator) -> Found:
+        known = information(code)
+        known[np.setdiff1d(np.arange(len(known)), code.active)] = 0.0
+        each = followers(known, code.names)
+        values = {_COUNT: float(sum(one.found for one in each))}
+        values |= {f"information on {one.factor}": one.information for one in each}
+        return Found(values, {"information": known})
+
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        count, *others = yield from super().__call__(evaluation, posterior)
+        names = count.extra["factors"]
+        each = followers(np.array(count.extra["information"]), names)
+        found = [one.factor for one in each if one.found]
+        told = {"factors_in_all": len(names), "found_factors": found}
+        scores = [replace(count, unit="factors", extra={**count.extra, **told})]
+        for score, one in zip(others, each, strict=True):
+            own = {"dimension": one.dimension + 1, "gap": one.gap, "found": int(one.found)}
+            kept = {key: value for key, value in score.extra.items() if key != "information"}
+            scores.append(replace(score, extra={**kept, **own}))
+        return scores

@@ -1,0 +1,109 @@
+"""The negative evidence lower bound of pictures and its two parts: what reconstruction costs, and what z costs.
+
+References:
+    Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114, Eq. 3
+    Disentangling by Factorising (Kim, Mnih, 2018), arXiv:1802.05983, Figure 4: reconstruction error
+"""
+
+import math
+from collections.abc import Generator
+from typing import TYPE_CHECKING, ClassVar
+
+import torch
+from torch import Tensor
+
+from mmgen.encoding import encode_points
+from mmgen.errors import UsageError
+from mmgen.estimation.errors import summarise
+from mmgen.estimation.importance import passes
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.metrics._base import Metric, Score
+from mmgen.models._base import GaussianModel
+from mmgen.seeding import torch_generator
+
+if TYPE_CHECKING:
+    from mmgen.metrics._evaluation import Evaluation
+
+__all__ = ["NegativeElbo"]
+
+_AT_ONCE = 512
+"""Examples encoded together."""
+
+
+class NegativeElbo(Metric):
+    r"""-ELBO of pictures alone, nats a picture, without the beta or lambda of training.
+
+    .. math:: -E_{q(z|x)}[\log p(x|z)] + KL(q(z|x) \,\|\, p(z))
+
+    Quantities: ``negative ELBO``, and its parts ``reconstruction error`` (the expectation, over K draws of z) and
+    ``KL`` (in closed form). Less is better of the sum; of the parts alone each falls as the other rises. The error is
+    over pictures, each the mean of its K draws.
+    """
+
+    unit = "nats"
+    better = "lower"
+    takes_guidance = False
+    per_posterior = False
+    scores_points = True
+    columns: ClassVar = {"pixels": "pixels", "samples": "samples"}
+
+    def check(self, evaluation: "Evaluation") -> None:
+        loaded = evaluation.loaded
+        image, model = loaded.image, loaded.model
+        if not isinstance(model, GaussianModel) or model.deterministic:
+            raise UsageError(
+                "negative-elbo is of models whose q(z | x) is one Gaussian; of others, --metric log-likelihood has the "
+                "bound on log p(x)"
+            )
+        if image is None or image.name not in model.generates or model.conditional_on:
+            raise UsageError("negative-elbo is of a model with p(image | z); this one has none")
+        if not model.answers((image.name,)):
+            raise UsageError("negative-elbo is of a model with q(z | image); this one has none")
+        evaluation.check_images((image.name,))
+
+    @torch.inference_mode()
+    def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
+        loaded, points, settings = evaluation.loaded, evaluation.points, evaluation.settings
+        assert loaded.image is not None
+        model, name = loaded.model, loaded.image.name
+        generator = torch_generator(settings.seed, "negative ELBO", device=loaded.device)
+        errors: list[Tensor] = []
+        costs: list[Tensor] = []
+        for start in range(0, points.size, _AT_ONCE):
+            batch = points[slice(start, start + _AT_ONCE)]
+            q = encode_points(model, batch, (name,), settings.precision)
+            prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
+            costs.append(q.kl(prior).double())
+            total = torch.zeros(batch.size, dtype=torch.float64, device=loaded.device)
+            step = max(1, passes(math.prod(loaded.image.shape)) // batch.size)
+            for first in range(0, settings.samples, step):
+                z = q.sample(generator, (min(step, settings.samples - first),))
+                total -= model.log_likelihood(name, z, batch).double().sum(0)
+                yield (start + batch.size * min(1.0, (first + step) / settings.samples)) / points.size
+            errors.append(total / settings.samples)
+        error, cost = torch.cat(errors).cpu(), torch.cat(costs).cpu()
+        return [
+            _score(evaluation, quantity, values)
+            for quantity, values in (("negative ELBO", error + cost), ("reconstruction error", error), ("KL", cost))
+        ]
+
+
+def _score(evaluation: "Evaluation", quantity: str, values: Tensor) -> Score:
+    mean, stderr = summarise(values)
+    assert evaluation.loaded.image is not None
+    return Score(
+        metric="negative-elbo",
+        quantity=quantity,
+        value=mean,
+        stderr=stderr,
+        unit="nats",
+        better="lower",
+        n=len(values),
+        posterior=evaluation.loaded.image.name,
+        ids=evaluation.ids,
+        extra={
+            "samples": evaluation.settings.samples,
+            "pixels": evaluation.pixels,
+            "values": [round(value, 4) for value in values.tolist()],
+        },
+    )
