@@ -112,7 +112,7 @@ class Model(nn.Module, ABC):
     @property
     def latent_modalities(self) -> tuple[str, ...]:
         """Names of the modalities that are part of z: one-hot layers, inferred in closed form where they are unknown
-        (:meth:`label_probabilities`). Objectives have to sum over them, since draws of them pass no gradient.
+        (:meth:`label_log_probabilities`). Objectives have to sum over them, since draws of them pass no gradient.
         """
         return ()
 
@@ -213,9 +213,9 @@ class Model(nn.Module, ABC):
             return self._text(name).sample(parameters, greedy=True)
         return self.modalities[name].sample(parameters, generator)
 
-    def label_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
-        """q(y_k | given) [B, A, V] of attributes that the model infers in closed form; None where it has to average
-        p(y_k | z) over draws of z.
+    def label_log_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
+        """log q(y_k | given) [B, A, V] of attributes that the model infers in closed form, minus infinity beyond an
+        attribute's range; None where it has to average p(y_k | z) over draws of z.
 
         Args:
             name: The modality of attributes.

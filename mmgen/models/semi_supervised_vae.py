@@ -273,10 +273,10 @@ class SemiSupervisedVAE(Model):
 
         return LabelledStyle(self.label_prior(1), style).terms(z)
 
-    def label_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
+    def label_log_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
         if name != self.labels.name:
             return None
-        return self.labels.mean(self.posterior(batch, given).labels.log_probs)
+        return self.labels.log_probabilities(self.posterior(batch, given).labels.log_probs)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         if name == self.labels.name:

@@ -68,9 +68,7 @@ class SemiSupervised(Objective):
     @property
     def demands(self) -> Demands:
         image, labels = self.modalities
-        return Demands(
-            frozenset([(image,), self.modalities]), generates=self.modalities, marginalises=(labels,)
-        )
+        return Demands(frozenset([(image,), self.modalities]), generates=self.modalities, marginalises=(labels,))
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """1: the label is part of z, and p(y) counts once beside p(z)."""
@@ -91,7 +89,7 @@ class SemiSupervised(Objective):
         terms = {key: torch.cat([part[key] for part in parts])[order] for key in parts[0]}
         bound = terms.pop("bound")
         known = inferred.labels.known(batch.values[name], present)
-        of_label = (known.probs * known_only(inferred.labels, present)).sum(-1)
+        of_label = (known.probs * _known_only(inferred.labels, present)).sum(-1)
         weight = torch.where(present.any(-1), self.gamma, 1.0)
         terms[f"log q({name}|{self.modalities[0]})"] = of_label
         exact = self.gamma == 1 and self.alpha == 0 and self.estimator != "relaxed"
@@ -101,7 +99,7 @@ class SemiSupervised(Objective):
         name = self.modalities[1]
         hot = inferred.labels.known(batch.values[name], batch.present[name]).likeliest()
         terms = self._terms(model, batch, inferred, hot)
-        return {"bound": total(terms), **terms, "entropy of q(y|x)": torch.zeros_like(terms["kl"])}
+        return {"bound": _total(terms), **terms, "entropy of q(y|x)": torch.zeros_like(terms["kl"])}
 
     def _unlabelled(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
         name = self.modalities[1]
@@ -114,7 +112,7 @@ class SemiSupervised(Objective):
                 terms = {key: terms.get(key, 0.0) + term / self.samples for key, term in drawn.items()}
             prior = model.label_prior(batch.size)
             terms["log p(y)"] = (q.probs * prior.log_probs).sum(-1)
-            return {"bound": total(terms) + entropy, **terms, "entropy of q(y|x)": entropy}
+            return {"bound": _total(terms) + entropy, **terms, "entropy of q(y|x)": entropy}
         if self.estimator == "enumerate":
             hot = self._every(model, q)
             log_q = q.log_prob(hot)
@@ -125,7 +123,7 @@ class SemiSupervised(Objective):
             # Importance weights of draws from q as it is: 1, and their gradient is that of log q.
             weight = (log_q - log_q.detach()).exp() / self.samples
         terms = self._terms(model, batch, inferred, hot)
-        each = total(terms) - log_q
+        each = _total(terms) - log_q
         if self.estimator == "importance" and self.samples > 1:
             others = (each.detach().sum(0) - each.detach()) / (self.samples - 1)
             # The weights of the others' mean add up to nothing: the value stays, the gradient's variance falls.
@@ -135,13 +133,16 @@ class SemiSupervised(Objective):
         means = {key: (weight * term).sum(0) for key, term in terms.items()}
         return {"bound": bound, **means, "entropy of q(y|x)": entropy}
 
-    def _terms(
-        self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, hot: Tensor
-    ) -> dict[str, Tensor]:
-        """Parts of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each; their sum is L."""
+    def _terms(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, hot: Tensor) -> dict[str, Tensor]:
+        """Parts of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each; L is :func:`_total` of them.
+
+        All labels of an example share its noise: each expectation stays what it is, and differences between labels,
+        which q(y|x) learns from, are quieter.
+        """
         image, _ = self.modalities
         q = model.style_of(inferred, hot)
-        z = torch.cat([hot, q.sample()], -1)
+        noise = DiagonalGaussian.standard(batch.size, q.mean.shape[-1], like=q.mean).sample()
+        z = torch.cat([hot, q.mean + q.sd * noise], -1)
         prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
         return {
             f"log p({image}|y,z)": model.log_likelihood(image, z, batch),
@@ -174,12 +175,12 @@ def _at(inferred: Inferred, rows: Tensor) -> Inferred:
     return Inferred(Labels(labels.log_probs[rows], labels.sizes), inferred.features[rows])
 
 
-def total(terms: dict[str, Tensor]) -> Tensor:
+def _total(terms: dict[str, Tensor]) -> Tensor:
     """L: all terms together, the divergence with its sign."""
     return sum((-term if key == "kl" else term for key, term in terms.items()), torch.zeros_like(terms["kl"]))
 
 
-def known_only(labels: Labels, present: Tensor) -> Tensor:
+def _known_only(labels: Labels, present: Tensor) -> Tensor:
     """Log-probabilities [B, S] of attributes that are known, 0 of the others."""
     parts = labels.log_probs.split(labels.sizes, -1)
     return torch.cat([part * present[:, k : k + 1] for k, part in enumerate(parts)], -1)

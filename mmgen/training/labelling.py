@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from mmgen.models._settings import DataSettings
     from mmgen.objectives._base import Objective
 
-__all__ = ["LabelledRows", "codes_of", "describe_labelled", "labelled_examples", "labelled_rows", "learns_unlabelled"]
+__all__ = [
+    "LabelledRows",
+    "codes_of",
+    "describe_labelled",
+    "label_draw",
+    "labelled_examples",
+    "labelled_rows",
+    "learns_unlabelled",
+]
 
 
 def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArray[np.int64]:
@@ -150,6 +158,11 @@ def _labels(objective: "Objective", data: "DataSettings") -> AttributesDescripti
     return next((named[name] for name in objective.demands.modalities if name in named), None)
 
 
+def label_draw(data: "DataSettings", seed: int) -> int:
+    """The seed by which labels are chosen: one of their own, else that of the training."""
+    return seed if data.labelled_seed is None else data.labelled_seed
+
+
 def check_labelled(data: "DataSettings") -> None:
     """Make sure that one way of keeping labels back is asked for.
 
@@ -170,7 +183,7 @@ def check_labelled(data: "DataSettings") -> None:
         )
 
 
-def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings") -> Rows:
+def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
     """What an objective trains on where few examples are labelled.
 
     One that learns from pictures alone gets the labelled examples and all others without their label; one that needs
@@ -180,6 +193,7 @@ def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings
         rows: The training part of a split.
         objective: What is maximised.
         data: ``labelled``, ``labelled_seed`` and ``labelled_share`` are read.
+        seed: Seed of the training, by which labels are chosen where the data say no seed of their own.
 
     Raises:
         DataError: There are not so many examples with a label.
@@ -187,7 +201,7 @@ def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings
     labels = _labels(objective, data)
     if data.labelled is None or labels is None:
         return rows
-    chosen = labelled_examples(codes_of(rows, labels.name), data.labelled, data.labelled_seed)
+    chosen = labelled_examples(codes_of(rows, labels.name), data.labelled, label_draw(data, seed))
     hidden = [name for name, each in data.modalities.items() if each.describes]
     return LabelledRows(rows, chosen, hidden, data.labelled_share, others=learns_unlabelled(objective))
 
@@ -217,7 +231,8 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
     drawn = ""
     if shown > count:
         drawn = (
-            f"; they are repeated {shown / count:,.4g} times, until they are {100 * shown / (shown + size - count):.3g} "
-            "% of what is drawn, and weigh as much more"
+            f"; they are repeated {shown / count:,.4g} times, until they are "
+            f"{100 * shown / (shown + size - count):.3g} % of what is drawn, and weigh as much more"
         )
-    return f"{which} (draw {data.labelled_seed}){drawn}."
+    draw = "of training.seed" if data.labelled_seed is None else str(data.labelled_seed)
+    return f"{which} (draw {draw}){drawn}."

@@ -142,7 +142,7 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
     names = objective.demands.modalities
     check_labelled(data)
     if data.labelled is not None and isinstance(rows, DatasetRows):
-        return labelled_rows(rows, objective, data)
+        return labelled_rows(rows, objective, data, seed)
     if data.paired == 1 or len(names) < 2:
         return rows
     joined = [name for name in names if not data.modalities[name].by_rows]
