@@ -188,7 +188,7 @@ class Baseline(ABC):
 
     @abstractmethod
     def read(self, labels: Labels) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
-        """Learn from the pairs of ``labels``; yields the fraction done, returns codes [N] of the test images, and facts.
+        """Learn from the pairs of ``labels``; yields the fraction done, returns codes [N] of test images, and facts.
 
         What has to be chosen (when to stop, how much to regularise) is chosen on the validation part, with its labels.
         """

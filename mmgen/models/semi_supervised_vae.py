@@ -214,9 +214,8 @@ class SemiSupervisedVAE(Model):
 
     def label_prior(self, size: int) -> Labels:
         """p(y) for each of so many examples."""
-        logits = self.prior_logits
-        if logits is None:
-            logits = next(self.parameters()).new_zeros(self.labels.total_size)
+        uniform = next(self.parameters()).new_zeros(self.labels.total_size)
+        logits = uniform if self.prior_logits is None else self.prior_logits
         return Labels.of_logits(logits.expand(size, -1), self.labels.sizes)
 
     def posterior(self, batch: Batch, given: Given) -> LabelledStyle:
