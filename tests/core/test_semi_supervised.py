@@ -182,7 +182,7 @@ def test_enumeration_is_the_mean_of_draws(sizes: tuple[int, ...]) -> None:
 
 @pytest.mark.slow
 def test_importance_weights_have_the_gradient_of_the_sum() -> None:
-    """Of the logits of q(y|x), through which no draw passes one."""
+    """The logits of q(y|x) get it from the weights alone: no draw passes one."""
     model, batch = toy(), without(every_picture())[::3]
     found = []
     for objective in (SemiSupervised(), SemiSupervised(estimator="importance", samples=4)):
