@@ -15,7 +15,7 @@ import itertools
 from typing import Annotated, Literal
 
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
@@ -28,6 +28,8 @@ from mmgen.models.semi_supervised_vae import Inferred, SemiSupervisedVAE
 from mmgen.objectives._base import CONFIG, Bound, Objective
 
 __all__ = ["SemiSupervised"]
+
+_TEMPERATURE = 0.66
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -60,10 +62,20 @@ class SemiSupervised(Objective):
     samples: Annotated[int, Field(ge=1)] = 1
     """Draws of y of an unlabelled example, for estimators importance and relaxed; from two on those of importance
     sampling are compared with the mean of the others, which quietens gradients."""
-    temperature: Annotated[float, Field(gt=0)] = 0.66
+    temperature: Annotated[float, Field(gt=0)] = _TEMPERATURE
     """Temperature of the relaxed y (Narayanaswamy et al., 2017, published code: 0.66)."""
     most_labels: Annotated[int, Field(ge=2)] = 256
     """Most values of y, combinations of all attributes, that estimator enumerate sums over; more are refused."""
+
+    @model_validator(mode="after")
+    def _has_settings_of_its_estimator_alone(self) -> "SemiSupervised":
+        if self.samples > 1 and self.estimator == "enumerate":
+            raise ValueError(f"samples got {self.samples} with estimator enumerate, which draws no label; leave it out")
+        if self.temperature != _TEMPERATURE and self.estimator != "relaxed":
+            raise ValueError(
+                f"temperature got {self.temperature:g} with estimator {self.estimator}, which has none; leave it out"
+            )
+        return self
 
     @property
     def demands(self) -> Demands:

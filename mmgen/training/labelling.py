@@ -170,11 +170,11 @@ def check_labelled(data: "DataSettings") -> None:
         SettingsError: There are two, or a share of labelled draws and no count of labels.
     """
     if data.labelled is None:
-        if data.labelled_share is not None:
-            raise SettingsError(
-                f"data.labelled_share got {data.labelled_share:g}, but data.labelled does not say how many examples "
-                "are labelled; give both"
-            )
+        for name in ("labelled_share", "labelled_seed"):
+            if (got := getattr(data, name)) is not None:
+                raise SettingsError(
+                    f"data.{name} got {got:g}, but data.labelled does not say how many examples are labelled; give both"
+                )
         return
     if data.paired != 1 or data.least_paired_share is not None:
         raise SettingsError(

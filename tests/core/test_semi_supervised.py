@@ -281,6 +281,14 @@ def test_too_many_labels_are_refused() -> None:
     assert SemiSupervised(most_labels=5, estimator="importance")(model, batch).value.isfinite().all()
 
 
+@pytest.mark.parametrize(
+    "settings", [{"samples": 3}, {"temperature": 0.5}, {"estimator": "importance", "temperature": 0.5}]
+)
+def test_settings_of_another_estimator_are_refused(settings: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"got .* with estimator .*leave it out"):
+        SemiSupervised(**settings)
+
+
 def test_objectives_and_models_that_do_not_fit_are_refused() -> None:
     with pytest.raises(SettingsError, match="draws pass no gradient, but the objective does not sum over them"):
         build_model(SMALL_LABELLED, Elbo().demands, SMALL_DATA)
