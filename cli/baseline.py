@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mmgen.artifacts import Dataset
+    from mmgen.baselines._base import Labels
     from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["baseline_command"]
@@ -37,6 +38,16 @@ def baseline_command(
             metavar="SHARE",
             show_default="1",
             help="Share of the training images that come with their label, as of mmgen train; repeatable.",
+        ),
+    ] = None,
+    labelled: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--labelled",
+            min=1,
+            metavar="N",
+            show_default=False,
+            help="So many labelled training images instead, as of mmgen train; repeatable.",
         ),
     ] = None,
     output: Output = None,
@@ -70,8 +81,9 @@ def baseline_command(
 ) -> None:
     """Measure what mvae is compared with where few examples are paired: labels read off images by other means.
 
-    With the dataset, split, shares and seed of mmgen train --paired it learns from exactly the same pairs. Writes one
-    JSON line for each share, like mmgen eval; mmgen plot weak-supervision draws both.
+    With the dataset, split, shares and seed of mmgen train --paired it learns from exactly the same pairs, and with
+    those of --labelled from the same labels: by default those that the preset says. Writes one JSON line for each
+    number of them, like mmgen eval; mmgen plot weak-supervision draws both.
     """
     path = read_path(dataset, "dataset")
 
@@ -87,13 +99,27 @@ def baseline_command(
     with Dataset.open(path) as opened:
         settings = _settings(opened, preset, assignments or [], asked, split)
         opened.split(settings.data.split, "train")
-    scores = follow(measure(path, method, paired or [1.0], settings, attribute))
+    scores = follow(measure(path, method, _supplies(paired, labelled, settings), settings, attribute))
     rows = [
         (f"{score.extra['paired']:,}", f"{score.value:.2f} ± {score.stderr:.2f} %", f"{score.n:,}") for score in scores
     ]
     table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
     write_text_atomic(out, lines_of(scores))
     result(out)
+
+
+def _supplies(paired: list[float] | None, labelled: list[int] | None, settings: "ExperimentSettings") -> "list[Labels]":
+    """How many labels there are: as asked for, else as the preset says, else all."""
+    from mmgen.baselines._base import Labels
+    from mmgen.errors import UsageError
+
+    if paired and labelled:
+        raise UsageError(
+            f"--paired got {paired[0]:g} and --labelled {labelled[0]:,}, which choose images in two ways; give one"
+        )
+    if not paired and not labelled and settings.data.labelled is not None:
+        labelled = [settings.data.labelled]
+    return [Labels(count=count) for count in labelled] if labelled else [Labels(share) for share in paired or [1.0]]
 
 
 def _settings(

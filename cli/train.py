@@ -50,6 +50,15 @@ def train_command(
             "--paired", min=0, max=1, metavar="SHARE", help="Keep this share of the examples paired, shuffle the rest."
         ),
     ] = None,
+    labelled: Annotated[
+        int | None,
+        typer.Option(
+            "--labelled",
+            min=1,
+            metavar="N",
+            help="Keep the labels of so many training examples, balanced over their values; hide all others.",
+        ),
+    ] = None,
     start: Annotated[
         Path | None,
         typer.Option(
@@ -104,6 +113,7 @@ def train_command(
         "training.keep_state": keep_state or None,
         "data.split": split,
         "data.paired": paired,
+        "data.labelled": labelled,
     }
 
     from mmgen.config import parse_assignments

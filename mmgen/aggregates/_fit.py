@@ -254,6 +254,11 @@ def fit_aggregate(
             f"{model_path} has a deterministic encoder, so that its encodings are points without a density; fit to a "
             "variational model"
         )
+    if model.discrete_layers:
+        raise UsageError(
+            f"z of {model_path} holds {' and '.join(model.latent_modalities)}, whose values no density of this kind is "
+            "over; draw from the model's own posterior given them, or fit to a model of another kind"
+        )
     if settings.aggregate.layers == "top" and len(model.latent.layers) == 1:
         raise UsageError(
             f"--layers got top, but z of {model_path} has one layer, expected all; leave it out, or fit to a model of "

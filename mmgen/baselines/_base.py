@@ -16,14 +16,33 @@ from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.notation import UNKNOWN
 from mmgen.registry import unknown_name
-from mmgen.training.batches import DatasetRows
+from mmgen.training.batches import DatasetRows, Rows
+from mmgen.training.labelling import LabelledRows, label_draw, labelled_examples
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import PairedRows, paired_count, paired_examples
 from mmgen.training.precision import resolve_device
 
-__all__ = ["Baseline", "Material"]
+__all__ = ["Baseline", "Labels", "Material"]
 
 _CHUNK = 1000
+
+
+@dataclass(frozen=True, order=True)
+class Labels:
+    """How many training images come with their label.
+
+    Attributes:
+        share: Part of them, those that ``mmgen train --paired`` keeps whole.
+        count: So many, those that ``mmgen train --labelled`` keeps; None where a share is meant.
+    """
+
+    share: float = 1.0
+    count: int | None = None
+
+    @property
+    def option(self) -> str:
+        """How it is typed."""
+        return "--paired" if self.count is None else "--labelled"
 
 
 @dataclass(frozen=True)
@@ -96,16 +115,29 @@ class Material:
         """Examples of a part: train, val, test."""
         return self._rows[part]
 
-    def pairs(self, share: float) -> PairedRows:
-        """The training examples that ``mmgen train --paired`` keeps whole, alone."""
-        return PairedRows(self.rows("train"), (), share, self.seed)
+    def pairs(self, labels: Labels) -> Rows:
+        """The training examples that ``mmgen train`` keeps whole, alone."""
+        if labels.count is not None:
+            return LabelledRows(self.rows("train"), self._chosen(labels), (), others=False)
+        return PairedRows(self.rows("train"), (), labels.share, self.seed)
 
-    def paired(self, share: float) -> NDArray[np.int64]:
+    def _chosen(self, labels: Labels) -> NDArray[np.int64]:
+        rows = self.rows("train")
+        if labels.count is None:
+            return paired_examples(len(rows), labels.share, self.seed)
+        codes = rows.held(self.attributes.name, torch.arange(len(rows))).cpu().numpy()
+        return labelled_examples(codes, labels.count, label_draw(self.settings.data, self.seed))
+
+    def size(self, labels: Labels) -> int:
+        """How many they are."""
+        return paired_count(len(self.rows("train")), labels.share) if labels.count is None else labels.count
+
+    def paired(self, labels: Labels) -> NDArray[np.int64]:
         """Their numbers among the training examples [N_p]; without those whose label is unknown."""
-        chosen = paired_examples(len(self.rows("train")), share, self.seed)
+        chosen = self._chosen(labels)
         return chosen[self.labels("train")[chosen] != UNKNOWN]
 
-    def check(self, share: float) -> None:
+    def check(self, labels: Labels) -> None:
         """Whether there are images with labels to learn from and to be measured on.
 
         Raises:
@@ -113,10 +145,10 @@ class Material:
             UsageError: See :attr:`column`.
         """
         path, name, train = self.dataset.path, self.attributes.names[self.column], self.labels("train")
-        count = paired_count(len(train), share)
-        if not len(self.paired(share)):
+        count = self.size(labels)
+        if not len(self.paired(labels)):
             known = int((train != UNKNOWN).sum())
-            choose = "a larger --paired" if known else "a dataset or --split with some"
+            choose = f"a larger {labels.option}" if known else "a dataset or --split with some"
             raise DataError(
                 f"{path} gives '{name}' for none of the {count:,} paired training images (for {known:,} of all "
                 f"{len(train):,}), expected one at least; choose {choose}"
@@ -141,7 +173,7 @@ class Material:
 
 
 class Baseline(ABC):
-    """Learns from all training images without labels, then for each share of pairs from those with labels.
+    """Learns from all training images without labels, then from each number of those with labels.
 
     Args:
         material: What it is shown.
@@ -155,8 +187,8 @@ class Baseline(ABC):
         yield 1.0
 
     @abstractmethod
-    def read(self, share: float) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
-        """Learn from the pairs of ``share``; yields the fraction done, returns codes [N] of the test images, and facts.
+    def read(self, labels: Labels) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+        """Learn from the pairs of ``labels``; yields the fraction done, returns codes [N] of test images, and facts.
 
         What has to be chosen (when to stop, how much to regularise) is chosen on the validation part, with its labels.
         """

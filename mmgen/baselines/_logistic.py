@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.baselines._base import Baseline
+from mmgen.baselines._base import Baseline, Labels
 from mmgen.notation import UNKNOWN
 
 __all__ = ["LinearBaseline", "Reader"]
@@ -64,14 +64,14 @@ class LinearBaseline(Baseline):
         """Learn the features themselves; yields the fraction done."""
         yield 0.0
 
-    def read(self, share: float) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
-        pairs, features, labels = self.material.paired(share), self._features, self.material.labels
-        known = labels("val") != UNKNOWN
+    def read(self, labels: Labels) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+        pairs, features, said = self.material.paired(labels), self._features, self.material.labels
+        known = said("val") != UNKNOWN
         best, found, chosen = -1.0, None, 0.0
         for number, inverse_penalty in enumerate(INVERSE_PENALTIES):
             yield number / len(INVERSE_PENALTIES)
-            reader = Reader(features["train"][pairs], labels("train")[pairs], inverse_penalty)
-            right = float((reader(features["val"])[known] == labels("val")[known]).mean()) if known.any() else 0.0
+            reader = Reader(features["train"][pairs], said("train")[pairs], inverse_penalty)
+            right = float((reader(features["val"])[known] == said("val")[known]).mean()) if known.any() else 0.0
             if right > best:
                 best, found, chosen = right, reader, inverse_penalty
         assert found is not None

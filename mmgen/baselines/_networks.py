@@ -57,9 +57,14 @@ class WithoutNoise(Task):
 
 
 def model_of_images(material: Material, generated: str) -> Model:
-    """A model of q(z|x) and p(generated|z), with the joint model's networks and freshly drawn weights."""
+    """A model of q(z|x) and p(generated|z), with the joint model's networks and freshly drawn weights.
+
+    A model whose attributes are part of z is built as it is, to be read by its own q(y|x).
+    """
     settings = material.settings
     torch.manual_seed(stream_key(material.seed, "initial weights"))
+    if generated in (own := settings.build_objective().demands).marginalises:
+        return build_model(settings.model, own, settings.data).to(material.device)
     objective = Elbo(modalities=(generated,), given=(material.image.name,))
     model = settings.model.model_copy(update={"inference": objective.demands.inference})
     return build_model(model, objective.demands, settings.data).to(material.device)

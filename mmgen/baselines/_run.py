@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 import mmgen.baselines
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
-from mmgen.baselines._base import Baseline, Material
+from mmgen.baselines._base import Baseline, Labels, Material
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.progress import Progress, Work, relay
 from mmgen.runs import described_run
 from mmgen.score import Score
 from mmgen.shares import binomial_error
+from mmgen.training.labelling import label_draw
 from mmgen.training.model_run import ExperimentSettings
-from mmgen.training.pairing import paired_count
 
 __all__ = ["lines_of", "measure"]
 
@@ -27,14 +27,14 @@ _UNITS = 100
 
 
 def measure(
-    data: Path, method: str, shares: Sequence[float], settings: ExperimentSettings, attribute: str = ""
+    data: Path, method: str, supplies: Sequence[Labels], settings: ExperimentSettings, attribute: str = ""
 ) -> Work[list[Score]]:
-    """Accuracy in percent on all test images of a baseline for each share of pairs, ascending.
+    """Accuracy in percent on all test images of a baseline for each number of labels, ascending.
 
     Args:
         data: Dataset file.
         method: Name of a baseline.
-        shares: Parts of the training examples that come with their label, each above 0 and at most 1.
+        supplies: How many training examples come with their label; shares above 0 and at most 1.
         settings: Settings of the joint model that it stands beside.
         attribute: Which attribute is said; "" where there is only one.
 
@@ -43,23 +43,23 @@ def measure(
         DataError: A dataset without images or attributes, or without any label of paired or of test images.
     """
     member: type[Baseline] = mmgen.baselines.get(method)
-    for share in shares:
-        if not 0 < share <= 1:
-            raise UsageError(f"--paired got {share:g}, expected a share above 0 and at most 1, for example 0.01")
-    ordered = sorted(set(shares))
+    for labels in supplies:
+        if not 0 < labels.share <= 1:
+            raise UsageError(f"--paired got {labels.share:g}, expected a share above 0 and at most 1, for example 0.01")
+    ordered = sorted(set(supplies), key=lambda labels: (labels.share, labels.count or 0))
 
     def fractions() -> Generator[float, None, list[Score]]:
         with Dataset.open(data) as dataset:
             material = Material(dataset, settings, attribute)
             _ = material.image
-            for share in ordered:  # before anything slow
-                material.check(share)
+            for labels in ordered:  # before anything slow
+                material.check(labels)
             baseline = member(material)
             yield from relay(baseline.learn(), 0.0, 1.0)
             scores = []
-            for number, share in enumerate(ordered, 1):
-                codes, facts = yield from relay(baseline.read(share), number, 1.0)
-                scores.append(_score(material, method, share, codes, facts))
+            for number, labels in enumerate(ordered, 1):
+                codes, facts = yield from relay(baseline.read(labels), number, 1.0)
+                scores.append(_score(material, method, labels, codes, facts))
             return scores
 
     def run() -> Generator[Progress, None, list[Score]]:
@@ -74,7 +74,9 @@ def measure(
     return Work(f"baseline {method}", _UNITS * (1 + len(ordered)), "unit", run)
 
 
-def _score(material: Material, method: str, share: float, codes: NDArray[np.int64], facts: Mapping[str, Any]) -> Score:
+def _score(
+    material: Material, method: str, labels: Labels, codes: NDArray[np.int64], facts: Mapping[str, Any]
+) -> Score:
     """The share of test images of which the right label was said, with its binomial standard error."""
     truth = material.labels("test")
     known = truth != UNKNOWN
@@ -84,8 +86,9 @@ def _score(material: Material, method: str, share: float, codes: NDArray[np.int6
     settings = {"method": method, **material.settings.model_dump(mode="json")}
     extra = {
         "method": method,
-        "paired": paired_count(len(material.rows("train")), share),
-        "share": share,
+        "paired": material.size(labels),
+        "share": labels.share if labels.count is None else labels.count / len(material.rows("train")),
+        **_drawn(material, labels),
         "attribute": material.attributes.names[material.column],
         "correct": int(values.sum()),
         "split": material.settings.data.split,
@@ -114,6 +117,13 @@ def _score(material: Material, method: str, share: float, codes: NDArray[np.int6
             members=[member.to_json() for member in members_of(settings)],
         ),
     )
+
+
+def _drawn(material: Material, labels: Labels) -> dict[str, Any]:
+    """Which draw of labels it was, where they are a number."""
+    if labels.count is None:
+        return {}
+    return {"labelled": labels.count, "labelled_seed": label_draw(material.settings.data, material.seed)}
 
 
 def lines_of(scores: Sequence[Score]) -> str:

@@ -19,6 +19,7 @@ from mmgen.generation.read import latents_to_read, read_parts
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.modalities.text import Text
 from mmgen.shares import binomial_error, share_error
+from mmgen.training.labelling import label_draw
 from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
 
 __all__ = ["LabelAccuracy"]
+
+_PICTURES = 512
+"""Pictures whose label is read off at a time."""
 
 
 class LabelAccuracy(Metric):
@@ -37,7 +41,8 @@ class LabelAccuracy(Metric):
     Each attribute is the likeliest by itself, of its marginal; a sentence is read greedily, each word the likeliest
     after those before it. Of one attribute that is the likeliest description; of several attributes or words another
     one may be likelier as a whole. Protocol ``samples`` averages over S draws (``--samples``), ``mean`` takes the mean
-    of q(z|x) alone.
+    of q(z|x) alone. Where a model has q(y|x) in closed form, as a semi-supervised one, that alone says the label
+    (protocol ``posterior``), and nothing is drawn.
 
     Scores are of the whole description (all known attributes, or the exact sentence; standard error binomial) and,
     where it has parts, of each attribute or word (of a sentence: places that agree out of those of the longer of the
@@ -52,6 +57,7 @@ class LabelAccuracy(Metric):
     protocols: ClassVar = {
         "samples": "The description that is likeliest on average over draws of q(z|x).",
         "mean": "The description that is likeliest at the mean of q(z|x).",
+        "posterior": "The description that is likeliest under the model's own q(y|x), in closed form.",
     }
 
     def check(self, evaluation: "Evaluation") -> None:
@@ -70,6 +76,9 @@ class LabelAccuracy(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         loaded, settings = evaluation.loaded, evaluation.settings
         points, scores = _complete(evaluation), []
+        exact = yield from relay(_read_exactly(loaded, points, settings.precision), 0.0, 1.0)
+        if exact is not None:
+            return _scores(evaluation, points, exact, "posterior", 0)
         for number, (protocol, draws) in enumerate((("samples", settings.samples), ("mean", 0))):
             said = yield from relay(_read(loaded, points, draws, settings.seed, settings.precision), number / 2, 0.5)
             scores += _scores(evaluation, points, said, protocol, draws)
@@ -87,6 +96,21 @@ def _complete(evaluation: "Evaluation") -> Batch:
             "choose another with --part"
         )
     return points[rows.nonzero().flatten()]
+
+
+def _read_exactly(loaded: "OpenModel", points: Batch, precision: str) -> Generator[float, None, Tensor | None]:
+    """Codes [N, A] that are likeliest under q(y|x); None where the model does not have it in closed form."""
+    image, name = main_image(loaded), described_by(loaded)
+    assert name is not None
+    said: list[Tensor] = []
+    for rows in torch.arange(points.size, device=points.device).split(_PICTURES):
+        with autocast(loaded.device, precision):
+            table = loaded.model.label_log_probabilities(name, points[rows], (image,))
+        if table is None:
+            return None
+        said.append(table.argmax(-1))
+        yield sum(map(len, said)) / points.size
+    return torch.cat(said)
 
 
 def _read(loaded: "OpenModel", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
@@ -193,10 +217,16 @@ def _supervision(evaluation: "Evaluation") -> dict[str, object]:
     """What the model learnt from: objective, share and number of examples that were paired, departures from WG."""
     settings = evaluation.loaded.settings
     known: dict[str, object] = {"method": settings.objective["name"], "share": settings.data.paired}
+    labelled = settings.data.labelled
+    if labelled is not None:
+        draw = label_draw(settings.data, settings.training.seed)
+        known |= {"labelled": labelled, "labelled_seed": draw, "paired": labelled}
     if settings.objective.get("predicts"):
         known["predicts"] = settings.objective["predicts"]
     if settings.data.split in evaluation.dataset.schemes:
         size = len(evaluation.dataset.split(settings.data.split, "train"))
+        if labelled is not None:
+            return known | {"share": labelled / size}
         known["paired"] = paired_count(size, settings.data.paired)
         drawn = drawn_share(size, settings.build_objective(), settings.data)
         if drawn is not None:

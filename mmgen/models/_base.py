@@ -38,6 +38,8 @@ class Demands:
         densities: Whether it asks how likely z is under posteriors; a deterministic encoder cannot say.
         weighs_draws: Whether it weighs draws of z against each other example by example, which is no bound where the
             likelihood of one example depends on the z of another, as it does in a graph.
+        marginalises: Modalities that it sums over where they are unknown. In the model they are a part of z whose
+            posterior is known in closed form (:attr:`Model.latent_modalities`); draws of them pass no gradient.
     """
 
     posteriors: frozenset[Given]
@@ -48,6 +50,7 @@ class Demands:
     splits_attributes: bool = False
     densities: bool = True
     weighs_draws: bool = False
+    marginalises: tuple[str, ...] = ()
 
     @property
     def modalities(self) -> tuple[str, ...]:
@@ -104,6 +107,18 @@ class Model(nn.Module, ABC):
     @property
     def conditional_on(self) -> tuple[str, ...]:
         """Names of the modalities that decoders see besides z: empty but for conditional models."""
+        return ()
+
+    @property
+    def latent_modalities(self) -> tuple[str, ...]:
+        """Names of the modalities that are part of z: one-hot layers, inferred in closed form where they are unknown
+        (:meth:`label_log_probabilities`). Objectives have to sum over them, since draws of them pass no gradient.
+        """
+        return ()
+
+    @property
+    def discrete_layers(self) -> tuple[str, ...]:
+        """The layers of z that hold them, the first ones."""
         return ()
 
     @property
@@ -197,6 +212,17 @@ class Model(nn.Module, ABC):
         if greedy:
             return self._text(name).sample(parameters, greedy=True)
         return self.modalities[name].sample(parameters, generator)
+
+    def label_log_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
+        """log q(y_k | given) [B, A, V] of attributes that the model infers in closed form, minus infinity beyond an
+        attribute's range; None where it has to average p(y_k | z) over draws of z.
+
+        Args:
+            name: The modality of attributes.
+            batch: B examples.
+            given: Modalities that the posterior is given.
+        """
+        return None
 
     @abstractmethod
     def trace(

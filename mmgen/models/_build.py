@@ -29,6 +29,17 @@ def _check(name: str, model: Model, demands: Demands) -> None:
             f"model '{name}' has a deterministic encoder, which leaves no density of z, but the objective asks for "
             "one; use one without a divergence (balanced-edges with beta = 0), or a variational model"
         )
+    summed, latent = set(demands.marginalises), set(model.latent_modalities)
+    if summed - latent:
+        raise SettingsError(
+            f"the objective sums over {', '.join(sorted(summed))} where they are unknown, but in model '{name}' they "
+            "are no part of z; set model.name=semi-supervised-vae, or choose another objective"
+        )
+    if latent - summed:
+        raise SettingsError(
+            f"in model '{name}' {', '.join(sorted(latent))} are a part of z whose draws pass no gradient, but the "
+            "objective does not sum over them; use semi-supervised, or another model"
+        )
     together = [each for each in demands.generates if not model.modalities[each].alone]
     if demands.weighs_draws and together:
         raise SettingsError(

@@ -91,6 +91,14 @@ class DataSettings(Settings):
     least_paired_share: Annotated[float, Field(gt=0, lt=1)] | None = None
     """Least share of paired examples in what training draws, which are repeated to reach it; left out, every row is
     drawn equally often, as WG do."""
+    labelled: Annotated[int, Field(ge=1)] | None = None
+    """How many training examples keep their attributes, as often of one combination of values as of another; all others
+    are shown without any description. Left out, all keep theirs. Validation and test keep theirs too."""
+    labelled_seed: Annotated[int, Field(ge=0, lt=2**63)] | None = None
+    """Which examples those are: a draw of its own whatever the seed of the training; left out, that seed says it."""
+    labelled_share: Annotated[float, Field(gt=0, lt=1)] | None = None
+    """Least share of labelled examples in what training draws, which are repeated to reach it; left out, every example
+    is drawn equally often."""
     modalities: dict[str, Described] = Field(default_factory=dict)
     """All that an example is made of, by name: each a table with its kind and what the kind says of it. The main
     picture comes first, then other pictures, then everything else by kind."""

@@ -8,7 +8,13 @@ from torch import Tensor, nn
 
 __all__ = ["ACTIVATIONS", "ImageNetwork", "mlp"]
 
-ACTIVATIONS: dict[str, type[nn.Module]] = {"elu": nn.ELU, "relu": nn.ReLU, "silu": nn.SiLU, "tanh": nn.Tanh}
+ACTIVATIONS: dict[str, type[nn.Module]] = {
+    "elu": nn.ELU,
+    "relu": nn.ReLU,
+    "silu": nn.SiLU,
+    "softplus": nn.Softplus,
+    "tanh": nn.Tanh,
+}
 
 
 class ImageNetwork(ABC):

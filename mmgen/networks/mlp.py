@@ -17,17 +17,17 @@ class Mlp(ImageNetwork):
     """Flattened pixels through hidden layers and back."""
 
     hidden: tuple[Annotated[int, Field(ge=1)], ...] = (512, 512)
-    """Sizes of the hidden layers of the encoder."""
+    """Sizes of the hidden layers of the encoder; none: its features are the pixels."""
     decoder_hidden: tuple[Annotated[int, Field(ge=1)], ...] | None = None
     """Sizes of those of the decoder; left out, the encoder's in reverse (WG's published code on MNIST: 512-512-512)."""
-    activation: Literal["elu", "relu", "silu", "tanh"] = "silu"
+    activation: Literal["elu", "relu", "silu", "softplus", "tanh"] = "silu"
     """Non-linearity."""
     decoder_activation: Literal["elu", "relu", "silu", "tanh"] | None = None
     """That of the decoder; left out, the encoder's (Higgins et al., 2017, on dSprites: tanh after relu)."""
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        layers = mlp([math.prod(shape), *self.hidden], ACTIVATIONS[self.activation], last=True)
-        return nn.Sequential(nn.Flatten(), layers), self.hidden[-1]
+        sizes = [math.prod(shape), *self.hidden]
+        return nn.Sequential(nn.Flatten(), mlp(sizes, ACTIVATIONS[self.activation], last=True)), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         hidden = self.hidden[::-1] if self.decoder_hidden is None else self.decoder_hidden

@@ -37,9 +37,10 @@ def small_model(name: str) -> tuple[Model, Case]:
     """
     member, refusals = mmgen.models.get(name), []
     for case in CASES:
-        for generates in dict.fromkeys([case.generates, case.generates[:1]]):
+        kinds = [(case.generates, ()), (case.generates[:1], ()), (case.generates, case.generates[1:])]
+        for generates, summed in dict.fromkeys(kinds):
             values = {"model": {"name": name}, "data": case.data.model_dump(mode="json")}
-            demands = Demands(frozenset([case.given]), generates, inference="image-only")
+            demands = Demands(frozenset([case.given]), generates, inference="image-only", marginalises=summed)
             torch.manual_seed(0)
             try:
                 settings = member.complete(read_experiment(values).model, demands, case.data)
@@ -84,15 +85,33 @@ def check_trace(name: str) -> None:
 def check_prior(name: str) -> None:
     """Draws of the prior follow its density, by Stein's identity for f(z) = z and f(z) = 1.
 
-    E_p[d log p / dz] = 0 and E_p[z . d log p / dz] = -D; neither knows the constant of normalisation.
+    E_p[d log p / dz] = 0 and E_p[z . d log p / dz] = -D; neither knows the constant of normalisation. Layers of
+    modalities that are part of z are discrete: what is asked of them is that each draw's probability is as it is drawn.
     """
     model, batch, _ = _case(name)
     z = model.posterior(batch, ()).sample(torch.Generator().manual_seed(0), (2_000,)).detach().requires_grad_()
     (score,) = torch.autograd.grad(model.log_prior(z).sum(), z)
     score, points = score.flatten(0, 1), z.detach().flatten(0, 1)
-    for found, expected in ((score, 0.0), ((points * score).sum(-1, keepdim=True), -model.latent_size)):
+    discrete = sum(size for layer, size in model.latent.layers.items() if layer in model.discrete_layers)
+    if discrete:
+        _check_discrete(model, points, discrete)
+    score, points = score[:, discrete:], points[:, discrete:]
+    expected_norm = discrete - model.latent_size
+    for found, expected in ((score, 0.0), ((points * score).sum(-1, keepdim=True), expected_norm)):
         error = found.std(0) / math.sqrt(len(found))
         assert ((found.mean(0) - expected).abs() < 5 * error).all(), f"{name} draws other z than log_prior says"
+
+
+@torch.no_grad()
+def _check_discrete(model: Model, points: Tensor, discrete: int) -> None:
+    """Values of discrete layers, the first ``discrete`` places, are drawn as often as log_below says."""
+    log_p = model.log_below(points)
+    values, which, counts = points[:, :discrete].unique(dim=0, return_inverse=True, return_counts=True)
+    expected = torch.stack([log_p[which == kind][0].exp() for kind in range(len(values))])
+    share = counts / len(points)
+    error = (expected * (1 - expected) / len(points)).sqrt()
+    assert ((share - expected).abs() < 5 * error).all(), "discrete layers are drawn otherwise than log_below says"
+    torch.testing.assert_close(expected.sum(), torch.ones_like(expected.sum()))
 
 
 @torch.no_grad()

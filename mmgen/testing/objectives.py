@@ -10,6 +10,7 @@ import torch
 
 import mmgen.objectives
 from mmgen.batch import Batch
+from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models._base import Model
 from mmgen.models._build import build_model
@@ -75,8 +76,18 @@ def _check_opponent(name: str, objective: Adversarial, model: Model, batch: Batc
 
 
 def _case(objective: Objective) -> Case:
-    """The first of the small cases that has the modalities which an objective looks at."""
-    return next(case for case in CASES if case.data.modalities.keys() >= {*objective.demands.modalities})
+    """The first of the small cases that has the modalities which an objective looks at, and a model for it."""
+    return next(case for case in CASES if _suits(case, objective))
+
+
+def _suits(case: Case, objective: Objective) -> bool:
+    if not case.data.modalities.keys() >= {*objective.demands.modalities}:
+        return False
+    try:
+        build_model(case.model, objective.demands, case.data)
+    except SettingsError:
+        return False
+    return True
 
 
 def check_bound(name: str) -> bool:

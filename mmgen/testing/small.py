@@ -16,6 +16,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.vector import VectorDescription
 from mmgen.models._settings import DataSettings, ModelSettings, MultimodalSettings
 from mmgen.models.graph_vae import GraphSettings
+from mmgen.models.semi_supervised_vae import SemiSupervisedSettings
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._text import TextNetwork
 
@@ -43,6 +44,8 @@ SMALL_MODEL = MultimodalSettings(
     image_network={"name": "mlp", "hidden": (16,)},
     attribute_network=AttributeNetwork(embedding=4, hidden=8, decoder_hidden=8),
 )
+
+SMALL_LABELLED = SemiSupervisedSettings(latent_size=3, image_network={"name": "mlp", "hidden": (16,)}, hidden=(8,))
 
 
 def small_batch(size: int = 5) -> Batch:
@@ -94,6 +97,7 @@ class Case:
 
 CASES = (
     Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_MODEL),
+    Case(SMALL_DATA, small_batch, ("image",), ("image", "attributes"), SMALL_LABELLED),
     Case(SMALL_GRAPH, small_graph, ("graph", "features"), ("graph",), GraphSettings(latent_size=3, hidden=4)),
 )
 """Every member is tried on the first that suits it."""

@@ -17,7 +17,8 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.errors import DataError, SettingsError
 from mmgen.seeding import numpy_generator
-from mmgen.training.batches import Rows
+from mmgen.training.batches import DatasetRows, Rows
+from mmgen.training.labelling import check_labelled, describe_labelled, labelled_rows
 
 if TYPE_CHECKING:
     from mmgen.models._settings import DataSettings
@@ -135,10 +136,13 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
     Args:
         rows: The training part of a split.
         objective: What is maximised.
-        data: ``paired`` and ``least_paired_share`` are read.
+        data: ``paired`` and ``least_paired_share`` are read, and what :mod:`mmgen.training.labelling` reads.
         seed: Seed of the training.
     """
     names = objective.demands.modalities
+    check_labelled(data)
+    if data.labelled is not None and isinstance(rows, DatasetRows):
+        return labelled_rows(rows, objective, data, seed)
     if data.paired == 1 or len(names) < 2:
         return rows
     joined = [name for name in names if not data.modalities[name].by_rows]
@@ -171,6 +175,8 @@ def describe_rows(size: int, objective: "Objective", data: "DataSettings") -> st
     Raises:
         DataError: No example is left to train on.
     """
+    if labelled := describe_labelled(size, objective, data):
+        return labelled
     names, wished = objective.demands.modalities, data.least_paired_share is not None
     if data.paired == 1:
         return "All training examples are paired, so data.least_paired_share changes nothing." if wished else ""

@@ -69,9 +69,10 @@ def test_encodings_are_gaussians_over_all_layers(name: str) -> None:
     again = model.encode(batch, case.given, torch.Generator().manual_seed(3))
     assert encoded.mean.shape == encoded.log_sd.shape == (5, model.latent_size)
     torch.testing.assert_close(encoded.mean, again.mean, rtol=0, atol=0)
-    assert not model.answers(("attributes",))
+    unknown = ("text",)
+    assert not model.answers(unknown)
     with pytest.raises(UsageError, match="no inference network"):
-        model.posterior(batch, ("attributes",))
+        model.posterior(batch, unknown)
 
 
 @pytest.mark.parametrize("name", mmgen.models.names())

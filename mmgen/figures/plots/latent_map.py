@@ -102,7 +102,7 @@ def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str]
 def latent_maps(session: Session) -> list[Picture]:
     """VE Fig. 7: what is decoded where, coloured by attribute."""
     model, image = session.model.model, session.model.image
-    if image is None or model.conditional_on:
+    if image is None or model.conditional_on or model.discrete_layers:
         return []
     z = _points(session, _TILES)
     images = decode.means(session.model, image.name, z).cpu().numpy()
@@ -133,6 +133,11 @@ def latent_map(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         UsageError: It does not draw images from z alone.
     """
     session = sessions[0]
+    if session.model.model.discrete_layers:
+        raise UsageError(
+            f"{session.group.model} decodes images from a label and z together, so that no plane holds all of them; "
+            "mmgen plot analogies shows styles with every label, and embedding where examples lie"
+        )
     with torch.inference_mode():
         found = latent_maps(session)
     if not found:

@@ -7,11 +7,16 @@ References:
 
 from collections.abc import Sequence
 
+import numpy as np
+import torch
+
 from mmgen.errors import UsageError
+from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
 from mmgen.figures.drawing.words import HISTOGRAM_NOTE, texts_of, vocabulary_note
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of, judged_note
+from mmgen.figures.plots._chosen import chosen_examples
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.encode import encode_examples
@@ -22,6 +27,7 @@ from mmgen.seeding import torch_generator
 __all__ = ["reconstructions"]
 
 _ACROSS = 6
+_PICTURES = 12
 _PARTS = {"train": "training", "val": "validation"}
 
 
@@ -37,14 +43,30 @@ def _row(label: str, spoken: Spoken, judged: Verdicts) -> TileRow:
     return TileRow(f"{label}. {counted}" if counted else label, [tiles])
 
 
+def _plain(session: Session, count: int) -> Picture:
+    """Test pictures above the same decoded."""
+    chosen = chosen_examples(session, (), count)
+    with torch.inference_mode():
+        decoded = np.stack([chosen.decoded(number, z[None])[0] for number, z in enumerate(chosen.z)])
+    through = f"q(z|{', '.join(chosen.given)})"
+    labels = ["Test pictures", f"Decoded from the mean of {through}"]
+    grid = image_table([Panel("", np.stack([chosen.shown.images, decoded]))], labels)
+    note = f"{len(decoded)} test pictures, drawn at random. Shown: means of p(image|z). Seed {session.seed}."
+    return Picture("Reconstructions", note, grid)
+
+
 @accepts("number", one=True)
 def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """Examples of both parts of the data above what the model makes of them; then samples of each prior.
 
+    Of a model without text they are test examples above what is decoded from the mean of their posteriors.
+
     Raises:
-        UsageError: The model does not generate images and text.
+        UsageError: The model does not draw images, or infers nothing from them.
     """
     session = sessions[0]
+    if session.model.text is None:
+        return _plain(session, options.number or _PICTURES)
     model, seed = session.model, session.seed
     text, device = generated_text(model), str(model.device)
     through = "q(z|x,y)" if len(model.encoder_given) > 1 else "q(z|x)"

@@ -1,0 +1,308 @@
+r"""Semi-supervised VAEs: :math:`p(y) \, p(z) \, p(x|y,z)`, whose label y is observed of few pictures and latent in all
+others.
+
+References:
+    Semi-Supervised Learning with Deep Generative Models (Kingma, Rezende, Mohamed, Welling, 2014), arXiv:1406.5298,
+    Section 2: model M2
+    Learning Disentangled Representations with Semi-Supervised Deep Generative Models (Narayanaswamy et al., 2017),
+    arXiv:1706.00400: partially specified models
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor, nn
+
+import mmgen.networks
+from mmgen.batch import Batch
+from mmgen.config import build_member
+from mmgen.errors import SettingsError, UsageError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.inference._base import Given, as_gaussian
+from mmgen.latent.labels import IMPOSSIBLE, LabelledStyle, Labels
+from mmgen.latent.space import LatentSpace
+from mmgen.latent.trace import Trace
+from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.image import Image
+from mmgen.models._base import Demands, Model
+from mmgen.models._parts import available_modalities
+from mmgen.models._settings import DataSettings, ModelSettings
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, mlp
+
+__all__ = ["SemiSupervisedVAE"]
+
+Count = Annotated[int, Field(ge=1)]
+_DRAWN = -7.0
+"""log sd of labels, which are drawn already: 0.001, the least that any network gives."""
+
+
+class SemiSupervisedSettings(ModelSettings):
+    """Sizes of a semi-supervised VAE."""
+
+    name: Literal["semi-supervised-vae"] = "semi-supervised-vae"
+    """The kind of model."""
+    latent_size: Count = 50
+    """Dimensions of the style z (Kingma et al., 2014, and Narayanaswamy et al., 2017: 50)."""
+    image_network: dict[str, Any] = Field(default_factory=lambda: {"name": "mlp", "hidden": [256]})
+    """Family of image networks by name, and its own settings: features of q(z | x, y), and the decoder p(x | y, z)."""
+    label_network: dict[str, Any] | None = None
+    """Image network of q(y | x), by name; left out, q(y | x) and q(z | x, y) read the same features."""
+    label_dropout: Annotated[float, Field(ge=0, lt=1)] = 0.0
+    """Share of the features of q(y | x) that are dropped in training."""
+    hidden: tuple[Count, ...] = ()
+    """Hidden layers from the image's features and y together to q(z | x, y)."""
+    activation: Literal["elu", "relu", "silu", "softplus", "tanh"] = "relu"
+    """Non-linearity of those."""
+    label_prior: Literal["uniform", "learnt"] = "uniform"
+    """p(y): every value of an attribute as likely as another, or learnt; attributes are independent a priori."""
+    image_likelihood: str = "bernoulli"
+    """p(image | y, z)."""
+
+
+class _StyleHead(nn.Module):
+    """Features [B, F] and one-hot labels [..., B, S] -> q(z | x, y) [..., B, D]; features pass the first layer once."""
+
+    def __init__(
+        self, features: int, labels: int, hidden: Sequence[int], latent_size: int, activation: type[nn.Module]
+    ) -> None:
+        super().__init__()
+        sizes = [*hidden, 2 * latent_size]
+        self.of_image = nn.Linear(features, sizes[0])
+        self.of_labels = nn.Linear(labels, sizes[0], bias=False)
+        self.rest = nn.Sequential(activation(), mlp(sizes, activation)) if hidden else nn.Identity()
+
+    def forward(self, features: Tensor, hot: Tensor) -> DiagonalGaussian:
+        return as_gaussian(self.rest(self.of_image(features) + self.of_labels(hot)))
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """What a picture is read as: q(y | x), and the features that q(z | x, y) needs besides y.
+
+    Attributes:
+        labels: q(y | x) of B pictures.
+        features: [B, F].
+    """
+
+    labels: Labels
+    features: Tensor
+
+
+class SemiSupervisedVAE(Model):
+    r"""A picture has a label, of one or several attributes, and a style.
+
+    .. math:: p(x, y, z) = p(z) \prod_k p(y_k) \; p(x|y,z), \quad
+              q(y, z|x) = \prod_k q(y_k|x) \; q(z|x,y)
+
+    For everybody else z is one vector: the label, one-hot values of all attributes side by side, and then the style.
+    So q(z | image) is a mixture over labels, q(z | image, attributes) one of its Gaussians, and q(z | attributes) the
+    given label beside a style from the prior. Attributes are independent a priori and given the picture; those that a
+    description leaves out are drawn. The attributes are part of z, so that p(attributes | z) is certain.
+
+    Args:
+        latent_size: D of the style.
+        image: x.
+        labels: y.
+        encoder: A network [B, C, H, W] -> [B, F].
+        style: From features and labels to q(z | x, y).
+        label_encoder: A network [B, C, H, W] -> [B, F'] of q(y | x); None where both read the same features.
+        label_head: From features to logits [B, S] of q(y | x).
+        decoder: A network [B, S + D] -> parameters of p(x | y, z).
+        learnt_prior: Whether p(y) is learnt.
+    """
+
+    settings = SemiSupervisedSettings
+
+    def __init__(
+        self,
+        latent_size: int,
+        image: Image,
+        labels: Attributes,
+        encoder: nn.Module,
+        style: nn.Module,
+        label_encoder: nn.Module | None,
+        label_head: nn.Module,
+        decoder: nn.Module,
+        learnt_prior: bool = False,
+    ) -> None:
+        super().__init__()
+        self.latent = LatentSpace({"y": labels.total_size, "z": latent_size})
+        self.modalities = {image.name: image, labels.name: labels}
+        self.image, self.labels = image, labels
+        self.encoder, self.style = encoder, style
+        self.label_encoder, self.label_head = label_encoder, label_head
+        self.decoders = nn.ModuleDict({image.name: decoder})
+        self.prior_logits = nn.Parameter(torch.zeros(labels.total_size)) if learnt_prior else None
+
+    @classmethod
+    def complete(cls, settings: SemiSupervisedSettings, demands: Demands, data: DataSettings) -> SemiSupervisedSettings:
+        """Sizes of image networks by the images', where nothing is said of them."""
+        if data.image is None:
+            return settings
+        filled: dict[str, Any] = {}
+        for key in ("image_network", "label_network"):
+            network = getattr(settings, key)
+            if network is not None and network.keys() == {"name"}:
+                filled[key] = network | mmgen.networks.get(network["name"]).for_sides(data.image.shape[1:])
+        return settings.model_copy(update=filled)
+
+    @classmethod
+    def build(cls, settings: SemiSupervisedSettings, demands: Demands, data: DataSettings) -> "SemiSupervisedVAE":
+        available = available_modalities(data, {"image": settings.image_likelihood}, demands.modalities)
+        used = [available[name] for name in demands.modalities]
+        images = [each for each in used if isinstance(each, Image)]
+        labels = [each for each in used if isinstance(each, Attributes)]
+        if len(images) != 1 or len(labels) != 1 or len(used) != 2 or demands.conditions_on or demands.any_subset:
+            raise SettingsError(
+                "model semi-supervised-vae is of one image and its attributes, but the objective looks at "
+                f"{', '.join(demands.modalities)}{' in any subset' if demands.any_subset else ''}; use the objective "
+                "semi-supervised, or model multimodal-vae"
+            )
+        network: ImageNetwork = build_member(mmgen.networks, settings.image_network, "model.image_network")
+        image, label = images[0], labels[0]
+        encoder, features = network.encoder(image.shape)
+        label_encoder, read = None, features
+        if settings.label_network is not None:
+            reader: ImageNetwork = build_member(mmgen.networks, settings.label_network, "model.label_network")
+            label_encoder, read = reader.encoder(image.shape)
+        size, activation = label.total_size, ACTIVATIONS[settings.activation]
+        generated, decoder = image.decoder(size + settings.latent_size, network)
+        assert isinstance(generated, Image)
+        return cls(
+            settings.latent_size,
+            generated,
+            label,
+            encoder,
+            _StyleHead(features, size, settings.hidden, settings.latent_size, activation),
+            label_encoder,
+            nn.Sequential(nn.Dropout(settings.label_dropout), nn.Linear(read, size)),
+            decoder,
+            settings.label_prior == "learnt",
+        )
+
+    @property
+    def latent_modalities(self) -> tuple[str, ...]:
+        return (self.labels.name,)
+
+    @property
+    def discrete_layers(self) -> tuple[str, ...]:
+        return ("y",)
+
+    def answers(self, given: Given) -> bool:
+        return len(set(given)) == len(given) and set(given) <= self.modalities.keys()
+
+    def infer(self, batch: Batch) -> Inferred:
+        """q(y | x) and the features of q(z | x, y) of the pictures, each network once.
+
+        Raises:
+            UsageError: The batch holds no pictures.
+        """
+        if self.image.name not in batch.values:
+            raise UsageError(f"the posterior given {self.image.name} needs {self.image.name}, which the batch lacks")
+        pixels = batch.values[self.image.name]
+        features: Tensor = self.encoder(pixels)
+        read = features if self.label_encoder is None else self.label_encoder(pixels)
+        return Inferred(Labels.of_logits(self.label_head(read), self.labels.sizes), features)
+
+    def style_of(self, inferred: Inferred, hot: Tensor) -> DiagonalGaussian:
+        """q(z | x, y) of labels [..., B, S], one-hot or relaxed: [..., B, D]."""
+        found: DiagonalGaussian = self.style(inferred.features, hot)
+        return found
+
+    def label_prior(self, size: int) -> Labels:
+        """p(y) for each of so many examples."""
+        uniform = next(self.parameters()).new_zeros(self.labels.total_size)
+        logits = uniform if self.prior_logits is None else self.prior_logits
+        return Labels.of_logits(logits.expand(size, -1), self.labels.sizes)
+
+    def posterior(self, batch: Batch, given: Given) -> LabelledStyle:
+        if not self.answers(given):
+            raise UsageError(
+                f"this model has no inference network for q(z | {', '.join(given)}); it infers z from "
+                f"{self.image.name}, {self.labels.name} or both"
+            )
+        if self.image.name in given:
+            inferred = self.infer(batch)
+            labels = inferred.labels
+
+            def style(hot: Tensor) -> DiagonalGaussian:
+                return self.style_of(inferred, hot)
+
+        else:
+            labels, size = self.label_prior(batch.size), self.latent.layers["z"]
+
+            def style(hot: Tensor) -> DiagonalGaussian:
+                return DiagonalGaussian.standard(*hot.shape[:-1], size, like=hot)
+
+        if self.labels.name in given:
+            if self.labels.name not in batch.values:
+                raise UsageError(f"the posterior given {self.labels.name} needs it, which the batch does not hold")
+            labels = labels.known(batch.values[self.labels.name], batch.present[self.labels.name])
+        return LabelledStyle(labels, style)
+
+    def encode(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> DiagonalGaussian:
+        """A label, drawn where there is a generator and else the likeliest, beside q(z | given, that label)."""
+        q = self.posterior(batch, given)
+        hot = q.labels.likeliest() if generator is None else q.labels.sample(generator)
+        style = q.style(hot)
+        return DiagonalGaussian(
+            torch.cat([hot, style.mean], -1), torch.cat([torch.full_like(hot, _DRAWN), style.log_sd], -1)
+        )
+
+    def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        flat = top.reshape(-1, top.shape[-1])
+        hot = self.label_prior(len(flat)).sample(generator).to(top.dtype)
+        return torch.cat([hot, flat], -1).reshape(*top.shape[:-1], -1)
+
+    def log_below(self, z: Tensor) -> Tensor:
+        return self._prior_terms(z)[0]
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        of_labels, of_style = self._prior_terms(z)
+        return of_labels + of_style
+
+    def _prior_terms(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """log p(y) and log p(z) at [..., S + D], nats."""
+
+        def style(hot: Tensor) -> DiagonalGaussian:
+            return DiagonalGaussian.standard(*hot.shape[:-1], self.latent.layers["z"], like=hot)
+
+        return LabelledStyle(self.label_prior(1), style).terms(z)
+
+    def label_log_probabilities(self, name: str, batch: Batch, given: Given) -> Tensor | None:
+        if name != self.labels.name:
+            return None
+        return self.labels.log_probabilities(self.posterior(batch, given).labels.log_probs)
+
+    def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
+        if name == self.labels.name:
+            # log y: one-hot values have log-probabilities 0 and almost never, and mean ones their own.
+            return z[..., : self.labels.total_size].clamp_min(torch.e**IMPOSSIBLE).log()
+        if name != self.image.name:
+            raise UsageError(f"this model does not generate {name}; it generates {', '.join(self.generates)}")
+        parameters: Tensor = self.decoders[name](z.reshape(-1, z.shape[-1]))
+        return parameters.reshape(*z.shape[:-1], *parameters.shape[1:])
+
+    def inference_parameters(self) -> list[nn.Parameter]:
+        parts = (self.encoder, self.style, self.label_encoder, self.label_head)
+        return [p for part in parts if part is not None for p in part.parameters()]
+
+    def label_parameters(self) -> list[nn.Parameter]:
+        """None: attributes are part of z, and no network decodes them."""
+        return []
+
+    def trace(
+        self, batch: Batch, given: Given, samples: int | None = None, names: Sequence[str] | None = None
+    ) -> Trace:
+        q, p = self.posterior(batch, given), self.posterior(batch, ())
+        z = q.sample(None, () if samples is None else (samples,))
+        hot = z[..., : self.labels.total_size]
+        ratio = dict(zip(("y", "z"), (b - a for a, b in zip(q.terms(z), p.terms(z), strict=True)), strict=True))
+        likelihood = {
+            name: self.log_likelihood(name, z, batch) for name in (self.generates if names is None else names)
+        }
+        divergence = {"y": q.labels.kl(p.labels), "z": q.style(hot).kl(p.style(hot))}
+        return Trace(z, likelihood, divergence=divergence, log_ratio=ratio)

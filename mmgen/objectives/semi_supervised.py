@@ -1,0 +1,198 @@
+r"""Semi-supervised bound: pictures with a label and pictures whose label is summed out.
+
+References:
+    Semi-Supervised Learning with Deep Generative Models (Kingma, Rezende, Mohamed, Welling, 2014), arXiv:1406.5298,
+    Eqs. 6 to 9: model M2
+    Learning Disentangled Representations with Semi-Supervised Deep Generative Models (Narayanaswamy et al., 2017),
+    arXiv:1706.00400, Section 3
+    The Concrete Distribution (Maddison, Mnih, Teh, 2017), arXiv:1611.00712; Categorical Reparameterization with
+    Gumbel-Softmax (Jang, Gu, Poole, 2017), arXiv:1611.01144
+    Variational Inference for Monte Carlo Objectives (Mnih, Rezende, 2016), arXiv:1602.06725: the mean over other draws
+    as control variate
+"""
+
+import itertools
+from typing import Annotated, Literal
+
+import torch
+from pydantic import Field, model_validator
+from pydantic.dataclasses import dataclass
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.errors import SettingsError
+from mmgen.gaussian import DiagonalGaussian
+from mmgen.latent.labels import Labels
+from mmgen.models._base import Demands
+from mmgen.models.semi_supervised_vae import Inferred, SemiSupervisedVAE
+from mmgen.objectives._base import CONFIG, Bound, Objective
+
+__all__ = ["SemiSupervised"]
+
+_TEMPERATURE = 0.66
+
+
+@dataclass(frozen=True, config=CONFIG)
+class SemiSupervised(Objective):
+    r"""What is learnt of an example depends on whether its label y is known.
+
+    .. math:: U(x) = E_{q(y|x)}[L(x, y) - \log q(y|x)], \quad
+              S(x, y) = \gamma \, [L(x, y) + \alpha \log q(y|x)], \quad
+              L(x, y) = E_{q(z|x,y)}[\log p(x|y,z)] - KL(q(z|x,y) \,\|\, p(z)) + \log p(y)
+
+    U bounds log p(x), and L bounds log p(x, y). The value of a batch is the mean of U over its unlabelled examples and
+    of S over its labelled ones. So gamma weighs a labelled example as often as it is drawn: where training repeats
+    labelled examples until they are a share s of what it draws (``data.labelled_share``), its gamma times
+    s / (1 - s) N_u / N_l is the gamma of the papers' sum over N_u unlabelled and N_l labelled examples.
+
+    An example that has some of its attributes has the others summed out, and alpha log q of those that it has.
+    """
+
+    modalities: tuple[str, str] = ("image", "attributes")
+    """Names of the picture x and of its label y."""
+    estimator: Literal["enumerate", "importance", "relaxed"] = "enumerate"
+    """How E over an unknown y is taken: a sum over all of its values weighted by q(y|x) (Kingma et al., 2014);
+    ``samples`` draws from q(y|x), with gradients by importance weights q / q whose denominator is held fixed; or a draw
+    of a relaxed y, through which gradients pass but which is no bound."""
+    gamma: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of a labelled example as it is drawn, beside an unlabelled one (Narayanaswamy et al., 2017, Eq. 4)."""
+    alpha: Annotated[float, Field(ge=0)] = 1.0
+    """Weight of log q(y|x) of labelled examples (Kingma et al., 2014: 0.1 times the number of all examples over that of
+    labelled ones)."""
+    samples: Annotated[int, Field(ge=1)] = 1
+    """Draws of y of an unlabelled example, for estimators importance and relaxed; from two on those of importance
+    sampling are compared with the mean of the others, which quietens gradients."""
+    temperature: Annotated[float, Field(gt=0)] = _TEMPERATURE
+    """Temperature of the relaxed y (Narayanaswamy et al., 2017, published code: 0.66)."""
+    most_labels: Annotated[int, Field(ge=2)] = 256
+    """Most values of y, combinations of all attributes, that estimator enumerate sums over; more are refused."""
+
+    @model_validator(mode="after")
+    def _has_settings_of_its_estimator_alone(self) -> "SemiSupervised":
+        if self.samples > 1 and self.estimator == "enumerate":
+            raise ValueError(f"samples got {self.samples} with estimator enumerate, which draws no label; leave it out")
+        if self.temperature != _TEMPERATURE and self.estimator != "relaxed":
+            raise ValueError(
+                f"temperature got {self.temperature:g} with estimator {self.estimator}, which has none; leave it out"
+            )
+        return self
+
+    @property
+    def demands(self) -> Demands:
+        image, labels = self.modalities
+        return Demands(frozenset([(image,), self.modalities]), generates=self.modalities, marginalises=(labels,))
+
+    def training_weight(self, name: str, kind: str | None = None) -> float | None:
+        """1: the label is part of z, and p(y) counts once beside p(z)."""
+        return 1.0
+
+    def __call__(self, model: SemiSupervisedVAE, batch: Batch, step: int | None = None) -> Bound:
+        _, name = self.modalities
+        inferred = model.infer(batch)
+        present = batch.present[name]
+        whole = present.all(-1)
+        rows = [whole.nonzero().flatten(), (~whole).nonzero().flatten()]
+        parts: list[dict[str, Tensor]] = []
+        if len(rows[0]):
+            parts.append(self._labelled(model, batch[rows[0]], _at(inferred, rows[0])))
+        if len(rows[1]):
+            parts.append(self._unlabelled(model, batch[rows[1]], _at(inferred, rows[1])))
+        order = torch.cat(rows).argsort()
+        terms = {key: torch.cat([part[key] for part in parts])[order] for key in parts[0]}
+        bound = terms.pop("bound")
+        known = inferred.labels.known(batch.values[name], present)
+        of_label = (known.probs * _known_only(inferred.labels, present)).sum(-1)
+        weight = torch.where(present.any(-1), self.gamma, 1.0)
+        terms[f"log q({name}|{self.modalities[0]})"] = of_label
+        exact = self.gamma == 1 and self.alpha == 0 and self.estimator != "relaxed"
+        return Bound(weight * (bound + self.alpha * of_label), terms, exact)
+
+    def _labelled(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
+        name = self.modalities[1]
+        hot = inferred.labels.known(batch.values[name], batch.present[name]).likeliest()
+        terms = self._terms(model, batch, inferred, hot)
+        return {"bound": _total(terms), **terms, "entropy of q(y|x)": torch.zeros_like(terms["kl"])}
+
+    def _unlabelled(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
+        name = self.modalities[1]
+        q = inferred.labels.known(batch.values[name], batch.present[name])
+        entropy = -(q.probs * q.log_probs).sum(-1)
+        if self.estimator == "relaxed":
+            terms: dict[str, Tensor] = {}
+            for _ in range(self.samples):
+                drawn = self._terms(model, batch, inferred, q.relaxed(self.temperature))
+                terms = {key: terms.get(key, 0.0) + term / self.samples for key, term in drawn.items()}
+            prior = model.label_prior(batch.size)
+            terms["log p(y)"] = (q.probs * prior.log_probs).sum(-1)
+            return {"bound": _total(terms) + entropy, **terms, "entropy of q(y|x)": entropy}
+        if self.estimator == "enumerate":
+            hot = self._every(model, q)
+            log_q = q.log_prob(hot)
+            weight = log_q.exp()
+        else:
+            hot = q.sample(shape=(self.samples,))
+            log_q = q.log_prob(hot)
+            # Importance weights of draws from q as it is: 1, and their gradient is that of log q.
+            weight = (log_q - log_q.detach()).exp() / self.samples
+        terms = self._terms(model, batch, inferred, hot)
+        each = _total(terms) - log_q
+        if self.estimator == "importance" and self.samples > 1:
+            others = (each.detach().sum(0) - each.detach()) / (self.samples - 1)
+            # The weights of the others' mean add up to nothing: the value stays, the gradient's variance falls.
+            bound = (weight * (each - others) + weight.detach() * others).sum(0)
+        else:
+            bound = (weight * each).sum(0)
+        means = {key: (weight * term).sum(0) for key, term in terms.items()}
+        return {"bound": bound, **means, "entropy of q(y|x)": entropy}
+
+    def _terms(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, hot: Tensor) -> dict[str, Tensor]:
+        """Parts of L(x, y) with one draw of z, for labels [..., B, S]: nats [..., B] each; L is :func:`_total` of them.
+
+        All labels of an example share its noise: each expectation stays what it is, and differences between labels,
+        which q(y|x) learns from, are quieter.
+        """
+        image, _ = self.modalities
+        q = model.style_of(inferred, hot)
+        noise = DiagonalGaussian.standard(batch.size, q.mean.shape[-1], like=q.mean).sample()
+        z = torch.cat([hot, q.mean + q.sd * noise], -1)
+        prior = DiagonalGaussian.standard(*q.mean.shape, like=q.mean)
+        return {
+            f"log p({image}|y,z)": model.log_likelihood(image, z, batch),
+            "kl": q.kl(prior),
+            "log p(y)": model.label_prior(batch.size).log_prob(hot),
+        }
+
+    def _every(self, model: SemiSupervisedVAE, q: Labels) -> Tensor:
+        """All values of y, one-hot [Y, B, S].
+
+        Raises:
+            SettingsError: There are too many.
+        """
+        count = 1
+        for size in q.sizes:
+            count *= size
+        if count > self.most_labels:
+            raise SettingsError(
+                f"objective.estimator got enumerate, but {self.modalities[1]} have {count:,} values together, more "
+                f"than objective.most_labels ({self.most_labels}); use objective.estimator=importance"
+            )
+        codes = torch.tensor(list(itertools.product(*map(range, q.sizes))), device=q.log_probs.device)
+        parts = [torch.nn.functional.one_hot(codes[:, k], size) for k, size in enumerate(q.sizes)]
+        hot = torch.cat(parts, -1).to(q.log_probs.dtype)
+        return hot.unsqueeze(1).expand(-1, len(q.log_probs), -1)
+
+
+def _at(inferred: Inferred, rows: Tensor) -> Inferred:
+    labels = inferred.labels
+    return Inferred(Labels(labels.log_probs[rows], labels.sizes), inferred.features[rows])
+
+
+def _total(terms: dict[str, Tensor]) -> Tensor:
+    """L: all terms together, the divergence with its sign."""
+    return sum((-term if key == "kl" else term for key, term in terms.items()), torch.zeros_like(terms["kl"]))
+
+
+def _known_only(labels: Labels, present: Tensor) -> Tensor:
+    """Log-probabilities [B, S] of attributes that are known, 0 of the others."""
+    parts = labels.log_probs.split(labels.sizes, -1)
+    return torch.cat([part * present[:, k : k + 1] for k, part in enumerate(parts)], -1)

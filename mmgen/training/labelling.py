@@ -1,0 +1,238 @@
+"""Few labels: a fixed, class-balanced choice of training examples keeps its label, all others are pictures alone.
+
+References:
+    Semi-Supervised Learning with Deep Generative Models (Kingma, Rezende, Mohamed, Welling, 2014), arXiv:1406.5298,
+    Section 4.1: labels are chosen at random so that all classes are equally often among them
+"""
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mmgen.batch import Batch
+from mmgen.errors import DataError, SettingsError
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.notation import UNKNOWN
+from mmgen.seeding import numpy_generator
+from mmgen.training.batches import DatasetRows, Rows
+
+if TYPE_CHECKING:
+    from mmgen.models._settings import DataSettings
+    from mmgen.objectives._base import Objective
+
+__all__ = [
+    "LabelledRows",
+    "codes_of",
+    "describe_labelled",
+    "label_draw",
+    "labelled_examples",
+    "labelled_rows",
+    "learns_unlabelled",
+]
+
+
+def labelled_examples(codes: NDArray[np.uint8], count: int, seed: int) -> NDArray[np.int64]:
+    """Which examples keep their label [count], the same whatever the training's own seed and order.
+
+    Examples are dealt in turn from the combinations of values that there are, so that none is more than once oftener
+    than another while it lasts; a smaller count is the beginning of a larger one. Examples without all of their
+    attributes are never chosen.
+
+    Args:
+        codes: Attributes of the N training examples [N, A], 255 unknown.
+        count: How many.
+        seed: Seed of the choice.
+
+    Raises:
+        DataError: There are not so many with a label.
+
+    Example:
+        >>> codes = np.array([[0], [0], [0], [1], [1], [255]], np.uint8)
+        >>> chosen = labelled_examples(codes, 4, seed=0)
+        >>> sorted(codes[chosen, 0].tolist())
+        [0, 0, 1, 1]
+    """
+    known = np.flatnonzero((codes != UNKNOWN).all(1))
+    if count > len(known):
+        raise DataError(
+            f"data.labelled got {count:,}, but {len(known):,} of {len(codes):,} training examples have a whole label; "
+            "choose fewer"
+        )
+    generator = numpy_generator(seed, "labelled")
+    mixed = generator.permutation(len(codes))
+    mixed = mixed[np.isin(mixed, known)]
+    _, kind = np.unique(codes[mixed], axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    # The turn of each example: how many of its own combination come before it; then one combination after the other.
+    turn = np.empty(len(mixed), np.int64)
+    for one in range(int(kind.max()) + 1 if len(kind) else 0):
+        places = np.flatnonzero(kind == one)
+        turn[places] = np.arange(len(places))
+    return mixed[np.lexsort((np.arange(len(mixed)), turn))][:count].astype(np.int64)
+
+
+def codes_of(rows: DatasetRows, name: str) -> NDArray[np.uint8]:
+    """Attributes of all rows as they are stored [N, A]."""
+    held: NDArray[np.uint8] = rows.held(name, torch.arange(len(rows))).cpu().numpy()
+    return held
+
+
+class LabelledRows(Rows):
+    """Rows of which some show their label: those come first, as often as it takes, then all others without theirs.
+
+    What belongs to a label goes with its example: a row's label depends on nothing but which example it is. In rows
+    without a label its values are 0 and not present.
+
+    Args:
+        rows: Whole examples.
+        chosen: Examples that keep their label.
+        hidden: Modalities that the others lose.
+        share: Least part of the draws that are labelled: they are repeated until they are that part of the rows. None
+            draws every example equally often.
+        others: Whether there are rows of the other examples.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        chosen: NDArray[np.int64],
+        hidden: Collection[str],
+        share: float | None = None,
+        others: bool = True,
+    ) -> None:
+        self.rows, self.origin, self.together = rows, rows.origin, rows.together
+        self.hidden = frozenset(hidden)
+        rest = np.setdiff1d(np.arange(len(rows)), chosen) if others else np.empty(0, np.int64)
+        self.labelled, self.unlabelled = len(chosen), len(rest)
+        self.shown = shown_rows(len(chosen), len(rest), share)
+        self._example = torch.from_numpy(np.concatenate([np.resize(chosen, self.shown), rest]).astype(np.int64))
+
+    def __len__(self) -> int:
+        return len(self._example)
+
+    def batch(self, indices: Tensor) -> Batch:
+        chosen = indices.cpu()
+        return self._hide(self.rows.batch(self._example[chosen]), chosen)
+
+    def sight(self, indices: Tensor, seed: int, *sight: str | int) -> Batch:
+        chosen = indices.cpu()
+        return self._hide(self.rows.sight(self._example[chosen], seed, *sight), chosen)
+
+    def _hide(self, whole: Batch, indices: Tensor) -> Batch:
+        shows = (indices < self.shown).to(whole.device)
+        values, present = dict(whole.values), dict(whole.present)
+        for name in self.hidden & values.keys():
+            values[name] = values[name].masked_fill(~_spread(shows, values[name]), 0)
+            present[name] = present[name] & _spread(shows, present[name])
+        return Batch(values, present, whole.shared)
+
+
+def shown_rows(labelled: int, others: int, share: float | None) -> int:
+    """R, how many rows the labelled examples become beside ``others``: share = R / (R + others) at least.
+
+    Example:
+        >>> shown_rows(100, 59_900, 0.5), shown_rows(100, 59_900, None)
+        (59900, 100)
+    """
+    wanted = 0 if share is None or not labelled else round(share / (1 - share) * others)
+    return max(labelled, wanted)
+
+
+def _spread(mask: Tensor, like: Tensor) -> Tensor:
+    """[B] -> [B, 1, ...] with as many axes as ``like``."""
+    return mask.view(-1, *[1] * (like.ndim - 1))
+
+
+def learns_unlabelled(objective: "Objective") -> bool:
+    """Whether an objective learns from examples whose description is unknown."""
+    return objective.demands.any_subset or bool(objective.demands.marginalises)
+
+
+def _labels(objective: "Objective", data: "DataSettings") -> AttributesDescription | None:
+    """The attributes that an objective looks at, whose values are labels; None where it looks at none."""
+    named = data.of_kind(AttributesDescription)
+    return next((named[name] for name in objective.demands.modalities if name in named), None)
+
+
+def label_draw(data: "DataSettings", seed: int) -> int:
+    """The seed by which labels are chosen: one of their own, else that of the training."""
+    return seed if data.labelled_seed is None else data.labelled_seed
+
+
+def check_labelled(data: "DataSettings") -> None:
+    """Make sure that one way of keeping labels back is asked for.
+
+    Raises:
+        SettingsError: There are two, or a share of labelled draws and no count of labels.
+    """
+    if data.labelled is None:
+        for name in ("labelled_share", "labelled_seed"):
+            if (got := getattr(data, name)) is not None:
+                raise SettingsError(
+                    f"data.{name} got {got:g}, but data.labelled does not say how many examples are labelled; give both"
+                )
+        return
+    if data.paired != 1 or data.least_paired_share is not None:
+        raise SettingsError(
+            f"data.labelled got {data.labelled:,} and data.paired {data.paired:g}, which are two ways of keeping "
+            "descriptions back; give one of them"
+        )
+
+
+def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
+    """What an objective trains on where few examples are labelled.
+
+    One that learns from pictures alone gets the labelled examples and all others without their label; one that needs
+    the label gets the labelled ones alone; one that looks at no attributes gets all examples as they are.
+
+    Args:
+        rows: The training part of a split.
+        objective: What is maximised.
+        data: ``labelled``, ``labelled_seed`` and ``labelled_share`` are read.
+        seed: Seed of the training, by which labels are chosen where the data say no seed of their own.
+
+    Raises:
+        DataError: There are not so many examples with a label.
+    """
+    labels = _labels(objective, data)
+    if data.labelled is None or labels is None:
+        return rows
+    chosen = labelled_examples(codes_of(rows, labels.name), data.labelled, label_draw(data, seed))
+    hidden = [name for name, each in data.modalities.items() if each.describes]
+    return LabelledRows(rows, chosen, hidden, data.labelled_share, others=learns_unlabelled(objective))
+
+
+def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -> str:
+    """One sentence about :func:`labelled_rows` of ``size`` examples; "" where all are labelled.
+
+    Raises:
+        SettingsError: See :func:`check_labelled`.
+        DataError: There are not so many examples.
+    """
+    check_labelled(data)
+    count, labels = data.labelled, _labels(objective, data)
+    if count is None:
+        return ""
+    if count > size:
+        raise DataError(f"data.labelled got {count:,}, expected at most the {size:,} training examples; choose fewer")
+    if labels is None:
+        return f"This objective looks at {' and '.join(objective.demands.modalities)} alone, so labels change nothing."
+    which = f"{count:,} of {size:,} training examples are labelled, balanced over {', '.join(labels.names)}"
+    if not learns_unlabelled(objective):
+        return (
+            f"{which}; this objective needs labels and leaves the other {size - count:,} out (semi-supervised and mvae "
+            "learn from them too)."
+        )
+    shown = shown_rows(count, size - count, data.labelled_share)
+    drawn = ""
+    if shown > count:
+        drawn = (
+            f"; they are repeated {shown / count:,.4g} times, until they are "
+            f"{100 * shown / (shown + size - count):.3g} % of what is drawn, and weigh as much more"
+        )
+    draw = "of training.seed" if data.labelled_seed is None else str(data.labelled_seed)
+    return f"{which} (draw {draw}){drawn}."

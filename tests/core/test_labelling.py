@@ -1,0 +1,230 @@
+"""Few labels: which examples keep theirs is fixed, balanced and reproducible, and nothing ever sees the others'."""
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import mmgen
+from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
+from mmgen.baselines._base import Labels, Material
+from mmgen.baselines._run import measure
+from mmgen.cli._main import main
+from mmgen.errors import DataError, SettingsError
+from mmgen.notation import UNKNOWN
+from mmgen.training.batches import DatasetRows
+from mmgen.training.labelling import LabelledRows, labelled_examples
+from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
+from mmgen.training.pairing import describe_rows, training_rows
+
+SIZE, TRAIN = 160, 120
+TINY: dict[str, Any] = {
+    "model": {"name": "semi-supervised-vae", "latent_size": 3, "image_network": {"name": "mlp", "hidden": [8]}},
+    "objective": {"name": "semi-supervised"},
+    "data": {"labelled": 12, "labelled_seed": 4, "labelled_share": 0.5},
+    "training": {"steps": 12, "batch": 16, "validate_every": 4, "validation_examples": 8, "device": "cpu"},
+}
+
+
+def write(path: Path, codes: np.ndarray) -> Path:
+    """Pictures of 6x6 in which one of three bars is bright, and labels as they are given."""
+    generator = np.random.default_rng(0)
+    place = np.arange(SIZE) % 3
+    images = generator.integers(0, 40, (SIZE, 1, 6, 6))
+    for bar in range(3):
+        images[place == bar, 0, :, 2 * bar : 2 * bar + 2] += 200
+    with DatasetWriter(path, size=SIZE, settings={"recipe": "bars"}, seed=0, command="make") as writer:
+        writer.add_image("image", shape=(1, 6, 6), layout="bytes")
+        writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
+        writer.write(0, {"image": images.astype(np.uint8), "attributes": codes[:, None].astype(np.uint8)})
+        rows = np.arange(SIZE)
+        writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:140], test=rows[140:])
+    return path
+
+
+@pytest.fixture(scope="module")
+def bars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("data") / "bars.h5", np.arange(SIZE) % 3)
+
+
+def settings_of(path: Path, **rooms: Any) -> ExperimentSettings:
+    values = {room: {**TINY[room], **rooms.get(room, {})} for room in TINY}
+    with Dataset.open(path) as dataset:
+        return complete_settings(values, dataset)
+
+
+def rows_of(path: Path, settings: ExperimentSettings) -> Any:
+    with Dataset.open(path) as dataset:
+        source = DatasetRows(dataset, dataset.split("iid", "train"), torch.device("cpu"))
+        return training_rows(source, settings.build_objective(), settings.data, settings.training.seed)
+
+
+def typed(words: list[str]) -> int:
+    """The exit code of a command."""
+    with pytest.raises(SystemExit) as stopped:
+        main(words)
+    return int(stopped.value.code or 0)
+
+
+# Which ones.
+
+
+@pytest.mark.parametrize("count", [1, 7, 12, 60])
+def test_labels_are_balanced_over_combinations_of_values(count: int) -> None:
+    generator = np.random.default_rng(1)
+    codes = np.stack([generator.integers(0, 3, 400), generator.integers(0, 2, 400)], 1).astype(np.uint8)
+    codes[generator.random(400) < 0.2, 1] = UNKNOWN
+    chosen = labelled_examples(codes, count, seed=3)
+    assert len(set(chosen.tolist())) == count
+    assert (codes[chosen] != UNKNOWN).all()
+    often = Counter(map(tuple, codes[chosen].tolist()))
+    assert max(often.values()) - min(often.values() if len(often) == 6 else [0]) <= 1
+    assert chosen.tolist() == labelled_examples(codes, 80, seed=3)[:count].tolist()
+    assert chosen.tolist() != labelled_examples(codes, count, seed=4).tolist()
+
+
+def test_a_rare_value_gives_all_that_it_has() -> None:
+    codes = np.array([[0]] * 20 + [[1]] * 2, np.uint8)
+    assert Counter(codes[labelled_examples(codes, 10, 0), 0].tolist()) == {0: 8, 1: 2}
+    with pytest.raises(DataError, match=r"got 30, but 22 of 22 training examples have a whole label; choose fewer"):
+        labelled_examples(codes, 30, 0)
+
+
+def test_which_ones_they_are_follows_a_seed_of_its_own(bars: Path) -> None:
+    """The training's seed says it where no other does; the order of the data and the share drawn never do."""
+
+    def chosen(**rooms: Any) -> list[int]:
+        rows = rows_of(bars, settings_of(bars, **rooms))
+        return sorted(set(rows._example[: rows.shown].tolist()))
+
+    usual = chosen()
+    assert len(usual) == 12
+    assert usual == chosen(training={"seed": 7}) == chosen(data={"labelled_share": 0.9})
+    assert usual != chosen(data={"labelled_seed": 5})
+    assert usual == chosen(data={"labelled_seed": None}, training={"seed": 4})
+
+
+# What is shown.
+
+
+def test_rows_show_the_labels_of_those_examples_alone(bars: Path) -> None:
+    rows = rows_of(bars, settings_of(bars))
+    assert isinstance(rows, LabelledRows) and (rows.labelled, rows.unlabelled, len(rows)) == (12, 108, 216)
+    for batch in (rows.batch(torch.arange(216)), rows.sight(torch.arange(216), 3, "step", 1)):
+        shows = batch.present["attributes"][:, 0]
+        assert shows.tolist() == [True] * 108 + [False] * 108
+        assert (batch.values["attributes"][~shows] == 0).all()
+        brightest = batch.values["image"].reshape(216, 6, 3, 2).mean((1, 3)).argmax(-1)
+        assert (batch.values["attributes"][shows, 0] == brightest[shows]).all()
+        assert batch.present["image"].all()
+    assert Counter(rows._example[:108].tolist()) == dict.fromkeys(set(rows._example[:108].tolist()), 9)
+
+
+@pytest.mark.parametrize("hidden", [pytest.param("unknown", marks=pytest.mark.slow), "wrong"])
+def test_hidden_labels_change_nothing_at_all(bars: Path, tmp_path: Path, hidden: str) -> None:
+    """Weights of a run agree bit for bit whatever the labels of all other training examples are.
+
+    Wrong ones are put where the choice of labels has passed already, so that the same examples stay labelled.
+    """
+    settings = settings_of(bars)
+    rows = rows_of(bars, settings)
+    keep = set(rows._example[: rows.shown].tolist()) | set(range(TRAIN, SIZE))
+    codes = np.arange(SIZE) % 3
+    others = [row for row in range(SIZE) if row not in keep]
+    codes[others] = UNKNOWN
+    if hidden == "wrong":
+        for row in others:  # as long as the same ones are chosen
+            for code in range(3):
+                codes[row] = code
+                if code != row % 3 and set(labelled_examples(codes[:TRAIN, None].astype(np.uint8), 12, 4)) <= keep:
+                    break
+                codes[row] = UNKNOWN
+        assert (codes[others] != UNKNOWN).sum() > 10
+    other = write(tmp_path / "other.h5", codes)
+    found = []
+    for number, path in enumerate((bars, other)):
+        out = tmp_path / f"{number}.safetensors"
+        for _ in train_model(path, settings_of(path), out, "mmgen train"):
+            pass
+        found.append(read_checkpoint(out, "model")[1])
+    assert all(torch.equal(found[0][key], found[1][key]) for key in found[0])
+
+
+def test_what_other_objectives_make_of_it(bars: Path) -> None:
+    mvae = settings_of(bars, objective={"name": "mvae"}, model={"name": "multimodal-vae"})
+    assert len(rows_of(bars, mvae)) == 216
+    jmvae = settings_of(bars, objective={"name": "jmvae"}, model={"name": "multimodal-vae"})
+    assert len(rows_of(bars, jmvae)) == 12
+    assert "needs labels and leaves the other 108 out" in describe_rows(TRAIN, jmvae.build_objective(), jmvae.data)
+    plain = settings_of(bars, objective={"name": "elbo", "modalities": ["image"]}, model={"name": "multimodal-vae"})
+    assert len(rows_of(bars, plain)) == TRAIN
+    assert "image alone, so labels change nothing" in describe_rows(TRAIN, plain.build_objective(), plain.data)
+
+
+def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    settings = settings_of(bars)
+    said = describe_rows(TRAIN, settings.build_objective(), settings.data)
+    assert said.startswith(
+        "12 of 120 training examples are labelled, balanced over place (draw 4); they are repeated 9"
+    )
+    cases = [
+        ({"labelled": None}, "does not say how many examples are labelled; give both"),
+        ({"paired": 0.5}, "two ways of keeping descriptions back; give one of them"),
+    ]
+    for data, words in cases:
+        wrong = settings_of(bars, data=data)
+        with pytest.raises(SettingsError, match=words):
+            describe_rows(TRAIN, wrong.build_objective(), wrong.data)
+    assert typed(["train", str(bars), "--objective", "semi-supervised", "--labelled", "500", "--dry-run"])
+    assert "got 500, expected at most the 120" in capsys.readouterr().err
+
+
+# The plain network beside it, and the model as a person uses it.
+
+
+def test_the_plain_network_has_the_same_labels(bars: Path) -> None:
+    settings = settings_of(bars, training={"steps": 60, "learning_rate": 1e-2})
+    rows = rows_of(bars, settings)
+    with Dataset.open(bars) as dataset:
+        material = Material(dataset, settings)
+        chosen = material.paired(Labels(count=12)).tolist()
+        assert sorted(chosen) == sorted(set(rows._example[: rows.shown].tolist()))
+        pairs = material.pairs(Labels(count=12))
+        assert len(pairs) == 12 and pairs.batch(torch.arange(12)).present["attributes"].all()
+    (score,) = measure(bars, "supervised", [Labels(count=12)], settings).run()
+    assert score.value == 100
+    assert [score.extra[key] for key in ("labelled", "labelled_seed", "paired", "share")] == [12, 4, 12, 0.1]
+
+
+@pytest.mark.slow
+def test_from_a_dataset_to_scores_and_pictures(
+    bars: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    settings = settings_of(bars, training={"steps": 80, "learning_rate": 1e-2, "keep": "last"})
+    out = tmp_path / "model.safetensors"
+    for _ in train_model(bars, settings, out, "mmgen train"):
+        pass
+    typed(["eval", str(out), "--metric", "label-accuracy", "--json", "--dataset", str(bars)])
+    line = capsys.readouterr().out
+    assert '"protocol": "posterior"' in line and '"value": 100.0' in line and '"labelled": 12' in line
+    model = mmgen.load(out)
+    assert model.posteriors == ["prior", "own"]
+    images = model.sample("place=right", n=16)
+    assert images.shape == (16, 1, 6, 6)
+    assert images.reshape(16, 6, 3, 2).mean((0, 1, 3)).argmax() == 2
+    assert model.log_likelihood(images[:3], samples=5).value < 0
+    for figure in ("analogies", "reconstructions", "embedding"):
+        typed(["plot", figure, str(out), "-o", f"{figure}.png"])
+        assert Path(f"{figure}.png").stat().st_size > 1000
+    for wrong, words in (
+        (["plot", "latent-map", str(out), "-o", "map.png"], "latent dimensions"),
+        (["plot", "analogies", str(out), "--by", "colour", "-o", "by.png"], "colour"),
+        (["fit-aggregate", str(out)], "no density of this kind is over"),
+        (["baseline", str(bars), "--preset", "wu/mnist", "--paired", "0.1", "--labelled", "3"], "give one"),
+    ):
+        assert typed(wrong)
+        assert words in " ".join(capsys.readouterr().err.split())
