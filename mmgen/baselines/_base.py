@@ -1,10 +1,10 @@
-"""What a baseline is, and what all of them are shown."""
+"""What a baseline is, and what those that read labels are shown."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -15,15 +15,18 @@ from mmgen.errors import DataError, UsageError
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.notation import UNKNOWN
+from mmgen.progress import Progress, Work
 from mmgen.registry import unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import PairedRows, paired_count, paired_examples
 from mmgen.training.precision import resolve_device
 
-__all__ = ["Baseline", "Material"]
+__all__ = ["Baseline", "LabelReader", "Material", "in_units"]
 
 _CHUNK = 1000
+_UNITS = 100
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -141,11 +144,22 @@ class Material:
 
 
 class Baseline(ABC):
+    """A method that stands beside trained models: a :class:`LabelReader`, or a density
+    (:class:`mmgen.baselines._density.DensityBaseline`).
+    """
+
+    answers: ClassVar[Literal["labels", "densities"]]
+    """What it says of test examples: the label of an image, or log p of numbers."""
+
+
+class LabelReader(Baseline):
     """Learns from all training images without labels, then for each share of pairs from those with labels.
 
     Args:
         material: What it is shown.
     """
+
+    answers = "labels"
 
     def __init__(self, material: Material) -> None:
         self.material = material
@@ -160,3 +174,18 @@ class Baseline(ABC):
 
         What has to be chosen (when to stop, how much to regularise) is chosen on the validation part, with its labels.
         """
+
+
+def in_units(description: str, length: int, fractions: Callable[[], Generator[float, None, T]]) -> Work[T]:
+    """Work whose generator yields how many of ``length`` parts are done, with fractions."""
+
+    def run() -> Generator[Progress, None, T]:
+        work = fractions()
+        while True:
+            try:
+                yield Progress(int(_UNITS * next(work)))
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+
+    return Work(description, _UNITS * length, "unit", run)

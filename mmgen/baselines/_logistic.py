@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.baselines._base import Baseline
+from mmgen.baselines._base import LabelReader
 from mmgen.notation import UNKNOWN
 
 __all__ = ["LinearBaseline", "Reader"]
@@ -48,7 +48,7 @@ class Reader:
         return np.asarray(self._model.predict(features), np.int64)
 
 
-class LinearBaseline(Baseline):
+class LinearBaseline(LabelReader):
     """Logistic regression from the features that a member makes of images."""
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""From a dataset and shares of pairs to accuracies."""
+"""From a dataset and shares of pairs to accuracies of labels."""
 
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 import mmgen.baselines
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
-from mmgen.baselines._base import Baseline, Material
+from mmgen.baselines._base import LabelReader, Material, in_units
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
-from mmgen.progress import Progress, Work, relay
+from mmgen.progress import Work, relay
 from mmgen.runs import described_run
 from mmgen.score import Score
 from mmgen.shares import binomial_error
@@ -22,8 +22,6 @@ from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import paired_count
 
 __all__ = ["lines_of", "measure"]
-
-_UNITS = 100
 
 
 def measure(
@@ -42,7 +40,9 @@ def measure(
         UsageError: There is no such baseline, or a share is none.
         DataError: A dataset without images or attributes, or without any label of paired or of test images.
     """
-    member: type[Baseline] = mmgen.baselines.get(method)
+    member = mmgen.baselines.get(method)
+    if not issubclass(member, LabelReader):
+        raise UsageError(f"the baseline {method} answers {member.answers}, expected one that answers labels")
     for share in shares:
         if not 0 < share <= 1:
             raise UsageError(f"--paired got {share:g}, expected a share above 0 and at most 1, for example 0.01")
@@ -62,16 +62,7 @@ def measure(
                 scores.append(_score(material, method, share, codes, facts))
             return scores
 
-    def run() -> Generator[Progress, None, list[Score]]:
-        work = fractions()
-        while True:
-            try:
-                yield Progress(int(_UNITS * next(work)))
-            except StopIteration as stop:
-                scores: list[Score] = stop.value
-                return scores
-
-    return Work(f"baseline {method}", _UNITS * (1 + len(ordered)), "unit", run)
+    return in_units(f"baseline {method}", 1 + len(ordered), fractions)
 
 
 def _score(material: Material, method: str, share: float, codes: NDArray[np.int64], facts: Mapping[str, Any]) -> Score:

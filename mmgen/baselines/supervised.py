@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.baselines._base import Baseline
+from mmgen.baselines._base import LabelReader
 from mmgen.baselines._networks import WithoutNoise, fit, model_of_images
 from mmgen.batch import Batch
 from mmgen.encoding import encode_points
@@ -55,7 +55,7 @@ class _Reading(WithoutNoise):
         return {"accuracy": (~wrong[:, self.column]).float()}
 
 
-class Supervised(Baseline):
+class Supervised(LabelReader):
     """Image encoder, z without noise, label decoder (WG Section 5.1, baseline 1); initial weights as the others'."""
 
     def read(self, share: float) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
