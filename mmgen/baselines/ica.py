@@ -20,6 +20,8 @@ from mmgen.seeding import stream_key
 
 __all__ = ["Ica"]
 
+_GROUPS = 4096  # examples of nearly one square are one to the fit of a coordinate's density, which keeps their power
+
 
 class _Fitted(FittedDensity):
     def __init__(self, mean: Numbers, filters: Numbers, scales: list[tuple[Numbers, Numbers]]) -> None:
@@ -43,7 +45,7 @@ class Ica(DensityBaseline):
 
     scales: Annotated[int, Field(ge=1, le=1000)] = 12
     """Gaussians for each coordinate."""
-    examples: Annotated[int, Field(ge=2)] = 50_000
+    examples: Annotated[int, Field(ge=2)] = 20_000
     """Training examples that FastICA looks at; densities of coordinates are fitted to all."""
     iterations: Annotated[int, Field(ge=1)] = 200
     """Steps of FastICA at most; what has not converged by then is used as it is."""
@@ -66,7 +68,9 @@ class Ica(DensityBaseline):
         scales = []
         for number, column in enumerate(sources.T):
             start, share = 0.5 + 0.5 * number / len(filters), 0.5 / len(filters)
-            found = yield from relay(fit_scales(np.square(column), 1, self.scales, 100), start, share)
+            groups = np.array_split(np.sort(np.square(column)), min(_GROUPS, len(column)))
+            squares = np.array([group.mean() for group in groups])
+            found = yield from relay(fit_scales(squares, 1, self.scales, 100), start, share)
             scales.append(found[:2])
         fitted = _Fitted(mean, filters, scales)
         fitted.facts = {
