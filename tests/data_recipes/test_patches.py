@@ -111,7 +111,7 @@ def test_broken_sources_are_refused(tmp_path: Path) -> None:
         make(tmp_path / "x.h5", patches=tmp_path / "half.npz")
     with zipfile.ZipFile(tmp_path / "less.npz", "w") as file:
         file.writestr("train.npy", b"")
-    with pytest.raises(DataError, match="it has no array train_image|its train is no array"):
+    with pytest.raises(DataError, match=r"it has no array train_image|its train is no array"):
         make(tmp_path / "x.h5", patches=tmp_path / "less.npz")
     folder = berkeley(tmp_path / "set", {"train": 20, "test": 5})
     some = folder / "images" / "train" / "003.png"
@@ -124,7 +124,7 @@ def test_broken_sources_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x.h5").exists()
     (tmp_path / "few").mkdir()
     grey(0).save(tmp_path / "few" / "a.png")
-    with pytest.raises(DataError, match="holds 1 pictures .* expected at least 20"):
+    with pytest.raises(DataError, match=r"holds 1 pictures .* expected at least 20"):
         make(tmp_path / "x.h5", pictures=tmp_path / "few")
 
 
