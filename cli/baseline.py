@@ -1,7 +1,7 @@
-"""``mmgen baseline``: how well labels are read off images by other means, from the same few pairs."""
+"""``mmgen baseline``: how well labels are read off images, or real numbers are modelled, by other means."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mmgen.artifacts import Dataset
-    from mmgen.baselines._base import Labels
+    from mmgen.baselines._base import LabelSupply
+    from mmgen.score import Score
     from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["baseline_command"]
@@ -27,7 +28,7 @@ def baseline_command(
             "--method",
             "-m",
             metavar="NAME",
-            help="How the label is read: {mmgen.baselines}.",
+            help="How it is answered: {mmgen.baselines}.",
             autocompletion=members("mmgen.baselines"),
         ),
     ] = "logistic",
@@ -63,13 +64,19 @@ def baseline_command(
     ] = None,
     assignments: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="ROOM.KEY=VALUE", help="One setting, over the preset; repeatable."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="One setting, ROOM.KEY over the preset or a density's own; repeatable."
+        ),
     ] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", min=1, show_default=False, help="Optimiser steps of networks.")
     ] = None,
     attribute: Annotated[
         str, typer.Option("--attribute", metavar="NAME", show_default=False, help="Which one, where there are several.")
+    ] = "",
+    modality: Annotated[
+        str,
+        typer.Option("--modality", metavar="NAME", show_default=False, help="Which numbers a density is of."),
     ] = "",
     split: Annotated[
         str | None,
@@ -79,38 +86,91 @@ def baseline_command(
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
-    """Measure what mvae is compared with where few examples are paired: labels read off images by other means.
+    """Measure what models are compared with: labels read off images, or log p(x) of real numbers, by other means.
 
-    With the dataset, split, shares and seed of mmgen train --paired it learns from exactly the same pairs, and with
-    those of --labelled from the same labels: by default those that the preset says. Writes one JSON line for each
-    number of them, like mmgen eval; mmgen plot weak-supervision draws both.
+    Label readers, with the dataset, split, shares and seed of mmgen train --paired, learn from exactly the same pairs,
+    and with those of --labelled from the same labels: by default those that the preset says. They write one JSON line
+    for each number of them, which mmgen plot weak-supervision draws. Densities are fitted to the training part and say
+    log p(x) of the test part, a JSON line like that of mmgen eval --metric log-likelihood.
     """
     path = read_path(dataset, "dataset")
 
-    from mmgen.artifacts import Dataset, check_nothing_lost, check_output, write_text_atomic
+    from mmgen.artifacts import check_nothing_lost, check_output, write_text_atomic
     from mmgen.baselines import get
-    from mmgen.baselines._run import lines_of, measure
+    from mmgen.baselines._run import lines_of
 
     out = output or Path(f"{path.stem}-{method}.jsonl")
     check_output(out, None, path)
     check_nothing_lost(out, overwrite)
-    get(method)  # a wrong name is reported before anything slow
-    asked = {"steps": steps, "seed": seed, "device": device}
-    with Dataset.open(path) as opened:
-        settings = _settings(opened, preset, assignments or [], asked, split)
-        opened.split(settings.data.split, "train")
-    scores = follow(measure(path, method, _supplies(paired, labelled, settings), settings, attribute))
-    rows = [
-        (f"{score.extra['paired']:,}", f"{score.value:.2f} ± {score.stderr:.2f} %", f"{score.n:,}") for score in scores
-    ]
-    table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
+    if get(method).answers == "densities":  # a wrong name is reported before anything slow
+        wrong = {"--paired": paired, "--labelled": labelled, "--preset": preset, "--steps": steps}
+        wrong |= {"--attribute": attribute, "--device": device if device != "auto" else None}
+        _refuse(method, "densities", wrong)
+        scores = _densities(path, method, assignments or [], split, seed, modality)
+    else:
+        _refuse(method, "labels", {"--modality": modality})
+        asked = {"steps": steps, "seed": seed, "device": device}
+        scores = _labels(path, method, (paired, labelled), (preset, assignments or [], asked, split), attribute)
     write_text_atomic(out, lines_of(scores))
     result(out)
 
 
-def _supplies(paired: list[float] | None, labelled: list[int] | None, settings: "ExperimentSettings") -> "list[Labels]":
+def _refuse(method: str, answers: str, options: "Mapping[str, object]") -> None:
+    """Refuse options that a method of this kind would ignore."""
+    from mmgen.errors import UsageError
+
+    typed = [name for name, value in options.items() if value]
+    if typed:
+        others = "labels" if answers == "densities" else "densities"
+        raise UsageError(
+            f"{method} answers {answers}, and {' and '.join(typed)} is for baselines that answer {others}; leave it out"
+        )
+
+
+def _labels(
+    path: Path,
+    method: str,
+    counts: tuple[list[float] | None, list[int] | None],
+    settled: tuple[Any, ...],
+    attribute: str,
+) -> "list[Score]":
+    """Labels read off test images, shown as a table."""
+    from mmgen.artifacts import Dataset
+    from mmgen.baselines._run import measure
+
+    with Dataset.open(path) as opened:
+        settings = _settings(opened, *settled)
+        opened.split(settings.data.split, "train")
+    scores = follow(measure(path, method, _supplies(*counts, settings), settings, attribute))
+    rows = [
+        (f"{score.extra['paired']:,}", f"{score.value:.2f} ± {score.stderr:.2f} %", f"{score.n:,}") for score in scores
+    ]
+    table(f"{method}: labels read off test images", ("pairs", "right", "images"), rows)
+    return scores
+
+
+def _densities(
+    path: Path, method: str, assignments: list[str], split: str | None, seed: int, modality: str
+) -> "list[Score]":
+    """log p of test examples, shown as a table."""
+    from mmgen.baselines._run_density import measure_density
+    from mmgen.config import parse_assignments
+
+    scores = follow(measure_density(path, method, parse_assignments(assignments), split, seed, modality))
+    rows = []
+    for score in scores:
+        error = "" if score.stderr is None else f" ± {score.stderr:.2f}"
+        bits = score.extra.get("bits_per_pixel")
+        rows.append((f"{score.value:.2f}{error} nats", "" if bits is None else f"{bits:.3f}", f"{score.n:,}"))
+    table(f"{method}: log p(x) of test examples", ("log p(x)", "bits per pixel", "examples"), rows)
+    return scores
+
+
+def _supplies(
+    paired: list[float] | None, labelled: list[int] | None, settings: "ExperimentSettings"
+) -> "list[LabelSupply]":
     """How many labels there are: as asked for, else as the preset says, else all."""
-    from mmgen.baselines._base import Labels
+    from mmgen.baselines._base import LabelSupply
     from mmgen.errors import UsageError
 
     if paired and labelled:
@@ -119,7 +179,9 @@ def _supplies(paired: list[float] | None, labelled: list[int] | None, settings: 
         )
     if not paired and not labelled and settings.data.labelled is not None:
         labelled = [settings.data.labelled]
-    return [Labels(count=count) for count in labelled] if labelled else [Labels(share) for share in paired or [1.0]]
+    if labelled:
+        return [LabelSupply(count=count) for count in labelled]
+    return [LabelSupply(share) for share in paired or [1.0]]
 
 
 def _settings(

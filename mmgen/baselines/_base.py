@@ -1,10 +1,10 @@
-"""What a baseline is, and what all of them are shown."""
+"""What a baseline is, and what those that read labels are shown."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -15,6 +15,7 @@ from mmgen.errors import DataError, UsageError
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.notation import UNKNOWN
+from mmgen.progress import Progress, Work
 from mmgen.registry import unknown_name
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.labelling import LabelledRows, label_draw, labelled_examples
@@ -22,13 +23,15 @@ from mmgen.training.model_run import ExperimentSettings
 from mmgen.training.pairing import PairedRows, paired_count, paired_examples
 from mmgen.training.precision import resolve_device
 
-__all__ = ["Baseline", "Labels", "Material"]
+__all__ = ["Baseline", "LabelReader", "LabelSupply", "Material", "in_units"]
 
 _CHUNK = 1000
+_UNITS = 100
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, order=True)
-class Labels:
+class LabelSupply:
     """How many training images come with their label.
 
     Attributes:
@@ -115,29 +118,29 @@ class Material:
         """Examples of a part: train, val, test."""
         return self._rows[part]
 
-    def pairs(self, labels: Labels) -> Rows:
+    def pairs(self, labels: LabelSupply) -> Rows:
         """The training examples that ``mmgen train`` keeps whole, alone."""
         if labels.count is not None:
             return LabelledRows(self.rows("train"), self._chosen(labels), (), others=False)
         return PairedRows(self.rows("train"), (), labels.share, self.seed)
 
-    def _chosen(self, labels: Labels) -> NDArray[np.int64]:
+    def _chosen(self, labels: LabelSupply) -> NDArray[np.int64]:
         rows = self.rows("train")
         if labels.count is None:
             return paired_examples(len(rows), labels.share, self.seed)
         codes = rows.held(self.attributes.name, torch.arange(len(rows))).cpu().numpy()
         return labelled_examples(codes, labels.count, label_draw(self.settings.data, self.seed))
 
-    def size(self, labels: Labels) -> int:
+    def size(self, labels: LabelSupply) -> int:
         """How many they are."""
         return paired_count(len(self.rows("train")), labels.share) if labels.count is None else labels.count
 
-    def paired(self, labels: Labels) -> NDArray[np.int64]:
+    def paired(self, labels: LabelSupply) -> NDArray[np.int64]:
         """Their numbers among the training examples [N_p]; without those whose label is unknown."""
         chosen = self._chosen(labels)
         return chosen[self.labels("train")[chosen] != UNKNOWN]
 
-    def check(self, labels: Labels) -> None:
+    def check(self, labels: LabelSupply) -> None:
         """Whether there are images with labels to learn from and to be measured on.
 
         Raises:
@@ -173,11 +176,22 @@ class Material:
 
 
 class Baseline(ABC):
+    """A method that stands beside trained models: a :class:`LabelReader`, or a density
+    (:class:`mmgen.baselines._density.DensityBaseline`).
+    """
+
+    answers: ClassVar[Literal["labels", "densities"]]
+    """What it says of test examples: the label of an image, or log p of numbers."""
+
+
+class LabelReader(Baseline):
     """Learns from all training images without labels, then from each number of those with labels.
 
     Args:
         material: What it is shown.
     """
+
+    answers = "labels"
 
     def __init__(self, material: Material) -> None:
         self.material = material
@@ -187,8 +201,23 @@ class Baseline(ABC):
         yield 1.0
 
     @abstractmethod
-    def read(self, labels: Labels) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+    def read(self, labels: LabelSupply) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
         """Learn from the pairs of ``labels``; yields the fraction done, returns codes [N] of test images, and facts.
 
         What has to be chosen (when to stop, how much to regularise) is chosen on the validation part, with its labels.
         """
+
+
+def in_units(description: str, length: int, fractions: Callable[[], Generator[float, None, T]]) -> Work[T]:
+    """Work whose generator yields how many of ``length`` parts are done, with fractions."""
+
+    def run() -> Generator[Progress, None, T]:
+        work = fractions()
+        while True:
+            try:
+                yield Progress(int(_UNITS * next(work)))
+            except StopIteration as stop:
+                result: T = stop.value
+                return result
+
+    return Work(description, _UNITS * length, "unit", run)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.baselines._base import Baseline, Labels
+from mmgen.baselines._base import LabelReader, LabelSupply
 from mmgen.notation import UNKNOWN
 
 __all__ = ["LinearBaseline", "Reader"]
@@ -48,7 +48,7 @@ class Reader:
         return np.asarray(self._model.predict(features), np.int64)
 
 
-class LinearBaseline(Baseline):
+class LinearBaseline(LabelReader):
     """Logistic regression from the features that a member makes of images."""
 
     @abstractmethod
@@ -64,7 +64,7 @@ class LinearBaseline(Baseline):
         """Learn the features themselves; yields the fraction done."""
         yield 0.0
 
-    def read(self, labels: Labels) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+    def read(self, labels: LabelSupply) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
         pairs, features, said = self.material.paired(labels), self._features, self.material.labels
         known = said("val") != UNKNOWN
         best, found, chosen = -1.0, None, 0.0

@@ -1,4 +1,4 @@
-"""From a dataset and shares of pairs to accuracies."""
+"""From a dataset and shares of pairs to accuracies of labels."""
 
 import json
 from collections.abc import Generator, Mapping, Sequence
@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 import mmgen.baselines
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
-from mmgen.baselines._base import Baseline, Labels, Material
+from mmgen.baselines._base import LabelReader, LabelSupply, Material, in_units
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
-from mmgen.progress import Progress, Work, relay
+from mmgen.progress import Work, relay
 from mmgen.runs import described_run
 from mmgen.score import Score
 from mmgen.shares import binomial_error
@@ -23,11 +23,9 @@ from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["lines_of", "measure"]
 
-_UNITS = 100
-
 
 def measure(
-    data: Path, method: str, supplies: Sequence[Labels], settings: ExperimentSettings, attribute: str = ""
+    data: Path, method: str, supplies: Sequence[LabelSupply], settings: ExperimentSettings, attribute: str = ""
 ) -> Work[list[Score]]:
     """Accuracy in percent on all test images of a baseline for each number of labels, ascending.
 
@@ -42,7 +40,9 @@ def measure(
         UsageError: There is no such baseline, or a share is none.
         DataError: A dataset without images or attributes, or without any label of paired or of test images.
     """
-    member: type[Baseline] = mmgen.baselines.get(method)
+    member = mmgen.baselines.get(method)
+    if not issubclass(member, LabelReader):
+        raise UsageError(f"the baseline {method} answers {member.answers}, expected one that answers labels")
     for labels in supplies:
         if not 0 < labels.share <= 1:
             raise UsageError(f"--paired got {labels.share:g}, expected a share above 0 and at most 1, for example 0.01")
@@ -62,20 +62,11 @@ def measure(
                 scores.append(_score(material, method, labels, codes, facts))
             return scores
 
-    def run() -> Generator[Progress, None, list[Score]]:
-        work = fractions()
-        while True:
-            try:
-                yield Progress(int(_UNITS * next(work)))
-            except StopIteration as stop:
-                scores: list[Score] = stop.value
-                return scores
-
-    return Work(f"baseline {method}", _UNITS * (1 + len(ordered)), "unit", run)
+    return in_units(f"baseline {method}", 1 + len(ordered), fractions)
 
 
 def _score(
-    material: Material, method: str, labels: Labels, codes: NDArray[np.int64], facts: Mapping[str, Any]
+    material: Material, method: str, labels: LabelSupply, codes: NDArray[np.int64], facts: Mapping[str, Any]
 ) -> Score:
     """The share of test images of which the right label was said, with its binomial standard error."""
     truth = material.labels("test")
@@ -119,7 +110,7 @@ def _score(
     )
 
 
-def _drawn(material: Material, labels: Labels) -> dict[str, Any]:
+def _drawn(material: Material, labels: LabelSupply) -> dict[str, Any]:
     """Which draw of labels it was, where they are a number."""
     if labels.count is None:
         return {}

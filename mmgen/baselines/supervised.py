@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.baselines._base import Baseline, Labels
+from mmgen.baselines._base import LabelReader, LabelSupply
 from mmgen.baselines._networks import WithoutNoise, fit, model_of_images
 from mmgen.batch import Batch
 from mmgen.models._base import Model
@@ -65,13 +65,13 @@ class _Reading(WithoutNoise):
         return {"accuracy": (~wrong[:, self.column]).float()}
 
 
-class Supervised(Baseline):
+class Supervised(LabelReader):
     """Image encoder, z without noise, label decoder (WG Section 5.1, baseline 1); initial weights as the others'.
 
     Beside a semi-supervised model it is that model's own q(y|x), trained on the labelled images alone.
     """
 
-    def read(self, labels: Labels) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
+    def read(self, labels: LabelSupply) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
         material = self.material
         image, attributes = material.image.name, material.attributes.name
         model = model_of_images(material, attributes)

@@ -79,6 +79,7 @@ class LogLikelihood(Metric):
         "importance-text": "log p(y) with draws of q(z|y) alone.",
     }
     columns: ClassVar = {
+        "bits per pixel": "bits_per_pixel",
         "drawn from": "proposal",
         "pixels": "pixels",
         "samples": "samples",
@@ -318,8 +319,18 @@ def _of(
         ids=evaluation.ids,
         extra={
             **extra,
+            **_in_bits(evaluation, quantity, float(values.mean()), stderr),
             "proposal": drawn_from,
             # Of each point, for paired comparisons: points differ by far more than what they are compared for.
             "values": [round(value, 4) for value in values.tolist()],
         },
     )
+
+
+def _in_bits(evaluation: "Evaluation", quantity: str, value: float, stderr: float | None) -> dict[str, float]:
+    """The same in bits a pixel, where x is told so."""
+    described = evaluation.loaded.settings.data.modalities.get(main_image(evaluation.loaded))
+    if described is None or described.nats_per_bit is None or not quantity.startswith(("log p(x)", "log p(x|")):
+        return {}
+    found = {"bits_per_pixel": value / described.nats_per_bit}
+    return found if stderr is None else {**found, "bits_per_pixel_stderr": stderr / described.nats_per_bit}

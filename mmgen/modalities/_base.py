@@ -116,6 +116,16 @@ class Description(Settings, ABC):
         """How many examples the dataset has, where the description says so itself."""
         return None
 
+    @property
+    def numbers(self) -> int | None:
+        """F, where a value is F real numbers that have a joint density, as :meth:`tensors` gives them [B, F]."""
+        return None
+
+    @property
+    def nats_per_bit(self) -> float | None:
+        """Nats of log p that are one bit a pixel, where log p is told so: F ln 2; None where it is not."""
+        return None
+
     def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         """What is wrong with rows as stored, whose type and shape are right; "" where nothing is."""
         return ""

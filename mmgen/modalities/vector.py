@@ -52,6 +52,10 @@ class VectorDescription(Description):
             raise ArtifactError(f"{element.where} does not name each of its {size} columns once; make the file again")
         return cls(name=name, size=size, columns=tuple(columns))
 
+    @property
+    def numbers(self) -> int:
+        return self.size
+
     def fault(self, stored: np.ndarray, array: str = ROWS) -> str:
         return "" if np.isfinite(stored).all() else "a number is not finite"
 

@@ -39,7 +39,6 @@ def check_recipe(name: str, folder: Path, **settings: Any) -> None:
             assert header.command == f"mmgen make-data {name}"
             assert 0 < dataset.size <= NUMBER or "number" not in small
             assert dataset.modalities
-            assert dataset.attributes or dataset.texts
             assert dataset.schemes, "there is a way to split"
             for scheme in dataset.schemes:
                 if dataset.splits_edges(scheme):

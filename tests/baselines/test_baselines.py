@@ -12,7 +12,7 @@ import torch
 import mmgen.baselines
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.baselines import rbm
-from mmgen.baselines._base import Labels, Material
+from mmgen.baselines._base import LabelSupply, Material
 from mmgen.baselines._logistic import Reader
 from mmgen.baselines._run import measure
 from mmgen.cli._main import main
@@ -21,6 +21,7 @@ from mmgen.training.model_run import ExperimentSettings, complete_settings
 from mmgen.training.pairing import paired_examples
 
 SIZE, TRAIN = 400, 240
+READERS = [name for name, member in mmgen.baselines.importable().items() if member.answers == "labels"]
 TINY: dict[str, Any] = {
     "model": {
         "latent_size": 4,
@@ -72,10 +73,10 @@ def settings_of(path: Path, **training: Any) -> ExperimentSettings:
         return complete_settings({**TINY, "training": {**TINY["training"], **training}}, dataset)
 
 
-@pytest.mark.parametrize("method", mmgen.baselines.names())
+@pytest.mark.parametrize("method", READERS)
 def test_every_baseline_reads_what_can_be_separated(method: str, bars: Path) -> None:
     """24 pairs of three well separated kinds: all 80 test images right, and two of four more that are not."""
-    (score,) = measure(bars, method, [Labels(0.1)], settings_of(bars)).run()
+    (score,) = measure(bars, method, [LabelSupply(0.1)], settings_of(bars)).run()
     assert score.value == 100
     assert score.stderr == pytest.approx(100 * math.sqrt(82 / 84 * 2 / 84 / 84))  # Agresti and Coull
     assert (score.n, score.extra["correct"], score.extra["paired"]) == (80, 80, 24)
@@ -87,7 +88,7 @@ def test_accuracy_and_error_where_there_is_nothing_to_learn(tmp_path: Path) -> N
     """Labels by chance: 80 images at 1 / 3 are 33 +- 5 %; the error is Agresti and Coull's."""
     path = tmp_path / "chance.h5"
     write_bars(path, shuffled=True)
-    (score,) = measure(path, "logistic", [Labels(1.0)], settings_of(path)).run()
+    (score,) = measure(path, "logistic", [LabelSupply(1.0)], settings_of(path)).run()
     assert abs(score.value - 33.3) < 20
     right = (80 * score.value / 100 + 2) / 84
     assert score.stderr == pytest.approx(100 * math.sqrt(right * (1 - right) / 84))
@@ -107,16 +108,16 @@ def test_labels_of_what_is_not_paired_change_nothing(method: str, bars: Path, tm
             writer.add_attributes("attributes", {"place": ["left", "middle", "right"]})
             writer.write(0, {"image": source.read_image("image"), "attributes": turned})
             writer.add_splits("iid", **{part: source.split("iid", part) for part in ("train", "val", "test")})
-    one, two = (measure(path, method, [Labels(0.05)], settings).run()[0] for path in (bars, other))
+    one, two = (measure(path, method, [LabelSupply(0.05)], settings).run()[0] for path in (bars, other))
     assert one.extra["values"] == two.extra["values"]
 
 
 def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> None:
     with Dataset.open(bars) as dataset:
         material = Material(dataset, settings_of(bars, seed=5))
-        chosen = material.paired(Labels(0.1))
+        chosen = material.paired(LabelSupply(0.1))
         assert chosen.tolist() == paired_examples(TRAIN, 0.1, 5).tolist()
-        whole = material.pairs(Labels(0.1))
+        whole = material.pairs(LabelSupply(0.1))
         assert len(whole) == 24 and whole.paired == 24
         pixels = material.pixels("train")
         assert pixels.shape == (TRAIN, 36)
@@ -124,7 +125,7 @@ def test_pairs_are_those_of_training_and_unknown_labels_are_none(bars: Path) -> 
             pixels, dataset.read_image("image", np.arange(TRAIN)).reshape(TRAIN, -1) / np.float32(255)
         )
         material.rows("train")._held["attributes"][chosen[0]] = 255
-        assert material.paired(Labels(0.1)).tolist() == chosen[1:].tolist()
+        assert material.paired(LabelSupply(0.1)).tolist() == chosen[1:].tolist()
 
 
 def test_a_single_kind_of_label_is_always_said() -> None:
@@ -164,7 +165,7 @@ def test_the_main_picture_is_that_of_the_joint_model(tmp_path: Path) -> None:
         material = Material(dataset, settings)
         assert material.image.name == "image"
         assert "completion" not in material.rows("train").batch(torch.arange(2)).values, "read, though nobody looks"
-    (score,) = measure(path, "logistic", [Labels(0.1)], settings).run()
+    (score,) = measure(path, "logistic", [LabelSupply(0.1)], settings).run()
     assert score.value == 100
 
 
@@ -181,7 +182,7 @@ def write_unknown(path: Path, unknown: slice) -> None:
         writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
 
 
-@pytest.mark.parametrize("method", mmgen.baselines.names())
+@pytest.mark.parametrize("method", READERS)
 @pytest.mark.parametrize(
     ("unknown", "said"),
     [
@@ -199,7 +200,7 @@ def test_labels_that_are_unknown_are_reported_before_anything_is_learnt(
     for step in ("learn", "read"):
         monkeypatch.setattr(mmgen.baselines.get(method), step, lambda *_: learnt.append(method))
     with pytest.raises(DataError, match=said):
-        measure(path, method, [Labels(0.1)], settings_of(path)).run()
+        measure(path, method, [LabelSupply(0.1)], settings_of(path)).run()
     assert not learnt
 
 
@@ -220,7 +221,7 @@ def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> No
             rows = np.arange(SIZE)
             writer.add_splits("iid", train=rows[:TRAIN], val=rows[TRAIN:320], test=rows[320:])
     settings = settings_of(paths[0], steps=60, validate_every=10)
-    one, two = (measure(path, "supervised", [Labels(0.1)], settings, "place").run()[0] for path in paths)
+    one, two = (measure(path, "supervised", [LabelSupply(0.1)], settings, "place").run()[0] for path in paths)
     assert one.extra == two.extra
     assert one.extra["validation_accuracy"] == pytest.approx(100)  # of noise it would be right half the time
 
@@ -228,16 +229,18 @@ def test_a_network_learns_the_attribute_that_is_said_alone(tmp_path: Path) -> No
 def test_mistakes_are_sentences(bars: Path, tmp_path: Path) -> None:
     settings = settings_of(bars)
     with pytest.raises(UsageError, match="did you mean 'logistic'"):
-        measure(bars, "logistik", [Labels(0.1)], settings)
+        measure(bars, "logistik", [LabelSupply(0.1)], settings)
+    with pytest.raises(UsageError, match=r"gaussian answers densities, expected one that answers labels"):
+        measure(bars, "gaussian", [LabelSupply(0.1)], settings)
     with pytest.raises(UsageError, match=r"--paired got 0, expected a share above 0"):
-        measure(bars, "logistic", [Labels(0.0)], settings)
+        measure(bars, "logistic", [LabelSupply(0.0)], settings)
     with pytest.raises(DataError, match="of 240 training examples is none"):
-        measure(bars, "logistic", [Labels(0.0001)], settings).run()
+        measure(bars, "logistic", [LabelSupply(0.0001)], settings).run()
     two = tmp_path / "two.h5"
     write_bars(two, two=True)
     with pytest.raises(UsageError, match=r"place, colour; say which with --attribute"):
-        measure(two, "logistic", [Labels(0.1)], settings_of(two)).run()
-    (score,) = measure(two, "logistic", [Labels(0.1)], settings_of(two), "place").run()
+        measure(two, "logistic", [LabelSupply(0.1)], settings_of(two)).run()
+    (score,) = measure(two, "logistic", [LabelSupply(0.1)], settings_of(two), "place").run()
     assert score.value == 100 and score.extra["attribute"] == "place"
 
 

@@ -67,7 +67,7 @@ EXAMPLES = {"image": some_image, "attributes": some_attributes, "text": some_tex
 
 def test_modalities_of_countless_values_are_tested_elsewhere() -> None:
     others = set(mmgen.modalities.names()) - set(EXAMPLES)
-    assert others == {"graph", "vector"}, "see test_graph.py and test_kinds.py; others need an example here"
+    assert others == {"graph", "patch", "vector"}, "see test_graph.py and test_kinds.py; others need an example here"
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

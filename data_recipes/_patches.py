@@ -1,0 +1,180 @@
+"""Where patches come from: pictures in a folder or a zip, or an archive of patches that were cut before."""
+
+import hashlib
+import io
+import posixpath
+import zipfile
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.data_recipes._own._files import Files
+from mmgen.data_recipes._streams import below, bits, stream_keys
+from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, open_zip, read_member
+from mmgen.memory import check_memory
+from mmgen.pictures import MOST_BYTES, decode_picture
+
+__all__ = ["PARTS", "PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
+
+PARTS = ("train", "val", "test")
+"""The publisher's parts; a picture's code is its place here, or 255 where nothing says its part."""
+
+UNSAID = 255
+_SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".webp", ".gif")
+_LEAST_PICTURES = 20
+_LARGEST = 2**31
+_ARRAYS = ("train", "train_image", "test", "test_image")
+_EXPECTED = (
+    "expected an .npz archive of train and test, uint8 patches [N, 8, 8], and train_image and test_image, the number "
+    "of the picture of each"
+)
+
+
+@dataclass(frozen=True)
+class Patches:
+    """Patches as they were cut, those of one picture beside one another.
+
+    Attributes:
+        levels: uint8 [N, side, side].
+        picture: Number of the picture of each [N], from 0.
+        row: First row of each in its picture [N], -1 where it is not known.
+        column: First column likewise.
+        part: The publisher's part of each picture, by its number: a place in ``PARTS``, or 255.
+        sha256: Hash of the grey pictures, or of the patches of an archive.
+    """
+
+    levels: NDArray[np.uint8]
+    picture: NDArray[np.int64]
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
+    part: NDArray[np.uint8]
+    sha256: str
+
+
+@dataclass(frozen=True)
+class PatchSource:
+    """Pictures that patches are cut from.
+
+    Attributes:
+        files: The folder or zip.
+        names: The pictures, sorted.
+        part: The publisher's part of each, a place in ``PARTS``, or 255.
+    """
+
+    files: Files
+    names: tuple[str, ...]
+    part: NDArray[np.uint8]
+
+
+def find_pictures(path: Path) -> PatchSource:
+    """The pictures of a folder or a zip.
+
+    Those that lie in folders called train, val and test have these parts, as in the Berkeley sets (images/train/*.jpg);
+    then pictures that lie elsewhere are passed over. Without such folders all are taken.
+
+    Raises:
+        DataError: There is none, or there are too few pictures.
+    """
+    files = Files(path)
+    pictures = [name for name in files.names if name.lower().endswith(_SUFFIXES)]
+    folder = {name: posixpath.basename(posixpath.dirname(files.within + name)) for name in pictures}
+    parted = [name for name in pictures if folder[name] in PARTS]
+    if {folder[name] for name in parted} >= {"train", "test"}:
+        pictures = parted
+        part = np.array([PARTS.index(folder[name]) for name in pictures], np.uint8)
+    else:
+        part = np.full(len(pictures), UNSAID, np.uint8)
+    if len(pictures) < _LEAST_PICTURES:
+        files.close()
+        raise DataError(
+            f"{path} holds {len(pictures)} pictures ({', '.join(s[1:] for s in _SUFFIXES[:3])} and others), expected "
+            f"at least {_LEAST_PICTURES}: parts of a split share no picture; name another folder"
+        )
+    return PatchSource(files, tuple(pictures), part)
+
+
+def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed: int) -> Generator[int, None, Patches]:
+    """Patches from uniform places of every picture made grey (ITU-R 601 luma); yields how many there are so far.
+
+    Args:
+        source: The pictures.
+        side: Height and width of a patch.
+        counts: Patches of each picture.
+        seed: Seed of the places: each patch draws its own.
+
+    Raises:
+        DataError: A picture cannot be read, or is smaller than a patch.
+        UsageError: So many patches do not fit into memory.
+    """
+    total = int(counts.sum())
+    check_memory(total * side**2, f"{total:,} patches of {side} x {side}", "use a smaller --per-picture")
+    keys = stream_keys(seed, "patches", np.arange(total))
+    levels = np.empty((total, side, side), np.uint8)
+    row, column = np.empty(total, np.int64), np.empty(total, np.int64)
+    digest, start = hashlib.sha256(), 0
+    for name, count in zip(source.names, counts.tolist(), strict=True):
+        try:
+            grey = np.asarray(decode_picture(source.files.read(name, MOST_BYTES), "L"))
+            if min(grey.shape) < side:
+                raise CannotReadError(f"it has {grey.shape[1]} x {grey.shape[0]} pixels, expected {side} x {side}")
+        except CannotReadError as error:
+            raise DataError(f"cannot cut patches from {source.files.said(name)}: {error}; remove it") from None
+        digest.update(np.array(grey.shape, np.int64).tobytes() + grey.tobytes())
+        mine = slice(start, start + count)
+        row[mine] = below(bits(keys[mine], 0), grey.shape[0] - side + 1)
+        column[mine] = below(bits(keys[mine], 1), grey.shape[1] - side + 1)
+        windows = np.lib.stride_tricks.sliding_window_view(grey, (side, side))
+        levels[mine] = windows[row[mine], column[mine]]
+        start += count
+        yield start
+    picture = np.repeat(np.arange(len(counts)), counts)
+    return Patches(levels, picture, row, column, source.part, digest.hexdigest())
+
+
+def read_patches(path: Path) -> Patches:
+    """An archive of patches as arrays; nothing in it is unpickled.
+
+    Raises:
+        DataError: It cannot be read, or holds something else.
+    """
+    try:
+        with open_zip(path) as archive:
+            train, train_image, test, test_image = (_array(archive, name) for name in _ARRAYS)
+        for levels, image in ((train, train_image), (test, test_image)):
+            if levels.dtype != np.uint8 or levels.ndim != 3 or levels.shape[1] != levels.shape[2] or not len(levels):
+                raise CannotReadError(f"its patches are {levels.dtype} {list(levels.shape)}")
+            if image.dtype.kind not in "iu" or image.shape != levels.shape[:1]:
+                raise CannotReadError(f"it has numbers of pictures {image.dtype} {list(image.shape)}")
+        if train.shape[1:] != test.shape[1:] or np.isin(train_image, test_image).any():
+            raise CannotReadError("its parts differ in size or share a picture")
+    except CannotReadError as error:
+        raise DataError(f"cannot read the patches {path}: {error}; {_EXPECTED}") from None
+    levels, image = np.concatenate([train, test]), np.concatenate([train_image, test_image]).astype(np.int64)
+    names, picture = np.unique(image, return_inverse=True)
+    part = np.where(np.isin(names, train_image), 0, PARTS.index("test")).astype(np.uint8)
+    if len(names) < _LEAST_PICTURES:
+        raise DataError(f"{path} has patches of {len(names)} pictures, expected at least {_LEAST_PICTURES}")
+    unknown = np.full(len(levels), -1, np.int64)
+    digest = hashlib.sha256(levels.tobytes() + image.tobytes()).hexdigest()
+    return Patches(levels, picture.reshape(-1), unknown, unknown, part, digest)
+
+
+def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:
+    """One array of an ``.npz``.
+
+    Raises:
+        CannotReadError: There is none, it is damaged, too large or no array of plain numbers.
+    """
+    try:
+        data = read_member(archive, archive.getinfo(f"{name}.npy"), _LARGEST)
+        found: NDArray[Any] = np.lib.format.read_array(io.BytesIO(data), allow_pickle=False)
+    except KeyError:
+        raise CannotReadError(f"it has no array {name}") from None
+    except (ValueError, EOFError, OverflowError, MemoryError, SyntaxError, TypeError):
+        raise CannotReadError(f"its {name} is no array of numbers") from None
+    return found

@@ -1,0 +1,191 @@
+"""Patches: small squares of natural pictures, to compare densities of real numbers.
+
+References:
+    A Database of Human Segmented Natural Images (Martin, Fowlkes, Tal, Malik, ICCV 2001): the Berkeley pictures
+    RNADE: The real-valued neural autoregressive density-estimator (Uria, Murray, Larochelle, 2013), arXiv:1306.0186,
+    Section 5.2: what is done with their patches
+"""
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Annotated, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from mmgen.data_recipes._base import Recipe, Workers
+from mmgen.data_recipes._patches import PARTS, Patches, cut_patches, find_pictures, read_patches
+from mmgen.data_recipes._splits import Parts, by_group
+from mmgen.data_recipes._streams import shuffled
+from mmgen.errors import DataError
+from mmgen.modalities.patch import PatchDescription
+from mmgen.progress import Progress, Work
+
+__all__ = ["NaturalPatches"]
+
+_BERKELEY = (200, 100)
+"""Training and test pictures of BSDS300, which are BSDS500's train and val."""
+
+_HELD_OUT = 10  # one in so many training pictures is val
+
+_FACTORS = {
+    "picture": "number of the picture, sorted by name",
+    "row": "first row in the picture, -1 where it is not known",
+    "column": "first column in the picture, -1 where it is not known",
+}
+
+
+class NaturalPatches(Recipe):
+    """Grey squares from uniform places of pictures that you have; parts of a split share no picture.
+
+    Bytes are stored. A model sees (v + u) / 256 less the patch's mean without the last pixel, u drawn anew at every
+    sight in training, and once for all evaluations.
+    """
+
+    pictures: Annotated[Path | None, Field(exclude=True)] = None
+    """Folder or zip of pictures: BSDS300 or BSDS500 with images/train and images/test, or any others."""
+
+    patches: Annotated[Path | None, Field(exclude=True)] = None
+    """Archive .npz of patches that were cut before: train, train_image, test, test_image; instead of pictures."""
+
+    side: Annotated[int, Field(ge=2, le=64)] = 8
+    """Height and width of a patch in pixels."""
+
+    per_picture: Annotated[int, Field(ge=1)] = 500
+    """Patches of each picture; of an archive all are taken."""
+
+    number: Annotated[int | None, Field(ge=20)] = None
+    """Patches in all, evenly from the pictures; of an archive a random choice."""
+
+    name: ClassVar[str] = "patches"
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if (self.pictures is None) == (self.patches is None):
+            got = "both" if self.pictures is not None else "neither"
+            raise ValueError(
+                f"got {got} of --pictures, a folder or zip of pictures, and --patches, an .npz of patches; give one"
+            )
+        if self.patches is not None and {"side", "per_picture"} & self.model_fields_set:
+            raise ValueError("--side and --per-picture are for --pictures; an archive's patches were cut before")
+        if self.number is not None and "per_picture" in self.model_fields_set:
+            raise ValueError("--number and --per-picture both say how many patches there are; give one of them")
+        return self
+
+    def make(
+        self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
+    ) -> Work[Path]:
+        if self.patches is not None:
+            return self._work(_ready(self._chosen(read_patches(self.patches), seed)), path, seed, chunk, command)
+        assert self.pictures is not None
+        source = find_pictures(self.pictures)
+        counts = np.full(len(source.names), self.per_picture)
+        if self.number is not None:
+            share, rest = divmod(self.number, len(source.names))
+            counts = share + (np.arange(len(source.names)) < rest)
+        return self._work(cut_patches(source, self.side, counts, seed), path, seed, chunk, command, int(counts.sum()))
+
+    def _chosen(self, found: Patches, seed: int) -> Patches:
+        """A random choice of patches, in their order; all by default."""
+        size = len(found.levels)
+        if self.number is None or self.number >= size:
+            return found
+        rows = np.sort(shuffled(seed, self.name, size)[: self.number])
+        return Patches(
+            found.levels[rows], found.picture[rows], found.row[rows], found.column[rows], found.part, found.sha256
+        )
+
+    def _work(
+        self,
+        cutting: Generator[int, None, Patches],
+        path: Path,
+        seed: int,
+        chunk: int,
+        command: str,
+        size: int | None = None,
+    ) -> Work[Path]:
+        def generate() -> Generator[Progress, None, Path]:
+            from mmgen.artifacts import DatasetWriter
+
+            found = yield from _counted(cutting)
+            number, side = found.levels.shape[:2]
+            schemes = _schemes(found, seed)
+            settings = {
+                "recipe": self.name,
+                "source": "pictures" if self.pictures is not None else "patches",
+                "side": side,
+                "number": number,
+                "pictures": len(found.part),
+                "source_sha256": found.sha256,
+            }
+            with DatasetWriter(path, size=number, settings=settings, seed=seed, command=command) as writer:
+                writer.add(PatchDescription(side=side))
+                for name, meaning in _FACTORS.items():
+                    writer.add_factor(name, "int32", "" if name == "picture" else "pixel", meaning)
+                for start in range(0, number, chunk):
+                    rows = slice(start, min(start + chunk, number))
+                    places = {"picture": found.picture[rows], "row": found.row[rows], "column": found.column[rows]}
+                    writer.write(start, {"patch": found.levels[rows]}, places)
+                for scheme, (meaning, parts) in schemes.items():
+                    writer.add_splits(scheme, **parts, meaning=meaning)
+            return path
+
+        return Work("cutting patches", size or 1, "patch", generate)
+
+
+def _ready(found: Patches) -> Generator[int, None, Patches]:
+    yield 1
+    return found
+
+
+def _counted(cutting: Generator[int, None, Patches]) -> Generator[Progress, None, Patches]:
+    """The patches; yields how many there are so far."""
+    while True:
+        try:
+            yield Progress(next(cutting))
+        except StopIteration as stop:
+            found: Patches = stop.value
+            return found
+
+
+def _schemes(found: Patches, seed: int) -> dict[str, tuple[str, Parts]]:
+    """Ways to split: the publisher's, or else by picture; a picture's patches are in one part.
+
+    Raises:
+        DataError: A part is empty.
+    """
+    code = {part: number for number, part in enumerate(PARTS)}
+    pictures = np.arange(len(found.part))
+    train, test = pictures[found.part == code["train"]], pictures[found.part == code["test"]]
+    if not len(train):
+        parts = by_group(found.picture, len(pictures), seed, "iid")
+        return _whole({"iid": ("85/5/10 % of the pictures", parts)})
+    order = shuffled(seed, "split patches", len(train))
+    held = train[order[: max(1, len(train) // _HELD_OUT)]]
+    said = f"one in {_HELD_OUT} training pictures is val"
+    middle = pictures[found.part == code["val"]]
+    schemes = {}
+    if (len(train), len(middle)) == _BERKELEY:
+        meaning = f"BSDS300's training and test pictures, the latter BSDS500's val; {said}"
+        schemes["bsds300"] = (meaning, _parts(found.picture, np.setdiff1d(train, held), held, middle))
+    if len(middle):
+        parts = _parts(found.picture, train, middle, test)
+        return _whole({**schemes, "official": ("the publisher's training, validation and test pictures", parts)})
+    parts = _parts(found.picture, np.setdiff1d(train, held), held, test)
+    return _whole({"official": (f"the publisher's training and test pictures; {said}", parts)})
+
+
+def _parts(
+    picture: NDArray[np.int64], train: NDArray[np.int64], val: NDArray[np.int64], test: NDArray[np.int64]
+) -> Parts:
+    pictures = {"train": train, "val": val, "test": test}
+    return {name: np.flatnonzero(np.isin(picture, numbers)) for name, numbers in pictures.items()}
+
+
+def _whole(schemes: dict[str, tuple[str, Parts]]) -> dict[str, tuple[str, Parts]]:
+    for scheme, (_, parts) in schemes.items():
+        for part, rows in parts.items():
+            if not len(rows):
+                raise DataError(f"no patch is in part {part} of split {scheme}; use a larger --number")
+    return schemes

@@ -1,0 +1,92 @@
+"""What a baseline of densities is: it learns p(x) of real numbers, and says log p exactly."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Generator
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ConfigDict
+from scipy.linalg import cho_factor, cho_solve, solve_triangular
+
+from mmgen.baselines._base import Baseline
+from mmgen.errors import DataError
+
+__all__ = ["CONFIG", "DensityBaseline", "FittedDensity", "Numbers", "Shape", "shape_of"]
+
+CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+Numbers = NDArray[np.float64]
+
+
+class FittedDensity(ABC):
+    """A density over F numbers."""
+
+    facts: dict[str, Any]
+    """What was found while it was fitted, by name; plain values."""
+
+    @abstractmethod
+    def log_prob(self, x: Numbers) -> Numbers:
+        """log p of x [N, F] in nats: [N]."""
+
+
+class DensityBaseline(Baseline):
+    """Abstract: a kind of density. Members are frozen dataclasses, whose fields are ``--set`` of ``mmgen baseline``."""
+
+    answers: ClassVar[Literal["labels", "densities"]] = "densities"
+
+    @abstractmethod
+    def fit(self, train: Numbers, val: Numbers, seed: int) -> Generator[float, None, FittedDensity]:
+        """Learn from training examples; yields the fraction done.
+
+        Args:
+            train: Training examples [N, F].
+            val: Validation examples [M, F]; whatever has to be chosen is chosen by log p of these.
+            seed: Seed of whatever it draws.
+
+        Raises:
+            DataError: The examples determine no density of this kind.
+        """
+
+
+class Shape:
+    """A mean and a covariance, factored once.
+
+    Args:
+        mean: [F].
+        covariance: [F, F], positive definite.
+
+    Raises:
+        DataError: The covariance is singular.
+    """
+
+    def __init__(self, mean: Numbers, covariance: Numbers) -> None:
+        self.mean, self.size = mean, len(mean)
+        try:
+            self._factor = cho_factor(covariance, lower=True)
+        except np.linalg.LinAlgError:
+            raise DataError(
+                f"the covariance of {self.size} columns over the training examples is singular, which leaves no "
+                "density; leave out columns that others determine, or use more examples"
+            ) from None
+        self.half_log_det = float(np.log(np.diag(self._factor[0])).sum())
+
+    def squares(self, x: Numbers) -> Numbers:
+        """Squared Mahalanobis distances of x [N, F]: [N]."""
+        return np.asarray(np.square(solve_triangular(self._factor[0], (x - self.mean).T, lower=True)).sum(0))
+
+    @property
+    def precision(self) -> Numbers:
+        """Inverse of the covariance [F, F]."""
+        return np.asarray(cho_solve(self._factor, np.eye(self.size)))
+
+
+def shape_of(train: Numbers, diagonal: bool = False) -> Shape:
+    """Mean and covariance of most likelihood.
+
+    Raises:
+        DataError: See :class:`Shape`.
+    """
+    if len(train) < 2:
+        raise DataError(f"{len(train)} training examples leave no covariance; expected at least 2")
+    covariance = np.atleast_2d(np.cov(train.T, bias=True))
+    return Shape(train.mean(0), np.diag(np.diag(covariance)) if diagonal else covariance)

@@ -1,0 +1,76 @@
+"""Weights and scales of Gaussians that share everything else, by expectation maximisation."""
+
+import math
+from collections.abc import Generator
+
+import numpy as np
+from scipy.special import logsumexp
+
+from mmgen.baselines._density import Numbers
+
+__all__ = ["fit_scales", "log_scale_mixture"]
+
+_ENOUGH = 1e-5  # nats an example that another step must bring
+_BLOCK = 8192  # examples that are looked at together
+
+
+def log_scale_mixture(squares: Numbers, size: int, log_weights: Numbers, log_scales: Numbers) -> Numbers:
+    r"""log sum_k w_k N(x; 0, s_k^2 I) without its normaliser of shape, given |x|^2.
+
+    .. math:: \log \sum_k w_k s_k^{-F} \exp(-|x|^2 / 2 s_k^2) - \frac{F}{2} \log 2 \pi
+
+    Args:
+        squares: |x|^2 [N].
+        size: F.
+        log_weights: log w_k [K].
+        log_scales: log s_k [K].
+
+    Returns:
+        [N], nats.
+    """
+    return np.asarray(logsumexp(_terms(squares, size, log_weights, log_scales), axis=1))
+
+
+def _terms(squares: Numbers, size: int, log_weights: Numbers, log_scales: Numbers) -> Numbers:
+    constant = log_weights - size * (log_scales + 0.5 * math.log(2 * math.pi))
+    return np.asarray(constant - 0.5 * squares[:, None] * np.exp(-2 * log_scales))
+
+
+def fit_scales(
+    squares: Numbers, size: int, number: int, iterations: int
+) -> Generator[float, None, tuple[Numbers, Numbers, int]]:
+    """Weights and scales of most likelihood, from scales that lie evenly on a logarithmic axis among those of the data.
+
+    Args:
+        squares: |x|^2 of the training examples [N].
+        size: F.
+        number: K.
+        iterations: Steps at most.
+
+    Returns:
+        log w [K], log s [K], and the steps that were taken.
+    """
+    own = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny) / size)  # the scale that suits each example best
+    low, high = np.log(np.quantile(own, [0.001, 0.999]))
+    log_scales = np.linspace(low, max(high, low + 1e-3), number)
+    log_weights, before = np.full(number, -math.log(number)), -math.inf
+    for step in range(iterations):
+        yield step / iterations
+        total, mass, power = 0.0, np.zeros(number), np.zeros(number)
+        for start in range(0, len(squares), _BLOCK):
+            some = squares[start : start + _BLOCK]
+            terms = _terms(some, size, log_weights, log_scales)
+            norm = logsumexp(terms, axis=1, keepdims=True)
+            share = np.exp(terms - norm)
+            total += float(norm.sum())
+            mass += share.sum(0)
+            power += some @ share
+        if total / len(squares) - before < _ENOUGH:
+            return log_weights, log_scales, step
+        before = total / len(squares)
+        kept = mass > 1e-9 * len(squares)  # a scale that explains nothing stays where it is, with hardly any weight
+        log_scales = np.where(
+            kept, 0.5 * np.log(np.where(kept, power / (size * np.maximum(mass, 1e-300)), 1.0)), log_scales
+        )
+        log_weights = np.log(np.maximum(mass, 1e-300) / len(squares))
+    return log_weights, log_scales, iterations

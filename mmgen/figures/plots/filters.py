@@ -1,0 +1,164 @@
+"""What the layers next to the pixels look for and draw with, as small pictures.
+
+References:
+    Salakhutdinov's lecture on variational autoencoders, "Learned Filters" of a model of image patches
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+from torch import nn
+
+from mmgen.artifacts import Dataset
+from mmgen.errors import UsageError
+from mmgen.figures.drawing.picture import Picture
+from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
+from mmgen.figures.plots._session import Session
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.patch import PatchDescription
+from mmgen.training.batches import DatasetRows
+
+__all__ = ["filters"]
+
+_SHOWN = 64
+_EXAMPLES = 20_000  # that principal components are computed from
+_INCHES = 3.2  # width of a block
+
+
+@dataclass(frozen=True)
+class _Pixels:
+    """The pictures that filters are of.
+
+    Attributes:
+        name: The modality.
+        size: How many numbers a network sees of one.
+        shape: Height and width in pixels.
+        dropped: Whether the last pixel is not among the numbers, since it is minus the sum of the others.
+    """
+
+    name: str
+    size: int
+    shape: tuple[int, int]
+    dropped: bool
+
+    def drawn(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Directions of the numbers [n, size] as pictures [n, H, W]: the dropped pixel is minus the sum."""
+        if self.dropped:
+            weights = np.concatenate([weights, -weights.sum(1, keepdims=True)], 1)
+        return weights.reshape(-1, *self.shape)
+
+    def read(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Weights on the numbers [n, size] as filters [n, H, W] of whole patches that give the same answers.
+
+        Whatever is added to all pixels of a filter changes no answer where the patch has mean 0: it is chosen so that
+        the filter itself has.
+        """
+        if self.dropped:
+            weights = np.concatenate([weights, np.zeros((len(weights), 1))], 1)
+            weights = weights - weights.mean(1, keepdims=True)
+        return weights.reshape(-1, *self.shape)
+
+
+@accepts("number", one=True)
+def filters(sessions: Sequence[Session], options: PlotOptions) -> Picture:
+    """Weights of the encoder's first layer and of the decoder's last one, and principal components of the data.
+
+    Raises:
+        UsageError: The model has no fully connected layer next to grey pixels.
+    """
+    session, count = sessions[0], options.number or _SHOWN
+    pixels = _pixels(session)
+    model = session.model.model
+    decoder = dict(model.decoders.items()).get(pixels.name)
+    inside = set(decoder.modules()) if decoder is not None else set()
+    # The first one outside the decoder is the encoder's.
+    readers = [m for m in model.modules() if isinstance(m, nn.Linear) and m.in_features == pixels.size]
+    reader = next((layer for layer in readers if layer not in inside), None)
+    outputs = [m for m in inside if isinstance(m, nn.Linear) and m.out_features % pixels.size == 0]
+    writers = [m for m in (decoder.modules() if decoder is not None else ()) if m in outputs]
+    if reader is None or not writers:
+        raise UsageError(
+            f"filters shows fully connected layers over pixels, and {session.group.model} has none over "
+            f"{pixels.name}; train one with image_network.name=mlp"
+        )
+    components, examples = _components(session, pixels, count)
+    blocks = [
+        ("encoder's first layer", pixels.read(_largest(_numbers(reader.weight), count))),
+        # Of several parameters a value, means come first.
+        ("decoder's last layer, means", pixels.drawn(_largest(_numbers(writers[-1].weight)[: pixels.size].T, count))),
+        ("principal components of the data", components),
+    ]
+    restored = ""
+    if pixels.dropped:
+        restored = "The dropped pixel, bottom right, is restored as minus the sum of the others and may be cut off. "
+    caption = (
+        f"The {count} units of largest weights, in that order; the {len(components)} first principal components of "
+        f"{examples:,} training examples. {restored}Grey is 0, and each tile has its own scale."
+    )
+    return Picture("Filters", caption, _figure(blocks))
+
+
+def _pixels(session: Session) -> _Pixels:
+    described = session.model.settings.data.modalities
+    for name, each in described.items():
+        if isinstance(each, PatchDescription):
+            return _Pixels(name, each.size, (each.side, each.side), dropped=True)
+    main = session.model.image
+    if isinstance(main, ImageDescription) and main.shape[0] == 1:
+        return _Pixels(main.name, main.pixels, main.shape[1:], dropped=False)
+    raise UsageError(f"filters shows weights over grey pictures or patches, and {session.group.model} has none")
+
+
+def _numbers(weight: torch.Tensor) -> NDArray[np.float64]:
+    return np.asarray(weight.detach().double().cpu().numpy())
+
+
+def _largest(weights: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """The ``count`` rows of largest norm, in that order."""
+    order = np.argsort(-np.square(weights).sum(1), kind="stable")
+    return weights[order[:count]]
+
+
+def _components(session: Session, pixels: _Pixels, count: int) -> tuple[NDArray[np.float64], int]:
+    """Principal components of training examples as pictures [n, H, W], and how many examples these were."""
+    with Dataset.open(dataset_of(session)) as dataset:
+        split = session.model.settings.data.split
+        rows = DatasetRows.of_split(dataset, split, "train", torch.device("cpu"), (pixels.name,))
+        examples = min(len(rows), _EXAMPLES)
+        chosen = torch.linspace(0, len(rows) - 1, examples).round().long()
+        parts = [rows.batch(some).values[pixels.name].flatten(1).double().numpy() for some in chosen.split(1000)]
+    whole = pixels.drawn(np.concatenate(parts)).reshape(examples, -1)
+    variances, directions = np.linalg.eigh(np.cov(whole.T))
+    order = np.argsort(-variances)[: min(count, pixels.size)]
+    return directions[:, order].T.reshape(-1, *pixels.shape), examples
+
+
+def _mosaic(tiles: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Tiles [n, H, W] side by side, each scaled to [-1, 1], NaN between them."""
+    across = math.ceil(math.sqrt(len(tiles)))
+    down = math.ceil(len(tiles) / across)
+    height, width = tiles.shape[1] + 1, tiles.shape[2] + 1
+    canvas = np.full((down * height - 1, across * width - 1), np.nan)
+    for number, tile in enumerate(tiles):
+        row, column = divmod(number, across)
+        # Without the last pixel: what is restored as a sum may be far larger, and would leave the others grey.
+        largest = np.abs(tile.flat[:-1]).max() or 1.0
+        canvas[row * height : row * height + height - 1, column * width : column * width + width - 1] = np.clip(
+            tile / largest, -1, 1
+        )
+    return canvas
+
+
+def _figure(blocks: Sequence[tuple[str, NDArray[np.float64]]]) -> Figure:
+    figure = Figure(figsize=(_INCHES * len(blocks), _INCHES + 0.4), layout="constrained")
+    for place, (title, tiles) in enumerate(blocks, 1):
+        axes = figure.add_subplot(1, len(blocks), place)
+        axes.imshow(_mosaic(tiles), cmap="gray", vmin=-1, vmax=1, interpolation="nearest")
+        axes.set_title(title, fontsize=10)
+        axes.set_axis_off()
+    return figure
