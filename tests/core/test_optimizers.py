@@ -92,6 +92,7 @@ def test_an_optimiser_keeps_what_its_state_says() -> None:
         "adamw": {"step", "exp_avg", "exp_avg_sq"},
         "rmsprop": {"step", "square_avg"},
         "sgd": set(),
+        "adagrad": {"step", "sum"},
     }
     assert expected.keys() == OPTIMIZERS.keys()
     for name, kept in expected.items():
