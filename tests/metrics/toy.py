@@ -81,7 +81,7 @@ class Painter:
     """z is the picture's attributes themselves, [digit, size]."""
 
     latent_size, conditional_on = 2, ()
-    latent = LatentSpace.flat(2)
+    latent, deterministic = LatentSpace.flat(2), False
     modalities: ClassVar = {"image": Plain(), "attributes": Plain()}
     inference = torch.nn.Linear(3, 2)
 
@@ -182,7 +182,7 @@ class Gaussian:
     """
 
     latent_size, conditional_on = 2, ()
-    latent = LatentSpace.flat(2)
+    latent, deterministic = LatentSpace.flat(2), False
     noise = 0.5
     weights = torch.tensor([[1.0, 0.0], [1.0, 0.5], [0.0, -1.0]], dtype=torch.float64)
     slope = torch.tensor([1.5, -0.5], dtype=torch.float64)
@@ -312,7 +312,7 @@ class TwoModes:
     """
 
     latent_size, conditional_on = 2, ()
-    latent = LatentSpace.flat(2)
+    latent, deterministic = LatentSpace.flat(2), False
     modalities = ("image", "attributes")
     noise, steepness = 0.4, 6.0
 
