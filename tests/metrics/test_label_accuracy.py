@@ -46,6 +46,9 @@ class Reader:
     def decode(self, name: str, z: Tensor) -> Tensor:
         return z
 
+    def label_log_probabilities(self, name: str, batch: Batch, given: tuple[str, ...]) -> None:
+        """q(y | x) is an average over z here."""
+
     def mean(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         # side: right where z0 > 0; size by z1 about -10, 0, 10.
         logits = [-4 * z[..., 0], 4 * z[..., 0], -2 * z[..., 1], torch.full_like(z[..., 0], 10.0), 2 * z[..., 1]]
@@ -68,7 +71,7 @@ def scores(model: Any, points: Batch, **settings: Any) -> dict[tuple[str, str], 
             settings=SimpleNamespace(
                 objective={"name": "mvae", "predicts": {}},
                 build_objective=Mvae,
-                data=SimpleNamespace(split="official", paired=0.05, least_paired_share=0.2),
+                data=SimpleNamespace(split="official", paired=0.05, least_paired_share=0.2, labelled=None),
             ),
         ),
         dataset=SimpleNamespace(schemes=["official"], split=lambda scheme, part: range(1000)),

@@ -94,6 +94,9 @@ class Painter:
     def answers(self, given: tuple[str, ...]) -> bool:
         return True
 
+    def label_log_probabilities(self, name: str, batch: Batch, given: tuple[str, ...]) -> None:
+        """q(y | x) is an average over z here."""
+
     def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
         mean = batch.values["attributes"].float()
         return DiagonalGaussian(mean, torch.full_like(mean, -2.0))
@@ -150,7 +153,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         settings=SimpleNamespace(
             objective={"name": "toy"},
             build_objective=Elbo,
-            data=SimpleNamespace(split=split, paired=1.0, least_paired_share=None),
+            data=SimpleNamespace(split=split, paired=1.0, least_paired_share=None, labelled=None),
         ),
         image=IMAGE,
         observed={"image": IMAGE},
