@@ -49,10 +49,8 @@ ANYTHING = "anything"
 
 NOT, OR = "NOT", "OR"
 """Words of expressions; see :mod:`mmgen.expressions`."""
-
-AND, IN_COMMON, IGNORE = "AND", "IN COMMON", "IGNORE"
-"""Operators between descriptions; see :mod:`mmgen.recombinations`."""
-OPERATORS = (AND, IN_COMMON, IGNORE)
+OPERATORS = AND, IN_COMMON, IGNORE = "AND", "IN COMMON", "IGNORE"
+"""Words between descriptions; see :mod:`mmgen.recombinations`."""
 
 _SEPARATORS = " \t\r\n,;"
 UNSPECIFIED = ("*", "?", "any", "unknown")
@@ -115,11 +113,8 @@ def _bare_word(word: str, info: Vocabulary) -> str:
     """The message for a word without ``=``: says which attribute has such a value."""
     if word in (NOT, OR):
         return f"description has {word}, which only drawing for a description with guidance above 0 understands"
-    joining = (NOT, OR, *" ".join(OPERATORS).split())
-    if word.upper() in joining and word != word.upper():
-        return f"description has '{word}', expected attribute=value, or {word.upper()} in capitals"
-    if word in joining:
-        return f"description has {word}, which drawing for a description understands, and nothing else"
+    if word.upper() in (NOT, OR, *" ".join(OPERATORS).split()):
+        return f"description has '{word}', expected attribute=value, or {word.upper()} in capitals between descriptions"
     owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]
     if owners:
         return f"description has '{word}', expected attribute=value: did you mean '{owners[0]}={word}'?"

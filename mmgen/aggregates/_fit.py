@@ -116,8 +116,8 @@ class FitSettings(StageSettings):
     def name(self) -> str:
         """What people call the posterior."""
         asked = self.aggregate
-        operators = " with operators" if self.build_family().base is not None else ""
-        return posterior_name(self.posterior, asked.weight, asked.guidance, given=asked.given) + operators
+        name = posterior_name(self.posterior, asked.weight, asked.guidance, given=asked.given)
+        return name if self.build_family().base is None else f"{name} with operators"
 
     @property
     def posterior(self) -> str:
@@ -310,9 +310,8 @@ def fit_aggregate(
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
 
         # The task: the family's own; else a guided fit starts from q_agg, a plain one from where the encodings are.
-        asked, determines = settings.aggregate, {"latents": latents.header.content_id}
+        asked, determines, base = settings.aggregate, {"latents": latents.header.content_id}, None
         task: Task
-        base: Aggregate | None = None
         if base_path is not None:
             header, base = load_base(base_path, settings, model_path, device)
             base.over(model)
