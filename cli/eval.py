@@ -42,7 +42,7 @@ def eval_command(
             metavar="NAME",
             help="Where z comes from: prior, own (the model's q(z | words)), true or aggregate; repeatable. "
             "By default prior and own of a model, what was fitted of an aggregate.",
-            autocompletion=words("prior", "own", "aggregate", "true"),
+            autocompletion=words("prior", "own", "aggregate", "true", "scan"),
         ),
     ] = None,
     guidance: Annotated[

@@ -55,7 +55,7 @@ def sample_command(
             show_default=False,
             help="Where z comes from: prior, own (the model's q(z | words)), aggregate or true; by default what was "
             "fitted, else own.",
-            autocompletion=words("prior", "own", "aggregate", "true"),
+            autocompletion=words("prior", "own", "aggregate", "true", "scan"),
         ),
     ] = None,
     guidance: Guidance = 0.0,

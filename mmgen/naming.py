@@ -17,8 +17,10 @@ __all__ = [
     "posterior_title",
 ]
 
-_NAMES = {"prior": "p(z)", "own": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)"}
-_ABOUT = {"prior": "prior", "own": "the model's own", "image": "of images"}
+_NAMES = {
+    "prior": "p(z)", "own": "q(z|y)", "true": "q_true", "aggregate": "q_agg", "image": "q(z|x)", "scan": "q_scan",
+}  # fmt: skip
+_ABOUT = {"prior": "prior", "own": "the model's own", "image": "of images", "scan": "SCAN's, which covers q(z|x)"}
 _FORMER = {"text": "own"}
 
 
@@ -48,7 +50,7 @@ def posterior_name(
     """Name of a posterior.
 
     Args:
-        posterior: "prior", "own", "true", "aggregate" or "image"; anything else is its own name.
+        posterior: "prior", "own", "true", "aggregate", "scan" or "image"; anything else is its own name.
         text_weight: For "true", the weight of log p(y|z) that it was fitted with; None where nobody says.
         guidance: The power of p(y|z) that tilts it; 0 for none.
         given: What kind of description it is conditioned on, where it is a fitted one: "nothing" for q(z).

@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from mmgen.batch import Batch
 
 __all__ = [
+    "AND",
     "ANYTHING",
+    "IGNORE",
+    "IN_COMMON",
     "NOT",
+    "OPERATORS",
     "OR",
     "UNSPECIFIED",
     "TextVocabulary",
@@ -45,6 +49,8 @@ ANYTHING = "anything"
 
 NOT, OR = "NOT", "OR"
 """Words of expressions; see :mod:`mmgen.expressions`."""
+OPERATORS = AND, IN_COMMON, IGNORE = "AND", "IN COMMON", "IGNORE"
+"""Words between descriptions; see :mod:`mmgen.recombinations`."""
 
 _SEPARATORS = " \t\r\n,;"
 UNSPECIFIED = ("*", "?", "any", "unknown")
@@ -89,9 +95,9 @@ _STOPS = ".!?"
 """What may end a sentence, where it is no word of the data."""
 
 
-def split_words(text: str) -> list[str]:
-    """``text`` split at white space, commas and semicolons outside quotes."""
-    lexer = shlex.shlex(text, posix=True, punctuation_chars=False)
+def split_words(text: str, signs: str = "") -> list[str]:
+    """``text`` split at white space, commas and semicolons outside quotes; runs of ``signs`` are words too."""
+    lexer = shlex.shlex(text, posix=True, punctuation_chars=signs)
     lexer.whitespace = _SEPARATORS
     lexer.whitespace_split = True
     lexer.commenters = ""
@@ -107,8 +113,8 @@ def _bare_word(word: str, info: Vocabulary) -> str:
     """The message for a word without ``=``: says which attribute has such a value."""
     if word in (NOT, OR):
         return f"description has {word}, which only drawing for a description with guidance above 0 understands"
-    if word.upper() in (NOT, OR):
-        return f"description has '{word}', expected attribute=value, or {word.upper()} in capitals"
+    if word.upper() in (NOT, OR, *" ".join(OPERATORS).split()):
+        return f"description has '{word}', expected attribute=value, or {word.upper()} in capitals between descriptions"
     owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]
     if owners:
         return f"description has '{word}', expected attribute=value: did you mean '{owners[0]}={word}'?"

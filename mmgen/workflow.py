@@ -136,7 +136,7 @@ class FitPlan:
         model: The model that it is fitted to.
         settings: Completed settings.
         out: The aggregate to make.
-        base: The q_agg that a guided fit starts from, if it was named.
+        base: The fit that this one starts from, if it was named.
         dataset: The model's dataset, if it was named.
         latents: Where encodings are cached, if it was named.
     """
@@ -149,15 +149,15 @@ class FitPlan:
     latents: Path | None = None
 
     def run(self, command: str, resume: str, watch: Watch) -> None:
-        """Encode and fit; a guided fit without its base fits that first, beside the model."""
+        """Encode and fit; what a fit starts from, if it was not given, is made first, beside the model."""
         settings, data = self.settings, self.dataset or find_parent(self.model, "dataset")
         base = self.base
         before: list[tuple[FitSettings, Path, Path | None, str]] = []
-        if settings.aggregate.guidance and base is None:
+        if settings.base is not None and base is None:
             base = self.model.with_name(f"{self.model.stem}-{settings.base.slug}.safetensors")
             check_output(self.out, "aggregate", base)
             if not is_fit(base, settings.base, self.model):
-                # --resume asks for a state of the guided fit; that of the one it starts from may have ended.
+                # --resume asks for a state of the last fit; that of the one it starts from may have ended.
                 before.append((settings.base, base, None, "auto" if resume == "require" else resume))
         for fit, made, begun, how in [*before, (settings, self.out, base, resume)]:
             encoding, fitting = fit_aggregate(self.model, data, fit, made, self.latents, command, how, begun)
@@ -189,7 +189,7 @@ def plan_fit(
         aggregate: Settings of the aggregate; None is not said.
         training: Settings of its training; None is not said.
         family: What is fitted; realnvp, or as ``base``, if None.
-        base: The q_agg that a guided fit starts from.
+        base: The fit that this one starts from, such as the q_agg of a guided one.
         assignments: Nested values, over the others.
         dataset: The model's dataset, if it is not to be found by itself.
         latents: Where encodings are cached.
@@ -210,7 +210,7 @@ def plan_fit(
         shape = {key: fitted.model_dump(mode="json")[key] for key in ("given", "family", "text_network", "layers")}
         values["aggregate"] = merge(shape, values["aggregate"])
     settings = complete_fit_settings(merge(values, dict(assignments or {})), trained)
-    if base is not None and not settings.aggregate.guidance:
+    if base is not None and settings.base is None:
         raise UsageError(f"--from got {base}, expected nothing without --guidance: no other fit starts from one")
     if base is not None:
         load_base(base, settings, model)  # before anything slow

@@ -1,18 +1,23 @@
 """What every family of aggregate posteriors offers."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models._base import Model
 from mmgen.networks._text import TextEncoder, TextNetwork
+from mmgen.queries import batch_of_queries
+from mmgen.recombinations import Recombination
+from mmgen.training.task import Task
 
 __all__ = ["Aggregate", "Condition", "Density", "Family", "Given", "Layers"]
 
@@ -23,6 +28,9 @@ Condition = Attributes | Text | None
 
 class Density(nn.Module, ABC):
     """A conditional density over standardised latents u, in fp32 or fp64 always."""
+
+    operators: tuple[str, ...] = ()
+    """Words of :mod:`mmgen.recombinations` for which it has a network, see :meth:`recombined`."""
 
     @abstractmethod
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
@@ -45,13 +53,55 @@ class Density(nn.Module, ABC):
         u, weights = self.reparameterised(context, batch)
         return u, weights, self.log_prob(u, context)
 
+    def recombined(self, recombination: Recombination, contexts: Sequence[Tensor]) -> DiagonalGaussian:
+        """q(u | r) [1, D] of a recombined description, by the networks of its :attr:`operators`.
+
+        Args:
+            recombination: What is wanted.
+            contexts: The contexts [1, X] of its leaves, in their order.
+        """
+        raise NotImplementedError
+
 
 class Family(ABC):
-    """A family of densities with its settings; members are frozen pydantic dataclasses."""
+    """A family of densities with its settings; members are frozen pydantic dataclasses.
+
+    Most are fitted to encodings or to the true posterior, as all families are. One with an objective of its own says
+    what its posterior is called, brings its task, and sees z itself, without shift and scale.
+    """
+
+    posterior: ClassVar[str] = ""
+    """The short word of its posterior where it has an objective of its own, such as "scan"; "" for the others."""
 
     @abstractmethod
     def density(self, latent_size: int, context_size: int) -> Density:
         """A density over [.., latent_size] given contexts of ``context_size`` (0: none)."""
+
+    def density_given(self, latent_size: int, context_size: int, condition: "Condition") -> Density:
+        """The same for a family that must know more of what it is conditioned on, such as one that generates it."""
+        return self.density(latent_size, context_size)
+
+    @property
+    def base(self) -> "Family | None":
+        """The family, as far as settings go, whose finished fit this one starts from; None where it starts anew."""
+        return None
+
+    def check(self, model: Model, given: Given, layers: Layers) -> None:
+        """Refuse, before any work, what it cannot be fitted to.
+
+        Raises:
+            UsageError: Says why.
+        """
+        return
+
+    def task(self, aggregate: "Aggregate", keep_all: float) -> Task | None:
+        """The objective of its own, over batches of encodings; None where it is fitted as all families are.
+
+        Args:
+            aggregate: What is fitted; it holds a density of this family.
+            keep_all: Share of descriptions that stay whole.
+        """
+        return None
 
 
 class Aggregate(nn.Module):
@@ -96,7 +146,7 @@ class Aggregate(nn.Module):
             network = replace(text_network or TextNetwork(), dropout=0.0)
             self.reader = TextEncoder(len(condition.vocabulary), network)
             width = self.reader.features
-        self.density = family.density(latent_size, width)
+        self.density = family.density_given(latent_size, width, condition)
         # z = shift + scale * u: densities see latents of zero mean and unit variance, whatever the model made of them.
         self.register_buffer("shift", torch.zeros(latent_size))
         self.register_buffer("scale", torch.ones(latent_size))
@@ -142,7 +192,12 @@ class Aggregate(nn.Module):
         self.shift.copy_(mean.mean(0))
         self.scale.copy_((mean.var(0) + (2 * log_sd).exp().mean(0)).sqrt().clamp_min(1e-6))
 
-    def _context(self, condition: Batch | None) -> Tensor | None:
+    def context(self, condition: Batch | None) -> Tensor | None:
+        """What the density is given of descriptions [B, X]; None where it is conditioned on nothing.
+
+        Raises:
+            UsageError: There is no description, or none that it reads.
+        """
         if self.condition is None:
             return None
         name = self.condition.name
@@ -165,24 +220,46 @@ class Aggregate(nn.Module):
         """The same of the layers alone that it is fitted to [..., B, D_fitted]."""
         with torch.autocast(fitted.device.type, enabled=False):
             u = (fitted - self.shift) / self.scale
-            return self.density.log_prob(u, self._context(condition)) - self.scale.log().sum()
+            return self.density.log_prob(u, self.context(condition)) - self.scale.log().sum()
 
     def sample(self, condition: Batch | None, n: int, generator: torch.Generator | None = None) -> Tensor:
         """n draws per description: [n, B, D]; without a condition B is 1."""
         with torch.autocast(self.shift.device.type, enabled=False):
             batch = condition.size if condition is not None else 1
-            u = self.density.sample(self._context(condition), n, batch, generator)
+            u = self.density.sample(self.context(condition), n, batch, generator)
             return self._whole(self.shift + self.scale * u, generator)
 
     def reparameterised(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor]:
         """Differentiable draws z [M, B, D] and their weights [M, B]; see :meth:`Density.reparameterised`."""
         with torch.autocast(self.shift.device.type, enabled=False):
-            u, weights = self.density.reparameterised(self._context(condition), batch)
+            u, weights = self.density.reparameterised(self.context(condition), batch)
             return self._whole(self.shift + self.scale * u), weights
 
     def with_density(self, condition: Batch | None, batch: int) -> tuple[Tensor, Tensor, Tensor]:
         """Differentiable draws z [M, B, D], their weights [M, B] and log q(z | condition) [M, B], nats."""
         with torch.autocast(self.shift.device.type, enabled=False):
-            u, weights, log_q = self.density.with_density(self._context(condition), batch)
+            u, weights, log_q = self.density.with_density(self.context(condition), batch)
             z = self._whole(self.shift + self.scale * u)
             return z, weights, log_q - self.scale.log().sum() + self._log_below(z)
+
+    def recombined(self, recombination: Recombination, n: int, generator: torch.Generator | None = None) -> Tensor:
+        """n draws [n, 1, D] for a recombined description, by the operators of the density."""
+        with torch.autocast(self.shift.device.type, enabled=False):
+            q = self.posterior_of(recombination)
+            return self._whole(q.sample(generator, (n,)), generator)
+
+    def posterior_of(self, recombination: Recombination) -> DiagonalGaussian:
+        """q(z | r) [1, D] over the layers that it is fitted to, of a recombined description.
+
+        Raises:
+            UsageError: The density has no operators.
+        """
+        assert self.condition is not None
+        if not self.density.operators:
+            raise UsageError(
+                f"'{recombination}' needs operators, and this aggregate has none; give {recombination.plain}"
+            )
+        name, device = self.condition.name, str(self.shift.device)
+        leaves = [self.context(batch_of_queries(codes, name, device)) for codes in recombination.leaves]
+        q = self.density.recombined(recombination, [leaf for leaf in leaves if leaf is not None])
+        return DiagonalGaussian(self.shift + self.scale * q.mean, q.log_sd + self.scale.log())

@@ -14,7 +14,14 @@ from mmgen.aggregates._base import Aggregate, Condition, Family, Given, Layers
 from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
 from mmgen.aggregates._guided import GuidedTask
 from mmgen.aggregates._targets import FitTask, Target
-from mmgen.aggregates._weights import Guidance, TextWeight, check_guidance, resolve_text_weight, said
+from mmgen.aggregates._weights import (
+    Guidance,
+    TextWeight,
+    check_guidance,
+    check_own_objective,
+    resolve_text_weight,
+    said,
+)
 from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header, require_kind
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, DataError, SettingsError, UsageError
@@ -109,25 +116,42 @@ class FitSettings(StageSettings):
     def name(self) -> str:
         """What people call the posterior."""
         asked = self.aggregate
-        return posterior_name(asked.target, asked.weight, asked.guidance, given=asked.given)
+        name = posterior_name(self.posterior, asked.weight, asked.guidance, given=asked.given)
+        return name if self.build_family().base is None else f"{name} with operators"
+
+    @property
+    def posterior(self) -> str:
+        """The short word of the posterior: "aggregate", "true", or that of a family with an objective of its own."""
+        return self.build_family().posterior or self.aggregate.target
 
     @property
     def slug(self) -> str:
         """Part of a file's name that other targets, weights and families do not share: "true-w300-realnvp"."""
         asked = self.aggregate
-        parts: list[str] = [asked.target]
+        parts: list[str] = [self.posterior]
         # A weight of which there is no choice (nothing given, or CVAE) is 1.
         parts += [f"w{number_of(asked.weight)}"] if asked.weight is not None and asked.given != "nothing" else []
         parts += [f"guided-w{number_of(asked.guidance)}"] if asked.guidance else []
-        parts += [str(asked.family["name"])] + (["nothing"] if asked.given == "nothing" else [])
+        family = self.build_family()
+        parts += [str(asked.family["name"])] if asked.family["name"] != self.posterior else []
+        parts += ["operators"] if family.base is not None else []
+        parts += ["nothing"] if asked.given == "nothing" else []
         parts += ["top"] if asked.layers == "top" else []
         return "-".join(parts)
 
     @property
-    def base(self) -> "FitSettings":
-        """Settings of the plain q_agg that a guided one starts from and draws its candidates from."""
-        plain_fit = self.aggregate.model_copy(update={"guidance": 0.0, "candidates": None})
-        return self.model_copy(update={"aggregate": plain_fit})
+    def base(self) -> "FitSettings | None":
+        """Settings of the finished fit that this one starts from; None where it starts anew.
+
+        That is the plain q_agg which a guided one draws its candidates from, or what a family names as its own base.
+        """
+        before = self.build_family().base
+        if not self.aggregate.guidance and before is None:
+            return None
+        changed: dict[str, Any] = {"guidance": 0.0, "candidates": None}
+        if before is not None:
+            changed["family"] = {"name": self.aggregate.family["name"], **plain(before)}
+        return self.model_copy(update={"aggregate": self.aggregate.model_copy(update=changed)})
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -170,6 +194,7 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
+    check_own_objective(settings.build_family(), settings.aggregate.target, settings.aggregate.guidance)
     if settings.aggregate.target != "true" and settings.aggregate.text_weight is not None:
         raise UsageError(
             f"--text-weight got {said(settings.aggregate.text_weight)}, expected nothing with --target "
@@ -234,14 +259,15 @@ def fit_aggregate(
         latents_path: Where encodings are cached; left out, beside the model.
         command: The command to record.
         resume: See :func:`mmgen.training.loop.train`.
-        base_path: The q_agg of the same model that a guided fit starts from, see :attr:`FitSettings.base`; it need not
-            be there before the second piece of work begins.
+        base_path: The fit to the same model that this one starts from, see :attr:`FitSettings.base`; it need not be
+            there before the second piece of work begins.
 
     Raises:
         UsageError: The dataset is not like the model's own, or a file would be written over something else.
     """
-    if (base_path is not None) != bool(settings.aggregate.guidance):
-        raise UsageError("a fit starts from another one where it is guided, and only there")
+    if (base_path is not None) != (settings.base is not None):
+        raise UsageError("a fit starts from another one where it is guided or has operators, and only there")
+    family = settings.build_family()
     fabric = make_fabric(settings.training)
     _, trained, model = load_model(model_path, fabric.device)
     through = posterior_to_aggregate(trained)
@@ -264,6 +290,7 @@ def fit_aggregate(
             f"--layers got top, but z of {model_path} has one layer, expected all; leave it out, or fit to a model of "
             "several layers, such as hierarchical-vae"
         )
+    family.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
     precision = resolve_precision(settings.training.precision, fabric.device)
     examples, seed = settings.aggregate.examples, settings.training.seed
     what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision)
@@ -287,15 +314,19 @@ def fit_aggregate(
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
 
-        # The task: a guided fit starts from q_agg, a plain one from where the encodings are.
-        asked, determines = settings.aggregate, {"latents": latents.header.content_id}
+        # The task: the family's own; else a guided fit starts from q_agg, a plain one from where the encodings are.
+        asked, determines, base = settings.aggregate, {"latents": latents.header.content_id}, None
         task: Task
         if base_path is not None:
             header, base = load_base(base_path, settings, model_path, device)
             base.over(model)
-            aggregate.load_state_dict(base.state_dict())
-            task = GuidedTask(aggregate, base, model, asked.keep_all, asked.guidance, asked.candidates or _CANDIDATES)
+            aggregate.load_state_dict({**aggregate.state_dict(), **base.state_dict()})
             determines["base"] = header.content_id
+        own = family.task(aggregate, asked.keep_all)
+        if own is not None:
+            task = own
+        elif base is not None:
+            task = GuidedTask(aggregate, base, model, asked.keep_all, asked.guidance, asked.candidates or _CANDIDATES)
         else:
             if asked.target == "aggregate":
                 aggregate.standardise(rows.mean, rows.log_sd)
@@ -323,21 +354,26 @@ def fit_aggregate(
 def load_base(
     path: Path, settings: FitSettings, model_path: Path, device: torch.device | str = "cpu"
 ) -> tuple[Header, Aggregate]:
-    """The q_agg that a guided fit starts from.
+    """The fit that another one starts from, see :attr:`FitSettings.base`.
 
     Raises:
         UsageError: It is another posterior, of another model, or of another shape than the settings ask for.
     """
+    expected = settings.base
+    assert expected is not None
     header, found, base = load_aggregate(path, device)
     wanted = read_header(model_path).content_id
     if wanted not in [parent.content_id for parent in header.parents if parent.role == "model"]:
-        raise UsageError(f"{path} was fitted to another model than {model_path}; give a q_agg of that model")
-    if found.aggregate.target != "aggregate" or found.aggregate.guidance:
-        raise UsageError(f"{path} is {found.name}, expected the plain q_agg that is to be guided")
-    if found.shape != settings.shape:
+        raise UsageError(f"{path} was fitted to another model than {model_path}; give a {expected.name} of that model")
+    if found.posterior != expected.posterior or found.base is not None:
+        wanted = (
+            "the plain q_agg that is to be guided" if settings.aggregate.guidance else f"{expected.name} without them"
+        )
+        raise UsageError(f"{path} is {found.name}, expected {wanted}")
+    if found.shape != expected.shape:
         raise UsageError(
             f"{path} is a {found.aggregate.family['name']} given {found.aggregate.given}, expected the family, its "
-            "settings and what is given as asked for the guided fit, which starts from it"
+            "settings and what is given as asked for the fit that starts from it"
         )
     return header, base
 

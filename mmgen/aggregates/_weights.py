@@ -5,13 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from mmgen.aggregates._base import Given
+from mmgen.aggregates._base import Family, Given
 from mmgen.errors import UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of
 from mmgen.objectives._base import Objective
 
-__all__ = ["Guidance", "TextWeight", "check_guidance", "resolve_text_weight", "said"]
+__all__ = ["Guidance", "TextWeight", "check_guidance", "check_own_objective", "resolve_text_weight", "said"]
 
 
 def _power(value: Any, words: tuple[str, ...] = ()) -> Any:
@@ -90,3 +90,20 @@ def check_guidance(guidance: float, target: str, given: Given, data: DataSetting
         raise UsageError(f"{got} with --given nothing: q(z) reads no description that could guide it")
     if getattr(data, given).name not in objective.demands.generates:
         raise UsageError(f"{got}: guidance needs p({given} | z), but this model generates no {given}")
+
+
+def check_own_objective(family: Family, target: str, guidance: float) -> None:
+    """Refuse what is said of an objective to a family that brings its own.
+
+    Raises:
+        UsageError: Says which.
+    """
+    if family.posterior and target == "true":
+        raise UsageError(
+            f"--target got true, expected nothing: family {family.posterior} has an objective of its own; leave it out"
+        )
+    if family.posterior and guidance:
+        raise UsageError(
+            f"--guidance got {guidance:g}, expected nothing: family {family.posterior} has an objective of its own; "
+            "guide what is drawn from it instead"
+        )

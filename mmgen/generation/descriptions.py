@@ -11,7 +11,9 @@ from mmgen.expressions import Expression, is_expression, parse_expression
 from mmgen.naming import posterior_called
 from mmgen.notation import UNKNOWN
 from mmgen.queries import (
+    AND,
     ANYTHING,
+    Vocabulary,
     batch_of_captions,
     batch_of_queries,
     caption_of_codes,
@@ -23,6 +25,7 @@ from mmgen.queries import (
     parse_query,
     quoted,
 )
+from mmgen.recombinations import Recombination, is_recombination, parse_recombination
 
 if TYPE_CHECKING:
     from mmgen.batch import Batch
@@ -51,13 +54,14 @@ class Descriptions:
     Attributes:
         codes: uint8 [Q, A], 255 where nothing is said.
         tokens: Word codes uint16 [Q, T]; None where there are no captions.
-        expressions: Negation and alternatives, [Q]; None where a description has neither. ``codes`` then are what all
-            alternatives have in common: what is given of a single one, nothing of several.
+        expressions: Negation and alternatives, or what operators are to recombine, [Q]; None where a description is
+            plain. ``codes`` then are what all alternatives have in common (what is given of a single one, nothing of
+            several), or what a recombination means.
     """
 
     codes: np.ndarray
     tokens: np.ndarray | None = None
-    expressions: tuple[Expression | None, ...] = ()
+    expressions: tuple[Expression | Recombination | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -66,8 +70,8 @@ class Descriptions:
         tokens = None if self.tokens is None else self.tokens[rows]
         return Descriptions(self.codes[rows], tokens, self.expressions[rows])
 
-    def expression(self, row: int) -> Expression | None:
-        """Negation and alternatives of one description; None where it has neither."""
+    def expression(self, row: int) -> Expression | Recombination | None:
+        """What one description is beyond attribute=value; None where it is plain."""
         return self.expressions[row] if self.expressions else None
 
     def key(self, row: int) -> tuple[int | str, ...]:
@@ -158,7 +162,10 @@ def as_words(description: "str | Mapping[str, str]") -> str:
 
 
 def parse(loaded: "OpenModel", descriptions: Sequence[str]) -> Descriptions:
-    """Descriptions as a person types them, all captions or all attribute=value; of a guided model with NOT and OR.
+    """Descriptions as a person types them, all captions or all attribute=value.
+
+    Of a guided model they may have NOT and OR, where there are operators AND, IN COMMON and IGNORE, and everywhere AND
+    between descriptions, which elsewhere is giving both.
 
     Raises:
         UsageError: The model does not know the words, or captions and attributes are mixed.
@@ -173,12 +180,33 @@ def parse(loaded: "OpenModel", descriptions: Sequence[str]) -> Descriptions:
         if any(descriptions):
             raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
         return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
-    if loaded.guidance and any(is_expression(words) for words in descriptions):
-        found = [parse_expression(words, info) if is_expression(words) else None for words in descriptions]
-        pairs = zip(found, descriptions, strict=True)
-        plain = [e.codes if e is not None else parse_query(words, info) for e, words in pairs]
-        return Descriptions(np.stack(plain), expressions=tuple(found))
-    return complete(loaded, np.stack([parse_query(words, info) for words in descriptions]))
+    read = [_parse_attributes(loaded, words, info) for words in descriptions]
+    found, codes = tuple(expression for expression, _ in read), np.stack([codes for _, codes in read])
+    if any(expression is not None for expression in found):
+        return Descriptions(codes, expressions=found)
+    return complete(loaded, codes)
+
+
+def _parse_attributes(
+    loaded: "OpenModel", words: str, info: Vocabulary
+) -> tuple[Expression | Recombination | None, np.ndarray]:
+    """What a description is beyond attribute=value, if anything, and its codes [A]."""
+    if is_recombination(words):
+        recombination = parse_recombination(words, info)
+        if loaded.operators and not loaded.guidance:
+            return recombination, recombination.codes
+        if loaded.operators or recombination.operators != {AND}:
+            reason = f"guidance {loaded.guidance:g} has none" if loaded.operators else f"{loaded.path} has none"
+            raise UsageError(
+                f"'{words}' needs operators, and {reason}; give what it means, '{recombination.plain}', or draw from "
+                f"SCAN with operators: mmgen fit-aggregate {loaded.model_path} --family scan "
+                "--set aggregate.family.operators=true"
+            )
+        return None, recombination.codes  # nothing joins them but that both are given
+    if loaded.guidance and is_expression(words):
+        expression = parse_expression(words, info)
+        return expression, expression.codes
+    return None, parse_query(words, info)
 
 
 def describe(loaded: "OpenModel", description: str | Mapping[str, str]) -> "Batch":
@@ -197,7 +225,7 @@ def describe(loaded: "OpenModel", description: str | Mapping[str, str]) -> "Batc
         raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
     asked = parse(loaded, [words])
     if any(asked.expressions):
-        raise UsageError(f"'{words}' has negation or alternatives, which no batch holds; draw with sample(...)")
+        raise UsageError(f"'{words}' is no plain description, and no batch holds another; draw with sample(...)")
     return batch_of(loaded, asked)
 
 
@@ -260,6 +288,12 @@ def check_read(loaded: "OpenModel", posterior: str, asked: Descriptions) -> None
     """
     reads = loaded.reads(posterior)
     names = asked.words(loaded)
+    for expression in asked.expressions:
+        if isinstance(expression, Recombination) and posterior != loaded.target:
+            raise UsageError(
+                f"'{expression}' got posterior '{posterior}', which has no operators, expected '{loaded.target}'; or "
+                f"give what it means, '{expression.plain}'"
+            )
     for row in range(len(asked)):
         said = asked.said(loaded, row)
         if not said or set(said) & set(reads):

@@ -15,6 +15,7 @@ from mmgen.memory import check_memory
 from mmgen.naming import Guidance, posterior_called
 from mmgen.notation import UNKNOWN
 from mmgen.queries import Vocabulary
+from mmgen.recombinations import Recombination
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
@@ -46,7 +47,7 @@ class Draws:
         image: Modality of ``means`` and ``sampled``; "" for the only one.
         further: Other image modalities drawn from the same z, each as ``means`` and ``sampled``, by name.
         name: What people call the posterior and what it is; "" where z came from elsewhere.
-        expressions: Negation and alternatives that were asked for, [Q]; empty where there were none.
+        expressions: Negation, alternatives and recombinations that were asked for, [Q]; empty where there were none.
         guidance: By what the posterior was guided; None where it was not.
     """
 
@@ -63,7 +64,7 @@ class Draws:
     image: str = ""
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     name: str = ""
-    expressions: tuple[Expression | None, ...] = ()
+    expressions: tuple[Expression | Recombination | None, ...] = ()
     guidance: Guidance | None = None
 
     def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
@@ -91,7 +92,7 @@ class Draws:
     def right(self) -> tuple[int, int]:
         """How many of the attributes asked for the judge agrees with, and how many were asked for, over all images.
 
-        Of a description with negation or alternatives each image counts once, as right or wrong.
+        Of a description with negation, alternatives or operators each image counts once, as right or wrong.
         """
         if self.judged is None or self.wrong is None:
             return 0, 0

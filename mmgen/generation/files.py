@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._encode import posterior_to_aggregate
 from mmgen.aggregates._fit import load_aggregate
@@ -19,6 +20,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models._base import Model
 from mmgen.naming import LEARNED_PRIOR, posterior_called
+from mmgen.recombinations import Recombination
 from mmgen.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
 from mmgen.training.state import interrupted
@@ -40,7 +42,7 @@ class ModelFiles:
         model_header: The header of that.
         settings: The model's settings.
         aggregate: The aggregate, for an aggregate file.
-        target: "aggregate" or "true" for an aggregate file, else None.
+        target: "aggregate", "true" or "scan" for an aggregate file, else None.
         text_weight: The power of p(y|z) that target "true" was fitted with, else None.
         fitted_guidance: The power of p(y|z) that the fitted posterior was tilted by; 0 for none.
     """
@@ -56,7 +58,7 @@ class ModelFiles:
         self.model_path = path
         if self.header.kind == "aggregate":
             _, fit, self.aggregate = load_aggregate(path, device)
-            self.target, self.text_weight = fit.aggregate.target, fit.aggregate.weight
+            self.target, self.text_weight = fit.posterior, fit.aggregate.weight
             self.fitted_guidance = fit.aggregate.guidance
             self.model_path = find_parent(path, "model")
         self.settings: ExperimentSettings
@@ -228,6 +230,11 @@ class ModelFiles:
                 f"{self.path} has no fitted posterior '{posterior}'; make one with: "
                 f"mmgen fit-aggregate {self.model_path} --target {posterior}"
             )
+        if posterior in mmgen.aggregates.names() and mmgen.aggregates.get(posterior).posterior == posterior:
+            raise UsageError(
+                f"{self.path} has no fitted posterior '{posterior}'; make one with: "
+                f"mmgen fit-aggregate {self.model_path} --family {posterior}"
+            )
         raise UsageError(unknown_name("posterior", posterior, self.posteriors))
 
     def latent_sampler(self, posterior: str) -> LatentSampler:
@@ -252,6 +259,15 @@ class ModelFiles:
             return aggregate.sample(condition, n, generator)
 
         return draw_fitted
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Words between descriptions for which the fitted posterior has networks; empty where it has none."""
+        return self.aggregate.density.operators if self.aggregate is not None else ()
+
+    def recombined_sampler(self, recombination: Recombination) -> LatentSampler:
+        """What :meth:`latent_sampler` gives, of the fitted posterior's operators; no description is looked at."""
+        return lambda _, n, generator: self._aggregate.recombined(recombination, n, generator)
 
     def latent_log_prob(self, posterior: str) -> LatentLogProb:
         """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.recombinations import Recombination
 from mmgen.seeding import torch_generator
 
 if TYPE_CHECKING:
@@ -62,7 +63,9 @@ def draw_latents(
         sampler = loaded.latent_sampler(posterior)
         generator = stream(seed, "latents", asked.key(row), have, device)
         condition, expression = asked.batch(loaded, row), asked.expression(row)
-        if expression is not None:
+        if isinstance(expression, Recombination):
+            sampler = loaded.files.recombined_sampler(expression)
+        elif expression is not None:
             sampler = partial(loaded.guide(posterior).sample, expression=expression)
         parts = [
             sampler(condition, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)

@@ -95,7 +95,7 @@ class OpenModel:
 
     @property
     def target(self) -> str | None:
-        """What an aggregate was fitted to, "aggregate" or "true"; None for a model file."""
+        """The posterior of an aggregate file as people type it: "aggregate", "true", "scan"; None for a model file."""
         return self.files.target
 
     @property
@@ -152,6 +152,11 @@ class OpenModel:
     def posteriors(self) -> list[str]:
         """What latents can be drawn from: "prior", "own" (the model's q(z|y)), and the fitted one."""
         return self.files.posteriors
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Words between descriptions for which the fitted posterior has networks: AND, IN COMMON, IGNORE."""
+        return self.files.operators
 
     @property
     def default_posterior(self) -> str:

@@ -26,7 +26,7 @@ from mmgen.training.settings import TrainingSettings
 
 FAMILIES = mmgen.aggregates.names()
 FLOWS = [name for name in FAMILIES if isinstance(mmgen.aggregates.get(name)().density(2, 0), CouplingFlow)]
-SEVERAL_MODES = [name for name in FAMILIES if name != "gaussian"]
+SEVERAL_MODES = [name for name in FAMILIES if name not in ("gaussian", "scan")]
 
 
 @pytest.mark.parametrize("attributes", [ATTRIBUTES, None], ids=["given attributes", "given nothing"])
@@ -54,11 +54,15 @@ def test_draws_come_with_their_density(name: str, given: Attributes | None) -> N
     torch.manual_seed(2)
     z, weights, log_q = aggregate.with_density(condition, 3)
     torch.testing.assert_close(log_q, aggregate.log_prob(z, condition))
-    found = torch.autograd.grad((weights * (log_q - z.square().sum(-1))).sum(), list(aggregate.parameters()))
+    value = (weights * (log_q - z.square().sum(-1))).sum()
+    read = [
+        p for name, p in aggregate.named_parameters() if "decoder" not in name
+    ]  # what generates words is no part of q
+    found = torch.autograd.grad(value, read)
     torch.manual_seed(2)
     z, weights = aggregate.reparameterised(condition, 3)
     value = (weights * (aggregate.log_prob(z, condition) - z.square().sum(-1))).sum()
-    torch.testing.assert_close(found, torch.autograd.grad(value, list(aggregate.parameters())))
+    torch.testing.assert_close(found, torch.autograd.grad(value, read))
 
 
 @pytest.mark.parametrize("name", FAMILIES)

@@ -207,7 +207,7 @@ def test_only_a_plain_aggregate_of_the_model_is_guided(folder: Path) -> None:
             run(folder, "again", {"guidance": 2.0}, other)
     with pytest.raises(UsageError, match="expected the family"):
         run(folder, "again", {"guidance": 2.0, "family": {"name": "gaussian"}}, base)
-    with pytest.raises(UsageError, match="where it is guided, and only there"):
+    with pytest.raises(UsageError, match="where it is guided or has operators, and only there"):
         run(folder, "again", {"guidance": 2.0})
     assert not (folder / "again.safetensors").exists()
 

@@ -12,6 +12,7 @@ from mmgen.figures.plots._session import Source
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import Projection
 from mmgen.generation.latents import draw_latents
+from mmgen.recombinations import Recombination
 
 if TYPE_CHECKING:
     from mmgen.loading import TrainedModel
@@ -114,8 +115,9 @@ def inside(density: np.ndarray, beside: np.ndarray | None = None, area: float = 
 
 def _tilt(loaded: "TrainedModel", posterior: str, z: Tensor, asked: Descriptions, row: int) -> Tensor:
     """w log p(y|z) [K] of z [K, D]: what guidance adds to a log density."""
-    guide = loaded.guide(posterior)
-    return loaded.guidance * guide.log_likelihood(z, asked.batch(loaded, row), asked.expression(row)).double()
+    guide, expression = loaded.guide(posterior), asked.expression(row)
+    assert not isinstance(expression, Recombination), "what is guided is not recombined"
+    return loaded.guidance * guide.log_likelihood(z, asked.batch(loaded, row), expression).double()
 
 
 @torch.no_grad()

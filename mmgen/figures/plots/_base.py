@@ -150,6 +150,9 @@ def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
                 f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
             )
     found = parse(model, options.descriptions)
+    for expression in found.expressions:
+        if expression is not None:
+            raise UsageError(f"a figure compares plain descriptions, got '{expression}'; draw it with mmgen sample")
     for source in session.sources:
         check_read(source.loaded, source.posterior, found)
     for row, words in enumerate(options.descriptions):

@@ -125,7 +125,9 @@ def _kind_of_curve(header: Header) -> str:
     """What the bound in a training log is: curves of different kinds do not share axes."""
     if header.kind == "aggregate":
         given = "" if setting(header, "aggregate", "given") == "attributes" else ", given nothing"
-        target = setting(header, "aggregate", "target")
+        family = setting(header, "aggregate", "family")
+        own = family.get("name") if isinstance(family, dict) and family.get("name") == "scan" else None
+        target = own or setting(header, "aggregate", "target")
         weights = {key.replace("_", " "): setting(header, "aggregate", key) for key in ("text_weight", "guidance")}
         said = [f"{key} {number_of(weight)}" for key, weight in weights.items() if isinstance(weight, int | float)]
         weighed = "".join(f" with {part}" for part in said if not part.endswith(" 0"))

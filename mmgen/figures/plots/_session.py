@@ -87,7 +87,7 @@ def _guided(session: Session, weight: float) -> list[Source]:
     Raises:
         UsageError: The model has no p(words | z).
     """
-    fitted = [s for s in (*session.sources, *session.priors) if s.posterior == "aggregate"]
+    fitted = [s for s in (*session.sources, *session.priors) if s.posterior not in ("prior", "own", "true")]
     found = []
     for source in fitted or session.sources or session.priors[:1]:
         loaded = source.loaded.guided(weight, session.seed)

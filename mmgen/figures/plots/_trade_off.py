@@ -17,7 +17,7 @@ _PROTOCOLS = ("exact", "description")
 """Preferred where scores of several protocols are there."""
 _OWN = ("prior", "own", "image")
 """Posteriors of the model itself, whichever file they were asked of."""
-_NAMES = {"true": "q_true", "aggregate": "q_agg", "own": "q(z|y)", "prior": "p(z)", "image": "q(z|x)"}
+_NAMES = {"true": "q_true", "aggregate": "q_agg", "own": "q(z|y)", "prior": "p(z)", "image": "q(z|x)", "scan": "q_scan"}
 
 
 @dataclass(frozen=True)

@@ -188,10 +188,8 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
 
 def best_posterior(posteriors: list[str]) -> str:
     """The posterior to draw from unless told otherwise: what was fitted, else the model's own, else the prior."""
-    for name in ("aggregate", "true", "own"):
-        if name in posteriors:
-            return name
-    return posteriors[0]
+    own = [name for name in ("own", "prior") if name in posteriors]
+    return next((name for name in posteriors if name not in own), own[0])
 
 
 def _model_sheet(path: Path, count: int, seed: int) -> Grid:

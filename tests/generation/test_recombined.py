@@ -1,0 +1,61 @@
+"""Operators between descriptions where there is a network for them, and where there is none."""
+
+import pytest
+import torch
+
+import mmgen.aggregates
+from mmgen.aggregates._base import Aggregate
+from mmgen.errors import UsageError
+from mmgen.generation.descriptions import chosen_posterior, parse
+from mmgen.generation.draws import draw
+from mmgen.generation.latents import draw_latents
+from mmgen.loading import TrainedModel
+from tests.generation.toy import ATTRIBUTES, loaded
+
+
+def recombining(operators: bool = True) -> TrainedModel:
+    """The toy with a SCAN in place of its aggregate."""
+    toy = loaded()
+    torch.manual_seed(1)
+    family = mmgen.aggregates.get("scan")(hidden=(8,), operators=operators)
+    toy.files.aggregate, toy.files.target = Aggregate(2, ATTRIBUTES, family).eval(), "scan"
+    return toy
+
+
+def test_where_there_is_no_network_and_is_giving_both() -> None:
+    for toy in (loaded(), recombining(operators=False)):
+        both, joined = (parse(toy, [words]) for words in ("colour=red size=big", "colour=red AND size=big"))
+        posterior = toy.default_posterior
+        torch.testing.assert_close(
+            draw_latents(toy, posterior, joined, 3, 0), draw_latents(toy, posterior, both, 3, 0), rtol=0, atol=0
+        )
+        with pytest.raises(UsageError, match=r"'colour=red size=big IGNORE size=big'|has none; give what it means"):
+            parse(toy, ["colour=red size=big IGNORE size=big"])
+
+
+def test_an_operator_draws_from_the_posterior_that_its_network_says() -> None:
+    toy = recombining()
+    asked = parse(toy, ["colour=red AND size=big", "colour=red"])
+    aggregate, recombination = toy.files.aggregate, asked.expression(0)
+    assert aggregate is not None and asked.words(toy) == ["colour=red AND size=big", "colour=red"]
+    with torch.no_grad():
+        q = aggregate.posterior_of(recombination)  # type: ignore[arg-type]
+        z = draw_latents(toy, "scan", asked, 20_000, 0)[0]
+    torch.testing.assert_close(z.mean(0), q.mean[0], atol=0.05, rtol=0.05)
+    torch.testing.assert_close(z.std(0), q.sd[0], atol=0.05, rtol=0.05)
+    plain = draw_latents(toy, "scan", parse(toy, ["colour=red size=big"]), 5, 0)
+    assert not torch.equal(plain[0], z[:5]), "another posterior, and its own stream"
+    drawn = draw(toy, asked, 2, posterior="scan")
+    assert drawn.asked[0].tolist() == [0, 0] and drawn.name.startswith("q_scan")
+
+
+def test_operators_belong_to_one_posterior() -> None:
+    toy = recombining()
+    asked = parse(toy, ["colour=red AND size=big"])
+    assert chosen_posterior(toy, asked) == "scan"
+    with pytest.raises(UsageError, match=r"'own', which has no operators, expected 'scan'"):
+        chosen_posterior(toy, asked, "own")
+    with pytest.raises(UsageError, match="guidance 3 has none"):
+        parse(toy.guided(3.0), ["colour=red AND size=big"])
+    with pytest.raises(UsageError, match="no plain description"):
+        toy.describe("colour=red AND size=big")
