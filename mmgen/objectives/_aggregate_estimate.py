@@ -8,7 +8,8 @@ which is unbiased, since the others are a random choice of the N - 1 other examp
 data. Chen et al. give one of the others a smaller weight than the rest; this is the mean of theirs over the order of
 the batch, of equal expectation and less variance. Its logarithm is still too small on average, and the fewer of the
 others reach z the more: with narrow posteriors the mutual information comes out near log N whatever it is. Reports
-therefore take q(z) over all examples (metric ``total-correlation``).
+therefore take q(z) over all examples (metric ``total-correlation``), where I(x; z) is at most log N and the total
+correlation is biased upwards as I(x; z) comes near it.
 
 References:
     Isolating Sources of Disentanglement in Variational Autoencoders (Chen et al., 2018), arXiv:1802.04942, Appendix C.2

@@ -32,7 +32,7 @@ class Axis:
     def label(self) -> str:
         """What stands beside the axis, with the way that is better."""
         name = self.quantity if self.metric == "negative-elbo" else f"{self.metric}: {self.quantity}"
-        return f"{name}, {self.unit} ({self.better} is better)"
+        return f"{name}, {self.unit}" + ("" if self.better == "neither" else f" ({self.better} is better)")
 
 
 @dataclass(frozen=True)
