@@ -10,8 +10,8 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 
 from mmgen import metrics
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics import total_correlation
+from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics.total_correlation import mixture_parts
 from mmgen.testing.metrics import small_evaluation
 
