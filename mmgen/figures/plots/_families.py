@@ -157,7 +157,7 @@ def _settings(objective: dict[str, Any]) -> dict[str, Any]:
     return {
         key: float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
         for key, value in objective.items()
-        if key not in ("name", "modalities")
+        if key not in ("name", "modalities") and value is not None
     }
 
 
