@@ -95,8 +95,8 @@ def train_command(
     --minutes: the clock ends such a run, and a cosine schedule follows it.
 
     --from begins a new run with the weights of another model, which becomes its parent: its networks, its split and
-    what its objective has in common with the new one are taken over, its training settings are not. --resume goes on
-    with an unfinished run.
+    what its objective looks at are taken over (other weights such as beta only by the same objective), its training
+    settings are not. --resume goes on with an unfinished run.
     """
     path = read_path(dataset, "dataset")
     mode = resume_mode(resume, overwrite)

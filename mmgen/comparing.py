@@ -79,7 +79,7 @@ class Table:
     Attributes:
         conditions: What all its numbers share.
         about: Protocol and split, and as much else as tells the table from others of its metric: "judge 1f2e...".
-        better: "higher" or "lower".
+        better: "higher", "lower" or "neither".
         columns: In order.
         rows: In the order in which they were given.
         against: Name of the row that the others are compared with; "" for none.

@@ -221,10 +221,10 @@ def _is_rounded(mean: float, value: float) -> bool:
 def is_best(cell: Group | None, rivals: Sequence[Group | None]) -> bool:
     """Whether no rival beats it: the interval of :data:`LEVEL` of the difference holds 0; never without a rival.
 
-    Without an interval the difference itself counts.
+    None is where neither way is better. Without an interval the difference itself counts.
     """
     others = [rival for rival in rivals if rival is not None]
-    if cell is None or not others or not math.isfinite(cell.mean):
+    if cell is None or not others or not math.isfinite(cell.mean) or cell.runs[0].better == "neither":
         return False
     higher = cell.runs[0].better == "higher"
     return not any(_beats(contrast(rival, cell), higher) for rival in others if math.isfinite(rival.mean))

@@ -27,7 +27,8 @@ _KINDS: dict[str, Any] = {
 }  # fmt: skip
 
 
-Better = Literal["higher", "lower"]
+Better = Literal["higher", "lower", "neither"]
+"""Which way is better; "neither" where a number is to be read and not to be won."""
 
 _RUN = ("name", "settings", "seed")
 

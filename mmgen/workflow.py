@@ -112,7 +112,12 @@ def plan_training(
     with Dataset.open(dataset) as opened:
         settings = complete_settings(values, opened)
         size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
-    for text in (describe_left_out(settings), describe_rows(size, settings.build_objective(), settings.data)):
+    goal = settings.build_objective()
+    for text in (
+        describe_left_out(settings),
+        describe_rows(size, goal, settings.data),
+        goal.check_run(settings.training),
+    ):
         if text:
             watch.say(text)
     tail = full.rsplit("/", 1)[-1] if full else settings.objective["name"]

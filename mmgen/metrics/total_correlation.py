@@ -29,6 +29,10 @@ _READ = 4096
 """Examples read at a time."""
 _PAIRS = 2**17
 """Densities computed at a time: so many stay in a processor's cache."""
+_OF_EXAMPLES = ("mutual information", "total correlation")
+"""Quantities that depend on how many examples there are."""
+_NEAR = 1.0
+"""Nats below log N where I(x; z) is taken for cut off."""
 _HALF_LOG_2_PI = 0.5 * math.log(2 * math.pi)
 
 
@@ -38,17 +42,20 @@ class TotalCorrelation(Metric):
     .. math:: E_x KL(q(z|x) \,\|\, p(z)) = I(x; z) + KL(q(z) \,\|\, \prod_d q(z_d)) + \sum_d KL(q(z_d) \,\|\, p(z_d))
 
     q(z) is the mixture of all N encodings, summed exactly and not from batches; only z is drawn, once for each example,
-    and standard errors are those of these draws. I(x; z) is that with the N examples: it is at most log N, which its
-    score tells (``log_examples``), and a model that comes near would say more of more examples. The divergence in
-    closed form is beside the parts, whose sum equals it within their errors.
+    and standard errors are those of these draws, which know nothing of the choice of examples. I(x; z) is that with the
+    N examples: it is at most log N (``log_examples``), and a model that comes near says more of more examples. What
+    I(x; z) lacks is in the total correlation, which is biased upwards: of posteriors far narrower than the distances
+    between them it is large even where q(z) factorises. Where I(x; z) is within a nat of log N, both scores carry a
+    warning that they are bounds. The divergence in closed form is beside the parts, whose sum equals it within their
+    errors. No way is better for all of them, since they trade one for another.
     """
 
     unit = "nats"
-    better = "lower"
+    better = "neither"
     takes_guidance = False
     per_posterior = False
     scores_points = True
-    columns = {"log N": "log_examples"}  # noqa: RUF012  # read only
+    columns = {"N": "examples", "log N": "log_examples"}  # noqa: RUF012  # read only
     conditions = ("examples",)
 
     def check(self, evaluation: "Evaluation") -> None:
@@ -79,6 +86,7 @@ class TotalCorrelation(Metric):
             "dimension-wise kl": marginals.sum(1) - standard,
         }
         count = len(z)
+        bounds = _bounds(float(quantities["mutual information"].mean()), count)
         return [
             Score(
                 metric="total-correlation",
@@ -89,13 +97,25 @@ class TotalCorrelation(Metric):
                 better=self.better,
                 n=count,
                 posterior=evaluation.loaded.image.name,
-                protocol="mixture of all",
+                protocol=f"mixture of {count:,}",
                 ids=evaluation.ids,
                 extra={"latent_size": z.shape[1], "examples": count}
-                | ({"log_examples": math.log(count)} if quantity == "mutual information" else {}),
+                | ({"log_examples": math.log(count)} if quantity in _OF_EXAMPLES else {})
+                | ({"warnings": [bounds[quantity]]} if quantity in bounds else {}),
             )
             for quantity, values in quantities.items()
         ]
+
+
+def _bounds(information: float, count: int) -> dict[str, str]:
+    """Warnings by quantity, where so many examples are too few to tell more of I(x; z) than a bound."""
+    if information < math.log(count) - _NEAR:
+        return {}
+    reason = f"I(x; z) comes near log N = {math.log(count):.2f}, the most that N = {count:,} encodings can show"
+    return {
+        "mutual information": f"at least this, not an estimate: {reason}",
+        "total correlation": f"at most this, not an estimate: {reason}, and what it lacks is counted here",
+    }
 
 
 def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:

@@ -40,6 +40,8 @@ class Demands:
             likelihood of one example depends on the z of another, as it does in a graph.
         marginalises: Modalities that it sums over where they are unknown. In the model they are a part of z whose
             posterior is known in closed form (:attr:`Model.latent_modalities`); draws of them pass no gradient.
+        one_gaussian: Whether it asks for means and spreads of posteriors, as only a :class:`GaussianModel` has them:
+            one layer of z whose posterior is one Gaussian.
     """
 
     posteriors: frozenset[Given]
@@ -51,6 +53,7 @@ class Demands:
     densities: bool = True
     weighs_draws: bool = False
     marginalises: tuple[str, ...] = ()
+    one_gaussian: bool = False
 
     @property
     def modalities(self) -> tuple[str, ...]:

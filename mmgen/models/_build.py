@@ -4,7 +4,7 @@ import torch
 
 import mmgen.models
 from mmgen.errors import SettingsError
-from mmgen.models._base import Demands, Model
+from mmgen.models._base import Demands, GaussianModel, Model
 from mmgen.models._settings import DataSettings, ModelSettings
 
 __all__ = ["build_model"]
@@ -39,6 +39,11 @@ def _check(name: str, model: Model, demands: Demands) -> None:
         raise SettingsError(
             f"in model '{name}' {', '.join(sorted(latent))} are a part of z whose draws pass no gradient, but the "
             "objective does not sum over them; use semi-supervised, or another model"
+        )
+    if demands.one_gaussian and not isinstance(model, GaussianModel):
+        raise SettingsError(
+            f"the objective needs a posterior that is one Gaussian, but in model '{name}' z has layers that depend on "
+            "each other; use elbo, or model multimodal-vae"
         )
     together = [each for each in demands.generates if not model.modalities[each].alone]
     if demands.weighs_draws and together:

@@ -8,7 +8,8 @@ which is unbiased, since the others are a random choice of the N - 1 other examp
 data. Chen et al. give one of the others a smaller weight than the rest; this is the mean of theirs over the order of
 the batch, of equal expectation and less variance. Its logarithm is still too small on average, and the fewer of the
 others reach z the more: with narrow posteriors the mutual information comes out near log N whatever it is. Reports
-therefore take q(z) over all examples (metric ``total-correlation``).
+therefore take q(z) over all examples (metric ``total-correlation``), where I(x; z) is at most log N and the total
+correlation is biased upwards as I(x; z) comes near it.
 
 References:
     Isolating Sources of Disentanglement in Variational Autoencoders (Chen et al., 2018), arXiv:1802.04942, Appendix C.2
@@ -18,14 +19,19 @@ References:
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
+from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.memory import check_memory
 
-__all__ = ["Aggregate", "aggregate"]
+if TYPE_CHECKING:
+    from mmgen.training.settings import TrainingSettings
+
+__all__ = ["Aggregate", "aggregate", "check_examples"]
 
 _MANY = 2**26
 """Densities that any machine can hold."""
@@ -104,6 +110,19 @@ def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, group
         grouped = torch.stack([mixed(part.sum(-1)) for part in pairs.split(list(groups), -1)], 1)
     prior = -0.5 * z.square() - _HALF_LOG_2_PI
     return Aggregate(pairs.diagonal().T, mixed(pairs.sum(-1)), grouped, marginals, prior)
+
+
+def check_examples(examples: int | None, training: "TrainingSettings") -> None:
+    """Refuse data that are smaller than their batches.
+
+    Raises:
+        SettingsError: They are.
+    """
+    if examples is not None and examples < training.batch:
+        raise SettingsError(
+            f"objective.examples got {examples:,}, expected training.batch = {training.batch:,} at least, of which "
+            "each batch is a part; leave it out for the number of the dataset"
+        )
 
 
 def _log_weights(size: int, examples: int) -> Tensor:

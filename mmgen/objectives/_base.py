@@ -3,16 +3,20 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import AfterValidator, ConfigDict
 from torch import Tensor
 
 from mmgen.batch import Batch
+from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models._base import Demands, GaussianModel, Model
+
+if TYPE_CHECKING:
+    from mmgen.training.settings import TrainingSettings
 
 __all__ = [
     "CONFIG",
@@ -20,6 +24,7 @@ __all__ = [
     "Description",
     "Modalities",
     "Objective",
+    "check_whole_batch",
     "expected_log_likelihood",
     "per_beta",
     "prior_kl",
@@ -51,6 +56,9 @@ class Bound:
 class Objective(ABC):
     """Base of all objectives; members are frozen pydantic dataclasses."""
 
+    selects: ClassVar[bool] = True
+    """Whether its value on validation examples says which weights are best; else the last are kept."""
+
     @abstractmethod
     def __call__(self, model: Any, batch: Batch, step: int | None = None) -> Bound:
         """The objective on a batch, with one sample of z per example unless its settings say more.
@@ -69,6 +77,14 @@ class Objective(ABC):
     def trained_on(self, examples: int) -> Self:
         """The objective of a run whose batches are drawn from so many examples; most do not depend on them."""
         return self
+
+    def check_run(self, training: "TrainingSettings") -> str:
+        """What to tell whoever starts a run with these settings, a sentence; "" where there is nothing to tell.
+
+        Raises:
+            SettingsError: With them the objective would not be what it is called.
+        """
+        return ""
 
     @abstractmethod
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
@@ -99,6 +115,19 @@ def named_once(names: tuple[str, ...]) -> tuple[str, ...]:
 
 Modalities = Annotated[tuple[str, ...], AfterValidator(named_once)]
 """Names of what an objective generates."""
+
+
+def check_whole_batch(name: str, training: "TrainingSettings") -> None:
+    """Refuse several processes to an objective that compares examples of a batch, of which each process has a share.
+
+    Raises:
+        SettingsError: There are several.
+    """
+    if training.devices > 1:
+        raise SettingsError(
+            f"training.devices got {training.devices}, but {name} looks at all examples of a batch together, and every "
+            "process would see its share of them; use one device"
+        )
 
 
 def warmup(step: int | None, steps: int) -> float:

@@ -6,19 +6,22 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.models._base import Demands, GaussianModel
-from mmgen.objectives._aggregate_estimate import aggregate
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, per_beta
+from mmgen.objectives._aggregate_estimate import aggregate, check_examples
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, check_whole_batch, per_beta
+
+if TYPE_CHECKING:
+    from mmgen.training.settings import TrainingSettings
 
 __all__ = ["BetaTcvae"]
 
-Weight = Annotated[float, Field(ge=0)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -43,16 +46,21 @@ class BetaTcvae(Objective):
     gamma: Weight = 1.0
     """Weight of the divergences of single dimensions to p(z) (Chen: 1)."""
     examples: Annotated[int, Field(ge=1)] | None = None
-    """N, examples that q(z) is a mixture of; left out, all that training draws from."""
+    """N, examples that q(z) is a mixture of, a batch at least; left out, all that training draws from."""
 
     @property
     def demands(self) -> Demands:
         inference = "image-only" if self.given == ("image",) else "joint"
-        return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
+        return Demands(frozenset([self.given]), self.modalities, inference=inference, one_gaussian=True)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """1 / beta where all three weights are beta; else no number says it: q(z) is pulled, and not q(z|x) alone."""
         return per_beta(1.0, self.beta) if self.alpha == self.beta == self.gamma else None
+
+    def check_run(self, training: "TrainingSettings") -> str:
+        check_whole_batch("beta-tcvae", training)
+        check_examples(self.examples, training)
+        return ""
 
     def trained_on(self, examples: int) -> Self:
         return self if self.examples else dataclasses.replace(self, examples=examples)

@@ -41,14 +41,15 @@ class FactorVae(Adversarial):
     """What is generated; image alone is the paper's model."""
     given: tuple[str, ...] = ("image",)
     """What the posterior sees."""
-    gamma: Annotated[float, Field(ge=0)] = 35.0
+    gamma: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 35.0
     """Weight of the total correlation (Kim & Mnih on dSprites: 35, from memory)."""
     discriminator_layers: Annotated[int, Field(ge=1)] = 6
     """Hidden layers of the discriminator (Kim & Mnih, Appendix A)."""
     discriminator_width: Annotated[int, Field(ge=1)] = 1000
     """Their width (Kim & Mnih, Appendix A)."""
     discriminator_learning_rate: Positive = 1e-4
-    """Adam's step size for the discriminator; schedule and warm-up are those of the run."""
+    """Adam's step size for the discriminator; schedule, warm-up, weight decay and gradient clip are those of the
+    run."""
     discriminator_betas: tuple[Share, Share] = (0.5, 0.9)
     """Adam's betas for the discriminator (Kim & Mnih, Appendix A)."""
 

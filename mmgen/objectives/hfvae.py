@@ -6,20 +6,23 @@ References:
 """
 
 import dataclasses
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
 from mmgen.batch import Batch
 from mmgen.errors import SettingsError
 from mmgen.models._base import Demands, GaussianModel
-from mmgen.objectives._aggregate_estimate import aggregate
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective
+from mmgen.objectives._aggregate_estimate import aggregate, check_examples
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, check_whole_batch
+
+if TYPE_CHECKING:
+    from mmgen.training.settings import TrainingSettings
 
 __all__ = ["Hfvae"]
 
-Weight = Annotated[float, Field(ge=0)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, config=CONFIG)
@@ -38,25 +41,44 @@ class Hfvae(Objective):
     given: tuple[str, ...] = ("image",)
     """What the posterior sees."""
     groups: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    """Sizes of the groups, one after the other, model.latent_size together; left out, each dimension is a group, within
-    which nothing correlates."""
+    """Sizes of two groups at least, one after the other, model.latent_size together; left out, each dimension is a
+    group, within which nothing correlates."""
     alpha: Weight = 1.0
     """Weight of the mutual information of x and z."""
     beta: Weight = 4.0
     """Weight of the total correlation between groups (the default is ours)."""
-    gamma: Weight = 2.0
-    """Weight of the total correlation within groups (the default is ours)."""
+    gamma: Weight = 1.0
+    """Weight of the total correlation within groups (the default is ours, as the ELBO has it)."""
     examples: Annotated[int, Field(ge=1)] | None = None
-    """N, examples that q(z) is a mixture of; left out, all that training draws from."""
+    """N, examples that q(z) is a mixture of, a batch at least; left out, all that training draws from."""
+
+    @model_validator(mode="after")
+    def _every_weight_acts(self) -> Self:
+        if len(self.groups) == 1:
+            raise ValueError(
+                f"groups got one group of {self.groups[0]}, beside which there is none to correlate with; give two at "
+                "least, or leave them out"
+            )
+        if self.gamma != 1 and max(self.groups, default=1) == 1:
+            raise ValueError(
+                f"gamma got {self.gamma:g}, but no group has several dimensions that could correlate; give groups too, "
+                "or leave gamma out"
+            )
+        return self
 
     @property
     def demands(self) -> Demands:
         inference = "image-only" if self.given == ("image",) else "joint"
-        return Demands(frozenset([self.given]), generates=self.modalities, inference=inference)
+        return Demands(frozenset([self.given]), self.modalities, inference=inference, one_gaussian=True)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """1 where all weights are; else no number says it, for q(z) is pulled and not q(z|x) alone."""
         return 1.0 if self.alpha == self.beta == self.gamma == 1 else None
+
+    def check_run(self, training: "TrainingSettings") -> str:
+        check_whole_batch("hfvae", training)
+        check_examples(self.examples, training)
+        return ""
 
     def trained_on(self, examples: int) -> Self:
         return self if self.examples else dataclasses.replace(self, examples=examples)

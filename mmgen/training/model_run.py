@@ -172,9 +172,11 @@ def train_model(
         start: A model whose weights the run begins with (see :func:`mmgen.training.start.start_values`).
 
     Raises:
+        SettingsError: The objective cannot be trained with these settings of the training.
         UsageError: ``out`` is the dataset or ``start``, or holds something other than a model; or ``start`` has other
             networks, data or another split.
     """
+    settings.build_objective().check_run(settings.training)
     if start is not None:  # the file says what the weights began as, and those are the other model's
         settings = settings.model_copy(update={"model": settings.model.model_copy(update=first_weights_of(start))})
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 from torch.optim import Optimizer
 
-from mmgen.config import Settings, merge
+from mmgen.config import Settings, merge, validate
 from mmgen.registry import unknown_name
 from mmgen.training.loggers import LOGGERS
 from mmgen.training.optimizers import OPTIMIZERS, Groups
@@ -146,6 +146,17 @@ class TrainingSettings(Settings):
         if self.nesterov and not self.momentum:
             raise ValueError("training.nesterov got true without training.momentum, which it looks ahead by; give both")
         return self
+
+    def of_player(self, own: Mapping[str, Any]) -> "TrainingSettings":
+        """These with some of a player's own; of another optimiser none of what this one's settings say is kept.
+
+        Raises:
+            SettingsError: There are no such settings, or they do not fit each other.
+        """
+        other = own.get("optimizer", self.optimizer) != self.optimizer
+        dropped = {name for one in OPTIMIZERS.values() for name in _settings_of(one)} if other else set()
+        kept = {name: value for name, value in dict(self).items() if name not in dropped}
+        return validate(TrainingSettings, {**kept, **own}, "training")
 
     def build_optimizer(self, groups: Groups) -> Optimizer:
         """The optimiser that the settings name, of groups of parameters."""

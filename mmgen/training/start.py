@@ -20,16 +20,22 @@ from mmgen.models._settings import DataSettings
 
 __all__ = ["first_weights_of", "load_start", "start_values"]
 
-_NOT_TAKEN = ("name", "samples", "kl_warmup_steps")
+_NOT_TAKEN = ("name", "samples", "kl_warmup_steps", "capacity_steps", "examples")
 """Settings of an objective that say how this run estimates and anneals, and nothing about the model."""
+_OF_ANY = (
+    "modalities", "given", "description", "graph",
+    "image_weight", "attributes_weight", "text_weight",
+)  # fmt: skip
+"""Settings that mean the same to every objective; beta, gamma, alpha are other weights to each."""
 _OF_TRAINING = ("l2_attributes_decoder",)
 """Settings of a model that say how it is trained, and nothing about its networks."""
 
 
 def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of a run that starts from a model: the model's networks and split, and of its objective what both have.
+    """Values of a run that starts from a model: the model's networks and split, and what its objective looks at.
 
-    Not taken are how often z is drawn and how divergences are annealed, nor anything of its training.
+    Another objective takes over modalities and their weights alone, the same one its other weights too. Not taken are
+    how often z is drawn and how divergences are annealed, nor anything of its training.
 
     Args:
         path: The model.
@@ -48,6 +54,7 @@ def start_values(path: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     }
     if isinstance(name, str) and name in mmgen.objectives.names():
         known = {field.name for field in fields(mmgen.objectives.get(name))} - {*_NOT_TAKEN}  # type: ignore[arg-type]  # a dataclass
+        known &= {*_OF_ANY} if name != before.get("name") else known
         base["objective"] = {"name": name, **{key: value for key, value in before.items() if key in known}}
     return merge(base, values)
 

@@ -121,8 +121,9 @@ def groups_of(
 class ModelTask(Task):
     """Trains a model with an objective, and beside it the opponent that the objective may bring.
 
-    Against an opponent the model moves first, and the last weights are kept: the model's value is measured by an
-    opponent that goes on learning, so that those of two steps cannot be compared. What is saved is the model alone.
+    The last weights are kept of an objective whose value does not say which are best, and of one with an opponent.
+    Against that the model moves first; its value is measured by an opponent that goes on learning, so that those of two
+    steps cannot be compared. What is saved is the model alone.
 
     Args:
         model: The model.
@@ -137,6 +138,8 @@ class ModelTask(Task):
         self.objective = objective
         self.l2_attributes_decoder = l2_attributes_decoder
         self.opponent: Opponent | None = None
+        if not objective.selects:
+            self.selects = None
         if isinstance(objective, Adversarial):
             self.opponent = objective.opponent(model)
             self.players = (MODEL, self.opponent.name)
@@ -165,7 +168,7 @@ class ModelTask(Task):
 
     def settings_of(self, player: str, settings: "TrainingSettings") -> "TrainingSettings":
         opponent = self._opponent(player)
-        return settings.model_copy(update=dict(opponent.learns)) if opponent else settings
+        return settings.of_player(opponent.learns) if opponent else settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
         """Decoders of attributes come last, as in all states so far."""

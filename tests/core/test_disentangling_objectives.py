@@ -12,17 +12,24 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 
 import mmgen.objectives
 from mmgen.artifacts import Dataset
+from mmgen.config import validate
 from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.models._build import build_model
+from mmgen.models.hierarchical_vae import HierarchicalSettings
 from mmgen.objectives._aggregate_estimate import Aggregate, aggregate
 from mmgen.objectives.beta_tcvae import BetaTcvae
 from mmgen.objectives.capacity import Capacity
 from mmgen.objectives.elbo import Elbo
+from mmgen.objectives.factor_vae import FactorVae
 from mmgen.objectives.hfvae import Hfvae
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from mmgen.testing.objectives import sigma_points
+from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from mmgen.training import model_run
+from mmgen.training.settings import TrainingSettings
 from mmgen.training.stage import Stage
+from mmgen.training.task import BOUND, ModelTask
 from tests.metrics.toy import write_dataset
 
 BOTH: dict[str, Any] = {"modalities": ("image", "attributes"), "given": ("image", "attributes")}
@@ -138,7 +145,7 @@ def test_values_are_weighed_parts() -> None:
     torch.manual_seed(4)
     one = BetaTcvae(alpha=0.5, beta=3.0, gamma=2.0, examples=50)(model, batch)
     torch.manual_seed(4)
-    two = Hfvae(alpha=0.5, beta=3.0, gamma=7.0, groups=(1, 1), examples=50)(model, batch)
+    two = Hfvae(alpha=0.5, beta=3.0, groups=(1, 1), examples=50)(model, batch)
     likely, information, correlation, single = one.terms.values()
     torch.testing.assert_close(one.value, likely - 0.5 * information - 3 * correlation - 2 * single)
     torch.testing.assert_close(two.value, one.value + single)
@@ -179,9 +186,67 @@ def test_training_tells_how_many_examples_there_are(tmp_path: Path, monkeypatch:
     with Dataset.open(path) as dataset:
         count = len(dataset.split("iid", "train"))
         for settings in ({}, {"examples": 7}):
-            values = {"objective": {"name": "beta-tcvae", **settings}, "model": {"image_network": {"name": "mlp"}}}
+            values = {
+                "objective": {"name": "beta-tcvae", **settings},
+                "model": {"image_network": {"name": "mlp"}},
+                "training": {"batch": 7},
+            }
             model_run.train_model(path, model_run.complete_settings(values, dataset), tmp_path / "m.safetensors")
     found = [stage.build(torch.device("cpu")).task for stage in stages]
     assert [task.objective.examples for task in found] == [count, 7]  # type: ignore[attr-defined]  # tasks of models
     assert [stage.settings["objective"]["examples"] for stage in stages] == [None, 7]
     assert mmgen.objectives.get("elbo")().trained_on(5) == Elbo()
+
+
+@pytest.mark.parametrize("objective", [BetaTcvae(), Hfvae()])
+def test_layers_of_z_are_refused_where_one_gaussian_is_needed(objective: Any) -> None:
+    ladder = HierarchicalSettings(latent_sizes=(3, 2), hidden=(4,), image_network={"name": "mlp", "hidden": (8,)})
+    with pytest.raises(SettingsError, match="needs a posterior that is one Gaussian, but in model 'hierarchical-vae'"):
+        build_model(ladder, objective.demands, SMALL_DATA)
+    bound = Capacity()(build_model(ladder, Capacity().demands, SMALL_DATA), small_batch())
+    assert {"kl of z1", "kl of z2"} <= bound.terms.keys() and bound.value.isfinite().all()
+
+
+def test_noise_of_a_capacity_does_not_choose_weights() -> None:
+    """The distance is one number of a batch; its terms are of examples, and by them nothing is selected."""
+    task = ModelTask(build_model(SMALL_MODEL, Capacity().demands, SMALL_DATA), Capacity())
+    assert task.selects is None
+    found = task.validate(small_batch())
+    assert found["kl"].std() > 0 and found[BOUND].shape == (5,)
+    assert ModelTask(build_model(SMALL_MODEL, Elbo().demands, SMALL_DATA), Elbo()).selects == BOUND
+
+
+@pytest.mark.parametrize(
+    ("room", "values", "complaint"),
+    [
+        (Hfvae, {"gamma": 2}, "gamma got 2, but no group has several dimensions"),
+        (Hfvae, {"groups": [1, 1], "gamma": 2}, "gamma got 2, but no group has several dimensions"),
+        (Hfvae, {"groups": [10]}, "one group of 10"),
+        (Hfvae, {"beta": math.inf}, "finite"),
+        (BetaTcvae, {"beta": math.inf}, "finite"),
+        (Capacity, {"gamma": math.inf}, "finite"),
+        (Capacity, {"capacity": math.inf}, "finite"),
+        (FactorVae, {"gamma": math.inf}, "finite"),
+    ],
+)
+def test_weights_without_effect_and_without_end_are_refused(
+    room: type[Any], values: dict[str, Any], complaint: str
+) -> None:
+    with pytest.raises(SettingsError, match=complaint):
+        validate(room, values, "objective")
+
+
+def test_runs_in_which_an_objective_would_be_another_are_refused() -> None:
+    for objective in (Capacity(), BetaTcvae(), Hfvae()):
+        with pytest.raises(SettingsError, match=r"training\.devices got 2, but .* of a batch together"):
+            objective.check_run(TrainingSettings(devices=2))
+    for few in (BetaTcvae(examples=99), Hfvae(examples=99)):
+        with pytest.raises(SettingsError, match=r"examples got 99, expected training\.batch = 128 at least"):
+            few.check_run(TrainingSettings(batch=128))
+        assert few.check_run(TrainingSettings(batch=99)) == ""
+
+
+def test_a_capacity_that_a_run_does_not_reach_is_told() -> None:
+    member = Capacity(capacity=25.0, capacity_steps=1000)
+    assert "the run has 100: it ends at 2.5 of 25 nats" in member.check_run(TrainingSettings(steps=100))
+    assert member.check_run(TrainingSettings(steps=1000)) == ""

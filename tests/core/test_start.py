@@ -72,6 +72,27 @@ def test_networks_and_what_objectives_share_are_taken_over_and_nothing_of_the_tr
     assert "training" not in again
 
 
+@pytest.mark.parametrize(
+    ("before", "name", "kept"),
+    [
+        ({"name": "factor-vae", "gamma": 35.0}, "capacity", {}),
+        ({"name": "capacity", "gamma": 1000.0, "capacity": 9.0, "capacity_steps": 7}, "factor-vae", {}),
+        ({"name": "elbo", "beta": 4.0, "image_weight": 3.0}, "beta-tcvae", {}),
+        ({"name": "elbo", "beta": 4.0, "image_weight": 3.0}, "iwae", {"image_weight": 3.0}),
+        ({"name": "capacity", "gamma": 10.0, "capacity_steps": 7}, "capacity", {"gamma": 10.0}),
+        ({"name": "beta-tcvae", "beta": 2.0, "examples": 7}, "beta-tcvae", {"beta": 2.0}),
+    ],
+)
+def test_weights_of_another_objective_are_not_taken_over(
+    before: dict[str, Any], name: str, kept: dict[str, Any], vae: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A letter is a weight of something else in each; schedules and numbers of examples are those of a run."""
+    header = replace(read_header(vae), settings={"objective": {"modalities": ["image"], **before}})
+    monkeypatch.setattr("mmgen.training.start.require_kind", lambda path, kind: header)
+    found = start_values(vae, {"objective": {"name": name}})["objective"]
+    assert found == {"name": name, "modalities": ["image"], **kept}
+
+
 def test_a_run_begins_with_the_weights_and_names_the_model_as_its_parent(
     dataset_path: Path, vae: Path, tmp_path: Path
 ) -> None:

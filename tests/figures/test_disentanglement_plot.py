@@ -79,6 +79,20 @@ def test_runs_of_other_settings_are_other_points(tmp_path: Path) -> None:
     assert [(point.label, point.x.n) for point in family.points] == [("beta = 4", 1), ("beta = 4", 1)]
 
 
+def test_labels_tell_every_setting_that_differs_and_titles_what_is_generated(tmp_path: Path) -> None:
+    """Groups are no number; a model of pictures and words is no beta-VAE."""
+    path = write(
+        tmp_path / "s.jsonl",
+        model("a", 0, 1, 2, name="hfvae", modalities=["image"], beta=4.0, groups=[5, 5], examples=None),
+        model("b", 0, 3, 4, name="hfvae", modalities=["image"], beta=4.0, groups=[], examples=None),
+        model("c", 0, 3, 4, name="elbo", modalities=["image", "attributes"], beta=4.0),
+        model("d", 0, 3, 4, name="elbo", modalities=["image"], beta=4.0),
+    )
+    found = families(read_scores(path), X, "factor-score").families
+    assert [family.title for family in found] == ["HFVAE", "elbo of image and attributes", "beta-VAE"]
+    assert [point.label for point in found[0].points] == ["groups = 5, 5", "groups = none"]
+
+
 def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
     one, other = model("a", 0, 1, 2, name="elbo"), model("b", 0, 3, 4, name="elbo")
     for score in other:
@@ -89,6 +103,10 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         draw_plot("disentanglement", [write(tmp_path / "t.jsonl", one[:2])])
     with pytest.raises(UsageError, match="got --metric mig --metric sap, expected one"):
         draw_plot("disentanglement", [write(tmp_path / "u.jsonl", one)], metrics=["mig", "sap"])
+    fewer = model("c", 0, 1, 2, name="elbo")
+    fewer[2] |= {"n": 100}
+    with pytest.raises(UsageError, match="got factor-score of number of examples '1000' and '100'"):
+        draw_plot("disentanglement", [write(tmp_path / "w.jsonl", one, fewer)])
     alone = draw_plot("disentanglement", [write(tmp_path / "v.jsonl", one, model("c", 0, 1, 2, name="elbo")[2:])])[0]
     assert "only one of both was measured: 1 model" in alone.caption
 

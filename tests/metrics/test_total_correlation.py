@@ -10,6 +10,7 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 
 from mmgen import metrics
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.metrics import total_correlation
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics.total_correlation import mixture_parts
 from mmgen.testing.metrics import small_evaluation
@@ -73,3 +74,23 @@ def test_parts_add_up_to_the_divergence(tmp_path: Path) -> None:
     information = scores["mutual information"]
     assert information.extra["log_examples"] == math.log(information.n) >= information.value
     assert "total-correlation" in metrics.names()
+
+
+def test_a_factorising_aggregate_warns_where_examples_are_too_few(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """q(z) of ten independent dimensions has no total correlation; 500 narrow posteriors of it cannot show that."""
+    evaluation = small_evaluation(tmp_path)
+    generator = torch.Generator().manual_seed(0)
+    for sd, warned in ((0.1, True), (0.9, False)):
+        mean = math.sqrt(1 - sd**2) * torch.randn(500, 10, generator=generator)
+        q = DiagonalGaussian(mean, torch.full((500, 10), math.log(sd)))
+        monkeypatch.setattr(total_correlation, "_encodings", lambda _, q=q: q)
+        scores = {score.quantity: score for score in evaluate(evaluation, ["total-correlation"]).run()}
+        correlation, information = scores["total correlation"], scores["mutual information"]
+        assert (correlation.value > 5) == warned
+        for score, bound in ((correlation, "at most"), (information, "at least")):
+            said = score.extra.get("warnings", [])
+            assert [text.startswith(bound) for text in said] == ([True] if warned else [])
+            assert score.extra["log_examples"] == math.log(500)
+            assert score.protocol == "mixture of 500" and score.better == "neither"

@@ -1,7 +1,7 @@
 """Scores of many models as families of points: one measure over another, a line for each objective over its weights."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +32,7 @@ class Axis:
     def label(self) -> str:
         """What stands beside the axis, with the way that is better."""
         name = self.quantity if self.metric == "negative-elbo" else f"{self.metric}: {self.quantity}"
-        return f"{name}, {self.unit} ({self.better} is better)"
+        return f"{name}, {self.unit}" + ("" if self.better == "neither" else f" ({self.better} is better)")
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Point:
     """
 
     label: str
-    key: tuple[float, ...]
+    key: tuple[Any, ...]
     x: Group
     y: Group
 
@@ -98,30 +98,31 @@ def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
             f"mmgen eval {asked} -o"
         )
     _check_alike([across[model] for model in both])
-    _check_alike([up[model] for model in both])
+    _check_alike([up[model] for model in both], encodings=True)
     by_family: dict[str, list[str]] = {}
     for model in both:
-        by_family.setdefault(str(_objective(across[model]).get("name", "")), []).append(model)
+        objective = _objective(across[model])
+        by_family.setdefault(_title(str(objective.get("name", "")), objective), []).append(model)
     found = []
     for name, models in by_family.items():
-        settings = [_numbers(_objective(across[model])) for model in models]
+        settings = [_settings(_objective(across[model])) for model in models]
         differing = [key for key in _keys(settings) if len({one.get(key) for one in settings}) > 1]
         if not differing:
             differing = [key for key in _keys(settings) if key in _LETTERS]
-        runs: dict[tuple[tuple[float, ...], str], list[str]] = {}
+        runs: dict[tuple[tuple[Any, ...], str], list[str]] = {}
         for model, one in zip(models, settings, strict=True):
             run = str(across[model].run.get("settings", ""))
-            runs.setdefault((tuple(one.get(key, math.nan) for key in differing), run), []).append(model)
+            runs.setdefault((tuple(one.get(key) for key in differing), run), []).append(model)
         points = [
             Point(
-                ", ".join(f"{name} = {value:g}" for name, value in zip(differing, key, strict=True)),
-                key,
+                ", ".join(_named(setting, value) for setting, value in zip(differing, key, strict=True)),
+                tuple(map(_order, key)),
                 summed_up([across[model] for model in same]),
                 summed_up([up[model] for model in same]),
             )
-            for (key, _), same in sorted(runs.items())
+            for (key, _), same in sorted(runs.items(), key=lambda one: (tuple(map(_order, one[0][0])), one[0][1]))
         ]
-        found.append(Family(_TITLES.get(name, name), tuple(points)))
+        found.append(Family(name, tuple(points)))
     first, second = across[both[0]], up[both[0]]
     return Families(
         Axis(first.metric, first.quantity, first.unit, first.better),
@@ -143,28 +144,60 @@ def _objective(score: Score) -> dict[str, Any]:
     return found if isinstance(found, dict) else {"name": score.run.get("name", "models")}
 
 
-def _numbers(objective: dict[str, Any]) -> dict[str, float]:
-    """Settings of an objective that are numbers."""
+def _title(name: str, objective: dict[str, Any]) -> str:
+    """What papers call models of an objective, which are of pictures alone; else its name and what it looks at."""
+    modalities = objective.get("modalities")
+    if not isinstance(modalities, list | tuple) or len(modalities) < 2:
+        return _TITLES.get(name, name)
+    return f"{name} of {' and '.join(map(str, modalities))}"
+
+
+def _settings(objective: dict[str, Any]) -> dict[str, Any]:
+    """Settings of an objective by which points differ, numbers as such and others as text."""
     return {
-        key: float(value)
+        key: float(value) if isinstance(value, int | float) and not isinstance(value, bool) else _text(value)
         for key, value in objective.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
+        if key not in ("name", "modalities") and value is not None
     }
 
 
-def _keys(settings: Sequence[dict[str, float]]) -> list[str]:
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) or "none" if isinstance(value, list | tuple) else str(value)
+
+
+def _named(name: str, value: Any) -> str:
+    """``beta = 4``, ``groups = 2, 3``; "default" where a file does not say it."""
+    said = "default" if value is None else f"{value:g}" if isinstance(value, float) else value
+    return f"{name} = {said}"
+
+
+def _order(value: Any) -> tuple[int, float, str]:
+    """Numbers by size, then words, then what is not said."""
+    if value is None:
+        return 2, 0.0, ""
+    return (0, value, "") if isinstance(value, float) else (1, 0.0, value)
+
+
+def _keys(settings: Sequence[dict[str, Any]]) -> list[str]:
     return list(dict.fromkeys(key for one in settings for key in one))
 
 
-def _check_alike(scores: Sequence[Score]) -> None:
-    """Raise a UsageError where points were measured on other data or in another way than others."""
-    asked = {
+def _check_alike(scores: Sequence[Score], encodings: bool = False) -> None:
+    """Raise a UsageError where points were measured on other data or in another way than others.
+
+    Args:
+        scores: Scores of one measure.
+        encodings: Whether it depends on how many examples it looks at, as measures of disentanglement do.
+    """
+    asked: dict[str, Callable[[Score], Any]] = {
         "dataset": lambda score: score.ids.get("dataset"),
         "split": lambda score: score.extra.get("split"),
         "part": lambda score: score.extra.get("part"),
         "factors": lambda score: score.extra.get("factors"),
         "protocol": lambda score: score.protocol,
     }
+    if encodings:
+        asked["number of examples"] = lambda score: score.n
     for name, of in asked.items():
         values = list(dict.fromkeys(str(of(score) or "") for score in scores))
         if len(values) > 1:

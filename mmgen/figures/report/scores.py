@@ -79,7 +79,7 @@ class ScoreTable:
         split: Split scheme that queries and data points come from; "" where it was not recorded.
         about: What the heading says of the data and the judge: "split iid, part val, judge judge-2".
         unit: "%", "nats", ...
-        better: "higher" or "lower".
+        better: "higher", "lower" or "neither".
         columns: What each column is: "4 given", "log p(x)".
         rows: One's own first, then the papers'.
         footnotes: Datasets of the published numbers, meaning of their errors; what was measured more than once.
