@@ -124,10 +124,10 @@ def test_rows_show_the_labels_of_those_examples_alone(bars: Path) -> None:
 
 
 @pytest.mark.parametrize("hidden", [pytest.param("unknown", marks=pytest.mark.slow), "wrong"])
-def test_hidden_labels_change_nothing_at_all(bars: Path, tmp_path: Path, hidden: str) -> None:
-    """Weights of a run agree bit for bit whatever the labels of all other training examples are.
+def test_hidden_labels_change_nothing_where_the_same_are_chosen(bars: Path, tmp_path: Path, hidden: str) -> None:
+    """Weights agree bit for bit where hidden labels are taken away, or changed so that the same examples are chosen.
 
-    Wrong ones are put where the choice of labels has passed already, so that the same examples stay labelled.
+    The choice balances classes and so reads all labels: wrong ones are put only where it stays what it is.
     """
     settings = settings_of(bars)
     rows = rows_of(bars, settings)
