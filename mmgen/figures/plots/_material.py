@@ -104,10 +104,10 @@ def latent_sizes(header: Header) -> str:
 def labels_in_latent(header: Header) -> tuple[str, ...]:
     """The modalities that are a part of a model's z, whose objective sums over them; none where that is not said."""
     settings = header.settings.get("objective")
+    if not isinstance(settings, dict):
+        return ()
     try:
-        objective: Objective = build_member(
-            mmgen.objectives, settings if isinstance(settings, dict) else {}, "objective"
-        )
+        objective: Objective = build_member(mmgen.objectives, settings, "objective")
     except (SettingsError, UsageError):  # whoever opens the model says what is wrong
         return ()
     return objective.demands.marginalises
