@@ -15,7 +15,7 @@ from mmgen.baselines._run import measure
 from mmgen.cli._main import main
 from mmgen.cli.baseline import _supplies
 from mmgen.errors import DataError, SettingsError, UsageError
-from mmgen.figures import draw_plot
+from mmgen.figures.plots._draw import draw_plot
 from mmgen.notation import UNKNOWN
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import LabelledRows, labelled_examples
