@@ -162,14 +162,16 @@ def _densities(
         error = "" if score.stderr is None else f" ± {score.stderr:.2f}"
         bits = score.extra.get("bits_per_pixel")
         rows.append((f"{score.value:.2f}{error} nats", "" if bits is None else f"{bits:.3f}", f"{score.n:,}"))
-    table(f"{method}: log p(x) of test examples", ("log p(x)", "bits per pixel", "examples"), rows)
+    patches = any("bits_per_pixel" in score.extra for score in scores)
+    errors = "; errors take patches for independent" if patches else ""
+    table(f"{method}: log p(x) of test examples{errors}", ("log p(x)", "bits per pixel", "examples"), rows)
     return scores
 
 
 def _supplies(
     paired: list[float] | None, labelled: list[int] | None, settings: "ExperimentSettings"
 ) -> "list[LabelSupply]":
-    """How many labels there are: as asked for, else as the preset says, else all."""
+    """How many labels there are: as asked for, else as --set or the preset says, else all."""
     from mmgen.baselines._base import LabelSupply
     from mmgen.errors import UsageError
 
@@ -181,7 +183,7 @@ def _supplies(
         labelled = [settings.data.labelled]
     if labelled:
         return [LabelSupply(count=count) for count in labelled]
-    return [LabelSupply(share) for share in paired or [1.0]]
+    return [LabelSupply(share) for share in paired or [settings.data.paired]]
 
 
 def _settings(

@@ -24,6 +24,8 @@ __all__ = ["Recombination", "is_recombination", "parse_recombination"]
 _OPEN, _CLOSE = "(", ")"
 _MOST_DEEP = 20
 """Parentheses inside each other."""
+_MOST_PARTS = 50
+"""Plain descriptions that operators join."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +75,8 @@ class Recombination:
 
 
 def is_recombination(text: str) -> bool:
-    """Whether a description has an operator between others."""
-    return bool(set(OPERATORS) & set(_tokens(text)))
+    """Whether a description has an operator between others, or a word that begins with a parenthesis."""
+    return bool(set(OPERATORS) & set(_tokens(text))) or any(word.startswith(_OPEN) for word in split(text))
 
 
 def _tokens(text: str) -> list[str]:
@@ -111,10 +113,14 @@ def parse_recombination(text: str, info: Vocabulary) -> Recombination:
     tokens = _tokens(text)
     wrong = sorted({NOT, OR} & set(tokens))
     if wrong:
+        beside = " and ".join(operator for operator in OPERATORS if operator in tokens) or "parentheses"
         raise UsageError(
-            f"description '{text}' has {wrong[0]} beside {' and '.join(o for o in OPERATORS if o in tokens)}, expected "
-            f"one or the other: {NOT} and {OR} are answered by guidance, operators by a posterior"
+            f"description '{text}' has {wrong[0]} beside {beside}, expected one or the other: {NOT} and {OR} are "
+            "answered by guidance, operators and parentheses by a posterior"
         )
+    count = 1 + sum(word in OPERATORS for word in tokens)
+    if count > _MOST_PARTS:
+        raise UsageError(f"description joins {count:,} parts, expected at most {_MOST_PARTS}; join fewer")
     made, rest = _joined(tokens, info, text, 0)
     if rest:
         raise UsageError(f"description '{text}' closes a parenthesis that was never opened; take one away")

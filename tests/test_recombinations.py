@@ -54,6 +54,9 @@ def test_leaves_stand_from_left_to_right() -> None:
         ("digit=3 AND NOT scale=big", "one or the other"),
         ("digit=3 AND scale=huge", "no value 'huge'"),
         ("digit=3 AND size=big", "size"),
+        (" AND ".join(["digit=3"] * 1500), "joins 1,500 parts, expected at most 50"),
+        ("(digit=3 OR digit=5)", "has OR beside parentheses, expected one or the other"),
+        ("digit=3 (scale=big)", "no operator before a parenthesis"),
         ("(" * 30 + "digit=3" + ")" * 30 + " AND scale=big", "inside each other"),
     ],
 )
@@ -67,3 +70,15 @@ def test_words_that_join_are_whole_and_in_capitals(text: str) -> None:
     assert not is_recombination(text)
     with pytest.raises(UsageError, match="description has"):
         parse_query(text, MNIST_A)
+
+
+@pytest.mark.parametrize(("text", "operator"), [("digit=3 in scale=big", "IN COMMON"), ("digit=3 Ignore x", "IGNORE")])
+def test_operators_are_named_in_full(text: str, operator: str) -> None:
+    with pytest.raises(UsageError, match=f"or {operator} in capitals between descriptions"):
+        parse_query(text, MNIST_A)
+
+
+def test_parentheses_alone_join_nothing() -> None:
+    assert is_recombination("(digit=3)") and not is_recombination("digit=3 scale=big")
+    made = parse_recombination("(digit=3 scale=big)", MNIST_A)
+    assert (str(made), made.operators) == ("digit=3 scale=big", frozenset())

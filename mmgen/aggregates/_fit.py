@@ -40,7 +40,6 @@ from mmgen.training.task import Task
 
 __all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "is_fit", "load_aggregate", "load_base"]
 
-
 _CANDIDATES = 64
 _READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
 
@@ -157,7 +156,7 @@ class FitSettings(StageSettings):
     def shape(self) -> tuple[Any, ...]:
         """What two fits must share for one to start from the other."""
         asked = self.aggregate
-        return asked.given, asked.family, asked.text_network, asked.layers, self.data
+        return asked.given, asked.family, asked.text_network, asked.layers, asked.keep_all, self.data
 
     def build_family(self) -> Family:
         """The family that the settings name."""
@@ -297,13 +296,11 @@ def fit_aggregate(
     latents_path = latents_path or what.path()
     parents = {"model": model_path, "latents": latents_path, "dataset": dataset_path}
     parents |= {} if base_path is None else {"base": base_path}
-    others = [path for role, path in parents.items() if role != "latents"]
     check_output(out, "aggregate", *parents.values())
-    check_output(latents_path, "latents", *others)
+    check_output(latents_path, "latents", *(path for role, path in parents.items() if role != "latents"))
     encoding = encode(what, model, latents_path, fabric.device, command)
 
     def build(device: torch.device) -> Built:
-        # Rows: the encodings.
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, rows_of(dataset, trained.data.split, "val"))
@@ -366,14 +363,12 @@ def load_base(
     if wanted not in [parent.content_id for parent in header.parents if parent.role == "model"]:
         raise UsageError(f"{path} was fitted to another model than {model_path}; give a {expected.name} of that model")
     if found.posterior != expected.posterior or found.base is not None:
-        wanted = (
-            "the plain q_agg that is to be guided" if settings.aggregate.guidance else f"{expected.name} without them"
-        )
+        wanted = "the plain q_agg that is guided" if settings.aggregate.guidance else f"{expected.name} without them"
         raise UsageError(f"{path} is {found.name}, expected {wanted}")
     if found.shape != expected.shape:
         raise UsageError(
             f"{path} is a {found.aggregate.family['name']} given {found.aggregate.given}, expected the family, its "
-            "settings and what is given as asked for the fit that starts from it"
+            "settings, keep_all and what is given as asked for the fit that starts from it"
         )
     return header, base
 

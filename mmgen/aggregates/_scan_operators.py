@@ -127,6 +127,9 @@ class OperatorTask(Task):
         terms: dict[str, Tensor] = {}
         for number, operator in enumerate(OPERATORS):
             rows = (third == number).nonzero().squeeze(-1)
+            learns = len(rows) > 0
+            if not learns:  # of fewer examples than operators all are looked at, for the term alone
+                rows = torch.arange(batch.size, device=batch.device)
             part = batch[rows]
             left, right, _ = recombined_parts(part, condition.name, operator)
             with torch.no_grad():
@@ -136,7 +139,8 @@ class OperatorTask(Task):
                 )
             encoded = DiagonalGaussian(part.values["mean"], part.values["log_sd"])
             kl = encoded.kl(self.operators(operator, one, other))
-            value = value.index_add(0, rows, -kl)
+            if learns:
+                value = value.index_add(0, rows, -kl)
             terms[f"KL, {operator}"] = kl.mean().expand(batch.size)
         return Bound(value, terms)
 

@@ -15,6 +15,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, shape_of
 from mmgen.baselines._scales import fit_scales, log_scale_mixture
+from mmgen.errors import DataError
 from mmgen.progress import relay
 from mmgen.seeding import stream_key
 
@@ -54,6 +55,12 @@ class Ica(DensityBaseline):
         from sklearn.decomposition import FastICA
         from sklearn.exceptions import ConvergenceWarning
 
+        looked, columns = min(self.examples, len(train)), train.shape[1]
+        if looked <= columns:
+            raise DataError(
+                f"ica looks at {looked:,} training examples, too few for {columns:,} columns, expected at least "
+                f"{columns + 1:,}; set examples higher, or use more of them"
+            )
         shape_of(train)  # refuses what is singular
         yield 0.01
         some = np.random.default_rng(stream_key(seed, "ica examples")).permutation(len(train))[: self.examples]

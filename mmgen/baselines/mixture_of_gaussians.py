@@ -36,7 +36,7 @@ class MixtureOfGaussians(DensityBaseline):
     Each begins with random training examples as means, as k-means would divide them.
     """
 
-    components: tuple[Annotated[int, Field(ge=1)], ...] = (50,)
+    components: Annotated[tuple[Annotated[int, Field(ge=1)], ...], Field(min_length=1)] = (50,)
     """Numbers of Gaussians that are tried (Zoran and Weiss: 200)."""
     iterations: Annotated[int, Field(ge=1)] = 100
     """Steps of expectation maximisation at most."""
@@ -47,7 +47,7 @@ class MixtureOfGaussians(DensityBaseline):
         from sklearn.exceptions import ConvergenceWarning
         from sklearn.mixture import GaussianMixture
 
-        if max(self.components) > len(train):
+        if max(2, *self.components) > len(train):
             raise DataError(
                 f"{len(train):,} training examples are too few for {max(self.components):,} Gaussians; "
                 "set fewer components"
@@ -67,7 +67,13 @@ class MixtureOfGaussians(DensityBaseline):
                 yield (place + step / self.iterations) / len(self.components)
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore", ConvergenceWarning)  # it is asked for some steps at a time
-                    model.fit(train)
+                    try:
+                        model.fit(train)
+                    except ValueError as error:  # scikit-learn's, of a covariance that is singular
+                        raise DataError(
+                            f"one of {number:,} Gaussians has collapsed onto examples that are nearly the same, with a "
+                            f"floor of {self.floor:g}; set floor higher, or fewer components"
+                        ) from error
                 if model.lower_bound_ - bound < 1e-3 * _AT_ONCE:
                     break
                 bound = model.lower_bound_

@@ -193,16 +193,16 @@ def _parse_attributes(
     """What a description is beyond attribute=value, if anything, and its codes [A]."""
     if is_recombination(words):
         recombination = parse_recombination(words, info)
-        if loaded.operators and not loaded.guidance:
+        if recombination.operators and loaded.operators and not loaded.guidance:
             return recombination, recombination.codes
-        if loaded.operators or recombination.operators != {AND}:
+        if recombination.operators - {AND} or (loaded.operators and recombination.operators):
             reason = f"guidance {loaded.guidance:g} has none" if loaded.operators else f"{loaded.path} has none"
             raise UsageError(
                 f"'{words}' needs operators, and {reason}; give what it means, '{recombination.plain}', or draw from "
                 f"SCAN with operators: mmgen fit-aggregate {loaded.model_path} --family scan "
                 "--set aggregate.family.operators=true"
             )
-        return None, recombination.codes  # nothing joins them but that both are given
+        return None, recombination.codes  # nothing joins them, or nothing but that both are given
     if loaded.guidance and is_expression(words):
         expression = parse_expression(words, info)
         return expression, expression.codes

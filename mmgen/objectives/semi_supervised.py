@@ -12,6 +12,7 @@ References:
 """
 
 import itertools
+import math
 from typing import Annotated, Literal
 
 import torch
@@ -40,12 +41,14 @@ class SemiSupervised(Objective):
               S(x, y) = \gamma \, [L(x, y) + \alpha \log q(y|x)], \quad
               L(x, y) = E_{q(z|x,y)}[\log p(x|y,z)] - KL(q(z|x,y) \,\|\, p(z)) + \log p(y)
 
-    U bounds log p(x), and L bounds log p(x, y). The value of a batch is the mean of U over its unlabelled examples and
-    of S over its labelled ones. So gamma weighs a labelled example as often as it is drawn: where training repeats
-    labelled examples until they are a share s of what it draws (``data.labelled_share``), its gamma times
-    s / (1 - s) N_u / N_l is the gamma of the papers' sum over N_u unlabelled and N_l labelled examples.
+    U bounds log p(x), and L bounds log p(x, y). The value of a batch is one mean over all of its rows, of U where they
+    are unlabelled and of S where they are labelled. So gamma weighs a labelled example as often as it is drawn: where
+    training repeats labelled examples until they are a share s of what it draws (``data.labelled_share``), its gamma
+    times s / (1 - s) N_u / N_l is the gamma of the papers' sum over N_u unlabelled and N_l labelled examples.
 
-    An example that has some of its attributes has the others summed out, and alpha log q of those that it has.
+    An example that has some of its attributes has the others summed out, alpha log q of those that it has, and gamma as
+    one that has all. Validation measures U of all examples, with no relaxed label, so that its labels choose no
+    weights; log q(y|x) of its labels stands beside it as a term.
     """
 
     modalities: tuple[str, str] = ("image", "attributes")
@@ -90,22 +93,46 @@ class SemiSupervised(Objective):
         _, name = self.modalities
         inferred = model.infer(batch)
         present = batch.present[name]
+        if step is None:
+            return self._validation(model, batch, inferred)
         whole = present.all(-1)
         rows = [whole.nonzero().flatten(), (~whole).nonzero().flatten()]
         parts: list[dict[str, Tensor]] = []
         if len(rows[0]):
             parts.append(self._labelled(model, batch[rows[0]], _at(inferred, rows[0])))
         if len(rows[1]):
-            parts.append(self._unlabelled(model, batch[rows[1]], _at(inferred, rows[1])))
+            parts.append(self._unlabelled(model, batch[rows[1]], _at(inferred, rows[1]), self.estimator))
         order = torch.cat(rows).argsort()
         terms = {key: torch.cat([part[key] for part in parts])[order] for key in parts[0]}
         bound = terms.pop("bound")
-        known = inferred.labels.known(batch.values[name], present)
-        of_label = (known.probs * _known_only(inferred.labels, present)).sum(-1)
+        of_label = self._of_label(batch, inferred)
         weight = torch.where(present.any(-1), self.gamma, 1.0)
         terms[f"log q({name}|{self.modalities[0]})"] = of_label
         exact = self.gamma == 1 and self.alpha == 0 and self.estimator != "relaxed"
         return Bound(weight * (bound + self.alpha * of_label), terms, exact)
+
+    def _validation(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> Bound:
+        """U of all examples, whatever labels they have: their log q(y|x) is a term that the value is without."""
+        image, name = self.modalities
+        hidden = Batch(
+            batch.values | {name: torch.zeros_like(batch.values[name])},
+            batch.present | {name: torch.zeros_like(batch.present[name])},
+            batch.shared,
+        )
+        estimator = self.estimator
+        if estimator == "relaxed":  # which is no bound
+            estimator = "enumerate" if math.prod(inferred.labels.sizes) <= self.most_labels else "importance"
+        terms = self._unlabelled(model, hidden, inferred, estimator)
+        bound = terms.pop("bound")
+        exact = self.gamma == 1 and self.alpha == 0 and self.estimator != "relaxed"
+        return Bound(bound, {**terms, f"log q({name}|{image})": self._of_label(batch, inferred)}, exact)
+
+    def _of_label(self, batch: Batch, inferred: Inferred) -> Tensor:
+        """log q(y|x) [B] of the attributes that are known."""
+        name = self.modalities[1]
+        present = batch.present[name]
+        known = inferred.labels.known(batch.values[name], present)
+        return (known.probs * _known_only(inferred.labels, present)).sum(-1)
 
     def _labelled(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
         name = self.modalities[1]
@@ -113,11 +140,13 @@ class SemiSupervised(Objective):
         terms = self._terms(model, batch, inferred, hot)
         return {"bound": _total(terms), **terms, "entropy of q(y|x)": torch.zeros_like(terms["kl"])}
 
-    def _unlabelled(self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred) -> dict[str, Tensor]:
+    def _unlabelled(
+        self, model: SemiSupervisedVAE, batch: Batch, inferred: Inferred, estimator: str
+    ) -> dict[str, Tensor]:
         name = self.modalities[1]
         q = inferred.labels.known(batch.values[name], batch.present[name])
         entropy = -(q.probs * q.log_probs).sum(-1)
-        if self.estimator == "relaxed":
+        if estimator == "relaxed":
             terms: dict[str, Tensor] = {}
             for _ in range(self.samples):
                 drawn = self._terms(model, batch, inferred, q.relaxed(self.temperature))
@@ -125,7 +154,7 @@ class SemiSupervised(Objective):
             prior = model.label_prior(batch.size)
             terms["log p(y)"] = (q.probs * prior.log_probs).sum(-1)
             return {"bound": _total(terms) + entropy, **terms, "entropy of q(y|x)": entropy}
-        if self.estimator == "enumerate":
+        if estimator == "enumerate":
             hot = self._every(model, q)
             log_q = q.log_prob(hot)
             weight = log_q.exp()
@@ -136,7 +165,7 @@ class SemiSupervised(Objective):
             weight = (log_q - log_q.detach()).exp() / self.samples
         terms = self._terms(model, batch, inferred, hot)
         each = _total(terms) - log_q
-        if self.estimator == "importance" and self.samples > 1:
+        if estimator == "importance" and self.samples > 1:
             others = (each.detach().sum(0) - each.detach()) / (self.samples - 1)
             # The weights of the others' mean add up to nothing: the value stays, the gradient's variance falls.
             bound = (weight * (each - others) + weight.detach() * others).sum(0)
@@ -168,9 +197,7 @@ class SemiSupervised(Objective):
         Raises:
             SettingsError: There are too many.
         """
-        count = 1
-        for size in q.sizes:
-            count *= size
+        count = math.prod(q.sizes)
         if count > self.most_labels:
             raise SettingsError(
                 f"objective.estimator got enumerate, but {self.modalities[1]} have {count:,} values together, more "

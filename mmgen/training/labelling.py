@@ -214,25 +214,34 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
         DataError: There are not so many examples.
     """
     check_labelled(data)
-    count, labels = data.labelled, _labels(objective, data)
+    count, share, labels = data.labelled, data.labelled_share, _labels(objective, data)
     if count is None:
         return ""
     if count > size:
         raise DataError(f"data.labelled got {count:,}, expected at most the {size:,} training examples; choose fewer")
     if labels is None:
-        return f"This objective looks at {' and '.join(objective.demands.modalities)} alone, so labels change nothing."
-    which = f"{count:,} of {size:,} training examples are labelled, balanced over {', '.join(labels.names)}"
+        settings = "labels change" if share is None else "labels and data.labelled_share change"
+        return f"This objective looks at {' and '.join(objective.demands.modalities)} alone, so {settings} nothing."
+    draw = "of training.seed" if data.labelled_seed is None else str(data.labelled_seed)
+    which = (
+        f"{count:,} of {size:,} training examples are labelled, balanced over {', '.join(labels.names)} (draw {draw})"
+    )
     if not learns_unlabelled(objective):
         return (
             f"{which}; this objective needs labels and leaves the other {size - count:,} out (semi-supervised and mvae "
-            "learn from them too)."
+            f"learn from them too){'' if share is None else ', so data.labelled_share changes nothing'}."
         )
-    shown = shown_rows(count, size - count, data.labelled_share)
+    shown = shown_rows(count, size - count, share)
     drawn = ""
     if shown > count:
         drawn = (
-            f"; they are repeated {shown / count:,.4g} times, until they are "
+            f"; they are repeated {_times(shown / count)} times, until they are "
             f"{100 * shown / (shown + size - count):.3g} % of what is drawn, and weigh as much more"
         )
-    draw = "of training.seed" if data.labelled_seed is None else str(data.labelled_seed)
-    return f"{which} (draw {draw}){drawn}."
+    elif share is not None:
+        drawn = "; data.labelled_share changes nothing, as they are at least that part of these rows"
+    return f"{which}{drawn}."
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.2g}"

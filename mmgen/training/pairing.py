@@ -138,10 +138,18 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
         objective: What is maximised.
         data: ``paired`` and ``least_paired_share`` are read, and what :mod:`mmgen.training.labelling` reads.
         seed: Seed of the training.
+
+    Raises:
+        SettingsError: Examples are to be labelled or paired in rows of which that cannot be said.
     """
     names = objective.demands.modalities
     check_labelled(data)
-    if data.labelled is not None and isinstance(rows, DatasetRows):
+    if data.labelled is not None:
+        if not isinstance(rows, DatasetRows):
+            raise SettingsError(
+                f"data.labelled got {data.labelled:,}, but labels are chosen among a dataset's own rows and these are "
+                f"{type(rows).__name__}; leave it out"
+            )
         return labelled_rows(rows, objective, data, seed)
     if data.paired == 1 or len(names) < 2:
         return rows

@@ -141,6 +141,13 @@ def test_mistakes_are_sentences(points: Path, tmp_path: Path, capsys: pytest.Cap
         measure_density(points, "gaussian", {}, modality="x").run()
     with pytest.raises(DataError, match="200 training examples are too few for 300 Gaussians"):
         measure_density(points, "mixture-of-gaussians", {"components": [300]}).run()
+    with pytest.raises(DataError, match="ica looks at 2 training examples, too few for 2 columns, expected at least 3"):
+        measure_density(points, "ica", {"examples": 2}).run()
+    with pytest.raises(SettingsError, match="components"):
+        measure_density(points, "mixture-of-gaussians", {"components": []})
+    twice = np.repeat(np.random.default_rng(0).normal(size=(3, 2)), 20, 0)
+    with pytest.raises(DataError, match=r"collapsed onto examples .* with a floor of 1e-300; set floor higher"):
+        fit("mixture-of-gaussians", twice, components=(3,), floor=1e-300)
     path = tmp_path / "flat.h5"
     with DatasetWriter(path, 30, {"recipe": "points"}, seed=0, command="make") as writer:
         writer.add(VectorDescription(size=2))

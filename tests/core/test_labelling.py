@@ -10,15 +10,17 @@ import torch
 
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
-from mmgen.baselines._base import Labels, Material
+from mmgen.baselines._base import LabelSupply, Material
 from mmgen.baselines._run import measure
 from mmgen.cli._main import main
-from mmgen.errors import DataError, SettingsError
+from mmgen.cli.baseline import _supplies
+from mmgen.errors import DataError, SettingsError, UsageError
+from mmgen.figures.plots._draw import draw_plot
 from mmgen.notation import UNKNOWN
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import LabelledRows, labelled_examples
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model
-from mmgen.training.pairing import describe_rows, training_rows
+from mmgen.training.pairing import PairedRows, describe_rows, training_rows
 
 SIZE, TRAIN = 160, 120
 TINY: dict[str, Any] = {
@@ -124,10 +126,10 @@ def test_rows_show_the_labels_of_those_examples_alone(bars: Path) -> None:
 
 
 @pytest.mark.parametrize("hidden", [pytest.param("unknown", marks=pytest.mark.slow), "wrong"])
-def test_hidden_labels_change_nothing_at_all(bars: Path, tmp_path: Path, hidden: str) -> None:
-    """Weights of a run agree bit for bit whatever the labels of all other training examples are.
+def test_hidden_labels_change_nothing_where_the_same_are_chosen(bars: Path, tmp_path: Path, hidden: str) -> None:
+    """Weights agree bit for bit where hidden labels are taken away, or changed so that the same examples are chosen.
 
-    Wrong ones are put where the choice of labels has passed already, so that the same examples stay labelled.
+    The choice balances classes and so reads all labels: wrong ones are put only where it stays what it is.
     """
     settings = settings_of(bars)
     rows = rows_of(bars, settings)
@@ -158,10 +160,14 @@ def test_what_other_objectives_make_of_it(bars: Path) -> None:
     assert len(rows_of(bars, mvae)) == 216
     jmvae = settings_of(bars, objective={"name": "jmvae"}, model={"name": "multimodal-vae"})
     assert len(rows_of(bars, jmvae)) == 12
-    assert "needs labels and leaves the other 108 out" in describe_rows(TRAIN, jmvae.build_objective(), jmvae.data)
+    said = describe_rows(TRAIN, jmvae.build_objective(), jmvae.data)
+    assert "over place (draw 4); this objective needs labels and leaves the other 108 out" in said
+    assert said.endswith("so data.labelled_share changes nothing.")
     plain = settings_of(bars, objective={"name": "elbo", "modalities": ["image"]}, model={"name": "multimodal-vae"})
     assert len(rows_of(bars, plain)) == TRAIN
-    assert "image alone, so labels change nothing" in describe_rows(TRAIN, plain.build_objective(), plain.data)
+    assert "image alone, so labels and data.labelled_share change nothing" in describe_rows(
+        TRAIN, plain.build_objective(), plain.data
+    )
 
 
 def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -170,6 +176,13 @@ def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]
     assert said.startswith(
         "12 of 120 training examples are labelled, balanced over place (draw 4); they are repeated 9"
     )
+    few = settings_of(bars, data={"labelled_share": 0.05})
+    said = describe_rows(TRAIN, few.build_objective(), few.data)
+    assert said.endswith("(draw 4); data.labelled_share changes nothing, as they are at least that part of these rows.")
+    much = settings_of(bars, data={"labelled": 1, "labelled_share": 0.99999})
+    assert "repeated 11,899,881 times" in describe_rows(TRAIN, much.build_objective(), much.data)
+    with pytest.raises(SettingsError, match=r"data.labelled got 12, but .* are PairedRows; leave it out"):
+        training_rows(PairedRows(rows_of(bars, settings), (), 1.0, 0), settings.build_objective(), settings.data, 0)
     cases = [
         ({"labelled": None}, "does not say how many examples are labelled; give both"),
         ({"paired": 0.5}, "two ways of keeping descriptions back; give one of them"),
@@ -182,6 +195,23 @@ def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]
     assert "got 500, expected at most the 120" in capsys.readouterr().err
 
 
+def test_planes_say_why_they_cannot_show_it(bars: Path, tmp_path: Path) -> None:
+    """Its labels are the reason, and not the dimensions of its style."""
+    out = tmp_path / "few.safetensors"
+    for _ in train_model(bars, settings_of(bars, training={"steps": 1}), out, "mmgen train"):
+        pass
+    for figure in ("latent-map", "contours"):
+        with pytest.raises(UsageError, match="holds attributes beside a style, so that no plane holds all of it"):
+            draw_plot(figure, [out])
+
+
+def test_baselines_take_what_settings_say(bars: Path) -> None:
+    few = settings_of(bars, data={"labelled": None, "labelled_seed": None, "labelled_share": None, "paired": 0.1})
+    assert _supplies(None, None, few) == [LabelSupply(0.1)]
+    assert _supplies([0.2], None, few) == [LabelSupply(0.2)]
+    assert _supplies(None, None, settings_of(bars)) == [LabelSupply(count=12)]
+
+
 # The plain network beside it, and the model as a person uses it.
 
 
@@ -190,11 +220,11 @@ def test_the_plain_network_has_the_same_labels(bars: Path) -> None:
     rows = rows_of(bars, settings)
     with Dataset.open(bars) as dataset:
         material = Material(dataset, settings)
-        chosen = material.paired(Labels(count=12)).tolist()
+        chosen = material.paired(LabelSupply(count=12)).tolist()
         assert sorted(chosen) == sorted(set(rows._example[: rows.shown].tolist()))
-        pairs = material.pairs(Labels(count=12))
+        pairs = material.pairs(LabelSupply(count=12))
         assert len(pairs) == 12 and pairs.batch(torch.arange(12)).present["attributes"].all()
-    (score,) = measure(bars, "supervised", [Labels(count=12)], settings).run()
+    (score,) = measure(bars, "supervised", [LabelSupply(count=12)], settings).run()
     assert score.value == 100
     assert [score.extra[key] for key in ("labelled", "labelled_seed", "paired", "share")] == [12, 4, 12, 0.1]
 
@@ -221,7 +251,7 @@ def test_from_a_dataset_to_scores_and_pictures(
         typed(["plot", figure, str(out), "-o", f"{figure}.png"])
         assert Path(f"{figure}.png").stat().st_size > 1000
     for wrong, words in (
-        (["plot", "latent-map", str(out), "-o", "map.png"], "latent dimensions"),
+        (["plot", "latent-map", str(out), "-o", "map.png"], "holds attributes beside a style, so that no plane"),
         (["plot", "analogies", str(out), "--by", "colour", "-o", "by.png"], "colour"),
         (["fit-aggregate", str(out)], "no density of this kind is over"),
         (["baseline", str(bars), "--preset", "wu/mnist", "--paired", "0.1", "--labelled", "3"], "give one"),

@@ -158,6 +158,22 @@ def test_operators_are_taught_what_they_mean(operator: str) -> None:
         assert (rm <= both).all() and ((lm & ~rm) == m).all()
 
 
+@pytest.mark.parametrize("number", [1, 2, 4])
+def test_figures_of_few_examples_are_numbers(number: int) -> None:
+    _, task = scan(operators=True)
+    bound = task(encodings(number), None)
+    assert bound.value.isfinite().all() and (bound.value < 0).all()
+    assert all(term.shape == (number,) and term.isfinite().all() for term in bound.terms.values())
+
+
+def test_a_base_has_the_settings_of_what_starts_from_it() -> None:
+    shapes = [
+        FitSettings.model_validate({"aggregate": {"family": {"name": "scan"}, **other}}).shape
+        for other in ({}, {"keep_all": 0.2}, {"family": {"name": "scan", "beta": 2.0}})
+    ]
+    assert shapes[0] not in shapes[1:]
+
+
 @pytest.mark.slow
 def test_operators_reach_the_moments_of_what_is_meant() -> None:
     """On a perfect code each operator finds the posterior of the concept that it names; the rest of SCAN stays."""

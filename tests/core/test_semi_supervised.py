@@ -129,7 +129,7 @@ def mean_value(objective: SemiSupervised, model: SemiSupervisedVAE, batch: Batch
     """Mean of the objective over many draws, and its standard error [B]."""
     torch.manual_seed(1)
     with torch.no_grad():
-        values = objective(model, batch.repeat(COPIES)).value.reshape(batch.size, -1)
+        values = objective(model, batch.repeat(COPIES), 0).value.reshape(batch.size, -1)
     return values.mean(1), values.std(1) / math.sqrt(COPIES)
 
 
@@ -149,7 +149,7 @@ def test_bounds_lie_below_the_exact_log_likelihoods(sizes: tuple[int, ...]) -> N
         value, error = mean_value(objective, model, part)
         assert (value < log_p + 4 * error).all()
         assert (value < log_p - 4 * error).any(), "a posterior that is off leaves a gap"
-        assert objective(model, part).is_bound
+        assert objective(model, part, 0).is_bound
 
 
 def test_bounds_are_tight_at_the_true_posterior() -> None:
@@ -161,10 +161,10 @@ def test_bounds_are_tight_at_the_true_posterior() -> None:
         model.style.of_labels.weight.zero_()
         model.label_encoder.rows.copy_(exact[::3])
     objective = SemiSupervised(alpha=0.0)
-    torch.testing.assert_close(objective(model, without(batch)).value, exact.logsumexp(1))
+    torch.testing.assert_close(objective(model, without(batch), 0).value, exact.logsumexp(1))
     labelled = exact.gather(1, batch.values["attributes"])[:, 0]
-    torch.testing.assert_close(objective(model, batch).value, labelled)
-    with_classifier = SemiSupervised(alpha=2.0, gamma=0.5)(model, batch)
+    torch.testing.assert_close(objective(model, batch, 0).value, labelled)
+    with_classifier = SemiSupervised(alpha=2.0, gamma=0.5)(model, batch, 0)
     log_q = labelled - exact.logsumexp(1)
     torch.testing.assert_close(with_classifier.value, 0.5 * (labelled + 2 * log_q))
     torch.testing.assert_close(with_classifier.terms["log q(attributes|image)"], log_q)
@@ -189,7 +189,7 @@ def test_importance_weights_have_the_gradient_of_the_sum() -> None:
         torch.manual_seed(2)
         pieces = []
         for _ in range(30):
-            objective(model, batch.repeat(400)).value.sum().div(400).backward()
+            objective(model, batch.repeat(400), 0).value.sum().div(400).backward()
             pieces.append(model.label_encoder.rows.grad.clone())
             model.zero_grad()
         every = torch.stack(pieces)
@@ -204,8 +204,8 @@ def test_a_cold_relaxation_is_nearly_a_draw() -> None:
     relaxed = SemiSupervised(estimator="relaxed", temperature=0.02)
     value, other = mean_value(relaxed, model, batch)
     assert ((summed - value).abs() < 0.03 + 5 * (error + other)).all()
-    assert not relaxed(model, batch).is_bound
-    loss = relaxed(model, batch).value.sum()
+    assert not relaxed(model, batch, 0).is_bound
+    loss = relaxed(model, batch, 0).value.sum()
     loss.backward()
     assert model.label_encoder.rows.grad.abs().sum() > 0
 
@@ -237,6 +237,24 @@ class _Reordered(nn.Module):
         return logits
 
 
+@pytest.mark.parametrize("estimator", ["enumerate", "importance", "relaxed"])
+def test_validation_is_of_pictures_alone(estimator: Any) -> None:
+    """The value is U, a bound on log p(x) whatever the estimator; labels change no more than the term of log q."""
+    model, batch = toy(of_style=0.0), every_picture()
+    exact = log_joint(model, batch)
+    with torch.no_grad():
+        model.encoder.rows.zero_()
+        model.style.of_labels.weight.zero_()
+        model.label_encoder.rows.copy_(exact[::3])
+    objective = SemiSupervised(estimator=estimator, gamma=0.1, alpha=5.0)
+    found, other = objective(model, batch), objective(model, without(batch))
+    for bound in (found, other):  # tight at the true posterior
+        torch.testing.assert_close(bound.value, exact.logsumexp(1))
+    log_q = exact.gather(1, batch.values["attributes"])[:, 0] - exact.logsumexp(1)
+    torch.testing.assert_close(found.terms["log q(attributes|image)"], log_q)
+    assert found.terms.keys() == objective(model, batch, 0).terms.keys()
+
+
 def test_all_labelled_is_the_bound_of_a_cvae() -> None:
     """Same networks, same noise: the value less log p(y) is the CVAE's, bit for bit but for the order of sums."""
     model, batch = toy(), every_picture()
@@ -248,7 +266,7 @@ def test_all_labelled_is_the_bound_of_a_cvae() -> None:
         condition=model.labels,
     )
     torch.manual_seed(5)
-    ours = SemiSupervised(alpha=0.0)(model, batch)
+    ours = SemiSupervised(alpha=0.0)(model, batch, 0)
     torch.manual_seed(5)
     theirs = Cvae()(cvae, batch)
     torch.testing.assert_close(ours.value - ours.terms["log p(y)"], theirs.value, rtol=1e-12, atol=1e-12)
@@ -267,8 +285,8 @@ def test_examples_do_not_depend_on_their_neighbours() -> None:
     )
     order = torch.randperm(14, generator=torch.Generator().manual_seed(0))
     objective = SemiSupervised(alpha=3.0, gamma=0.2)
-    together = objective(model, mixed[order]).value
-    torch.testing.assert_close(together, torch.cat([objective(model, p).value for p in parts])[order])
+    together = objective(model, mixed[order], 0).value
+    torch.testing.assert_close(together, torch.cat([objective(model, p, 0).value for p in parts])[order])
 
 
 # Refusals, and what else goes with the model.

@@ -59,3 +59,9 @@ def test_operators_belong_to_one_posterior() -> None:
         parse(toy.guided(3.0), ["colour=red AND size=big"])
     with pytest.raises(UsageError, match="no plain description"):
         toy.describe("colour=red AND size=big")
+
+
+def test_parentheses_alone_change_nothing() -> None:
+    for toy in (loaded(), recombining(), loaded().guided(1.0)):
+        asked, plain = parse(toy, ["(colour=red size=big)"]), parse(toy, ["colour=red size=big"])
+        assert asked.expression(0) is None and (asked.codes == plain.codes).all()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from mmgen.errors import UsageError
 from mmgen.expressions import is_expression
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._material import Group, latent_sizes
+from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.score import Score
@@ -106,6 +106,11 @@ class Plot:
             names = ", ".join(group.model.name for group in groups) or "none"
             raise UsageError(f"{name} shows one model with what was fitted to it, got {names}; name files of one model")
         for group in groups if self.plane else ():
+            if labels := labels_in_latent(group.header):
+                raise UsageError(
+                    f"z of {group.model} holds {' and '.join(labels)} beside a style, so that no plane holds all of "
+                    "it; mmgen plot analogies shows styles with every label, and embedding where examples lie"
+                )
             size = latent_sizes(group.header)
             if size != "2":
                 raise UsageError(

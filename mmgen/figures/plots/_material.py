@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import mmgen.objectives
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.ancestors import Node, lineage, walk
 from mmgen.artifacts.files import regular_file
-from mmgen.config import validate
-from mmgen.errors import ArtifactError, MissingParentError, MmgenError, UsageError
+from mmgen.config import build_member, validate
+from mmgen.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError
 from mmgen.generation.judge import find_judge
 from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of
+from mmgen.objectives._base import Objective
 from mmgen.parsing import LOG_ENDING, MAX_TEXT_BYTES, Malformed, parse_json
 from mmgen.score import Score, read_scores
 
@@ -97,6 +99,18 @@ def latent_sizes(header: Header) -> str:
     """Dimensions of z in words: "10", or "100 and 50" of layers."""
     sizes = setting(header, "model", "latent_sizes")
     return " and ".join(map(str, sizes)) if isinstance(sizes, list) else str(setting(header, "model", "latent_size"))
+
+
+def labels_in_latent(header: Header) -> tuple[str, ...]:
+    """The modalities that are a part of a model's z, whose objective sums over them; none where that is not said."""
+    settings = header.settings.get("objective")
+    if not isinstance(settings, dict):
+        return ()
+    try:
+        objective: Objective = build_member(mmgen.objectives, settings, "objective")
+    except (SettingsError, UsageError):  # whoever opens the model says what is wrong
+        return ()
+    return objective.demands.marginalises
 
 
 def _is_lines(path: Path) -> bool:

@@ -133,11 +133,6 @@ def latent_map(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         UsageError: It does not draw images from z alone.
     """
     session = sessions[0]
-    if session.model.model.discrete_layers:
-        raise UsageError(
-            f"{session.group.model} decodes images from a label and z together, so that no plane holds all of them; "
-            "mmgen plot analogies shows styles with every label, and embedding where examples lie"
-        )
     with torch.inference_mode():
         found = latent_maps(session)
     if not found:
