@@ -112,7 +112,10 @@ def split_words(text: str, signs: str = "") -> list[str]:
 def _bare_word(word: str, info: Vocabulary) -> str:
     """The message for a word without ``=``: says which attribute has such a value."""
     if word in (NOT, OR):
-        return f"description has {word}, which only drawing for a description with guidance above 0 understands"
+        return (
+            f"description has {word}, which only drawing for a description with guidance above 0 understands; draw with "
+            f"guidance, or leave out {word}"
+        )
     if word.upper() in (NOT, OR, *" ".join(OPERATORS).split()):
         return f"description has '{word}', expected attribute=value, or {word.upper()} in capitals between descriptions"
     owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]

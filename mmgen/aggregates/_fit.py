@@ -189,7 +189,13 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     objective = model.build_objective()
     generates_text = model.data.text is not None and model.data.text.name in objective.demands.generates
     posterior_to_aggregate(model)
-    given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
+    asked = validate(FitSettings, values)
+    given = asked.aggregate.given or ("text" if generates_text else "attributes")
+    if model.data.attributes is None and model.data.text is None and asked.build_family().needs_words:
+        raise UsageError(
+            f"family {asked.aggregate.family['name']} needs words, and the model's dataset has neither attributes nor "
+            "text; fit another family with --given nothing, or use a model whose dataset has words"
+        )
     if given != "nothing" and getattr(model.data, given) is None:
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})

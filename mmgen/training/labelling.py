@@ -222,10 +222,15 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
     if labels is None:
         return f"This objective looks at {' and '.join(objective.demands.modalities)} alone, so labels change nothing."
     which = f"{count:,} of {size:,} training examples are labelled, balanced over {', '.join(labels.names)}"
+    few = "".join(
+        f" At least {len(values) - count} of the {len(values)} values of {name} have no label."
+        for name, values in zip(labels.names, labels.values, strict=True)
+        if count < len(values)
+    )
     if not learns_unlabelled(objective):
         return (
             f"{which}; this objective needs labels and leaves the other {size - count:,} out (semi-supervised and mvae "
-            "learn from them too)."
+            f"learn from them too).{few}"
         )
     shown = shown_rows(count, size - count, data.labelled_share)
     drawn = ""
@@ -235,4 +240,4 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
             f"{100 * shown / (shown + size - count):.3g} % of what is drawn, and weigh as much more"
         )
     draw = "of training.seed" if data.labelled_seed is None else str(data.labelled_seed)
-    return f"{which} (draw {draw}){drawn}."
+    return f"{which} (draw {draw}){drawn}.{few}"

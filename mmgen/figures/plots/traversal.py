@@ -72,12 +72,14 @@ class _Followed:
         ranked: The dimensions.
         names: Factors that were looked for; none where the data have no two.
         best: By dimension the factor that it says most of and I(v; z) / H(v), where that is ``LEAST`` above chance.
+        rare: Whether the data have factors, of which too few values are frequent enough to be looked for.
     """
 
     encodings: Encodings
     ranked: Ranking
     names: tuple[str, ...]
     best: Mapping[int, tuple[str, float]]
+    rare: bool = False
 
     def inactive(self, value: float) -> bool:
         """Whether a dimension of this KL says nothing of the data."""
@@ -96,6 +98,11 @@ class _Followed:
     def said(self) -> str:
         """What the labels mean, in sentences."""
         unused = f" Inactive: below {_INACTIVE:g} nats." if any(map(self.inactive, self.ranked.values)) else ""
+        if self.rare:
+            return (
+                f"{unused} No factors stand beside the rows: fewer than two have values that are frequent enough among "
+                f"the {len(self.encodings.rows):,} examples."
+            )
         if not self.names:
             return unused
         return (
@@ -117,7 +124,7 @@ def _with_factors(session: Session) -> _Followed:
         try:
             factors = read_factors(data, encodings.rows)
         except UsageError:  # none to label rows with
-            return _Followed(encodings, ranked, (), {})
+            return _Followed(encodings, ranked, (), {}, rare=some)
     return _Followed(encodings, ranked, factors.names, _best(encodings, ranked, factors))
 
 
