@@ -211,7 +211,11 @@ def _supplies(
 
 
 def _settings(
-    dataset: "Dataset", preset: str | None, assignments: list[str], asked: "Mapping[str, object]", split: str | None,
+    dataset: "Dataset",
+    preset: str | None,
+    assignments: list[str],
+    asked: "Mapping[str, object]",
+    split: str | None,
     networks: bool,
 ) -> "ExperimentSettings":
     """The joint model's settings: preset, --set, options, each over the one before."""

@@ -91,9 +91,10 @@ def find_pictures(path: Path) -> PatchSource:
         part = np.full(len(pictures), UNSAID, np.uint8)
     if len(pictures) < _LEAST_PICTURES:
         files.close()
+        known = ", ".join(suffix[1:] for suffix in _SUFFIXES[:3])
         raise DataError(
-            f"{path} holds {len(pictures)} picture{'s' * (len(pictures) != 1)} ({', '.join(s[1:] for s in _SUFFIXES[:3])} and others), expected "
-            f"at least {_LEAST_PICTURES}: parts of a split share no picture; name another folder"
+            f"{path} holds {len(pictures)} picture{'s' * (len(pictures) != 1)} ({known} and others), "
+            f"expected at least {_LEAST_PICTURES}: parts of a split share no picture; name another folder"
         )
     return PatchSource(files, tuple(pictures), part)
 
@@ -164,7 +165,9 @@ def read_patches(path: Path) -> Patches:
     names, picture = np.unique(image, return_inverse=True)
     part = np.where(np.isin(names, train_image), 0, PARTS.index("test")).astype(np.uint8)
     if len(names) < _LEAST_PICTURES:
-        raise DataError(f"{path} has patches of {len(names)} picture{'s' * (len(names) != 1)}, expected at least {_LEAST_PICTURES}")
+        raise DataError(
+            f"{path} has patches of {len(names)} picture{'s' * (len(names) != 1)}, expected at least {_LEAST_PICTURES}"
+        )
     unknown = np.full(len(levels), -1, np.int64)
     digest = hashlib.sha256(levels.tobytes() + image.tobytes()).hexdigest()
     return Patches(levels, picture.reshape(-1), unknown, unknown, part, digest)

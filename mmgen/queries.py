@@ -113,8 +113,8 @@ def _bare_word(word: str, info: Vocabulary) -> str:
     """The message for a word without ``=``: says which attribute has such a value."""
     if word in (NOT, OR):
         return (
-            f"description has {word}, which only drawing for a description with guidance above 0 understands; draw with "
-            f"guidance, or leave out {word}"
+            f"description has {word}, which only drawing for a description with guidance above 0 understands; "
+            f"draw with guidance, or leave out {word}"
         )
     if word.upper() in (NOT, OR, *" ".join(OPERATORS).split()):
         return f"description has '{word}', expected attribute=value, or {word.upper()} in capitals between descriptions"

@@ -201,7 +201,9 @@ def unjudged(draws: Draws) -> list[str]:
     found = []
     for row in _without_meaning(draws):
         one = draws.expressions[row]
-        why = "has nothing in common" if isinstance(one, Recombination) and one.operator == IN_COMMON else "says nothing"
+        why = (
+            "has nothing in common" if isinstance(one, Recombination) and one.operator == IN_COMMON else "says nothing"
+        )
         found.append(f"'{one}' {why}, so there is nothing to judge.")
     return found
 

@@ -170,6 +170,9 @@ def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]
     assert said.startswith(
         "12 of 120 training examples are labelled, balanced over place (draw 4); they are repeated 9"
     )
+    few = settings_of(bars, data={"labelled": 2})
+    said = describe_rows(TRAIN, few.build_objective(), few.data)
+    assert said.endswith("At least 1 of the 3 values of place have no label.")
     cases = [
         ({"labelled": None}, "does not say how many examples are labelled; give both"),
         ({"paired": 0.5}, "two ways of keeping descriptions back; give one of them"),

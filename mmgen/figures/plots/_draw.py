@@ -68,9 +68,7 @@ def draw_plot(
     if member.scores and not material.scores and material.nodes:
         node = material.nodes[0]
         what = article(node.kind) if node.kind else "no file of scores"
-        raise UsageError(
-            f"{node.path} is {what}, expected files of scores (.jsonl), which mmgen eval MODEL -o writes"
-        )
+        raise UsageError(f"{node.path} is {what}, expected files of scores (.jsonl), which mmgen eval MODEL -o writes")
     if not material.groups and not material.scores:
         raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
     member.check_models(name, material.groups)
