@@ -47,10 +47,7 @@ class NaturalPatches(Recipe):
     """Folder or zip of pictures: BSDS300 or BSDS500 with images/train and images/test, or any others."""
 
     patches: Annotated[Path | None, Field(exclude=True)] = None
-    """Archive .npz of patches that were cut before: train, train_image, test, test_image; instead of pictures.
-
-    Numbers in train_image and test_image are of pictures, and none is in both.
-    """
+    """Archive .npz of patches that were cut before: train, train_image, test, test_image; instead of pictures."""
 
     side: Annotated[int, Field(ge=2, le=64)] = 8
     """Height and width of a patch in pixels."""

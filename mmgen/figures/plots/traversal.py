@@ -56,7 +56,7 @@ def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = (
     labels += [followed.label(*row) for row in zip(shown, ranked.names, ranked.values, strict=False)]
     caption = (
         f"Each row one dimension of {_layer(session)} {reach}, in {_STEPS} equal steps, all others as in the picture"
-        f"{held(session)}; ordered by "
+        f"{_held(session)}; ordered by "
         f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.said}{_left_out(ranked)} z of a "
         f"picture: the mean of q(z|{', '.join(chosen.given)}). Shown: means of p(image|z). Seed {session.seed}."
     )
@@ -156,7 +156,7 @@ def _layer(session: Session) -> str:
     return f"the layer {movable(model)[0]}" if len(model.latent.layers) > 1 else "z"
 
 
-def held(session: Session) -> str:
+def _held(session: Session) -> str:
     """What becomes of labels that are part of z, for a caption; "" where none is."""
     labels = session.model.model.latent_modalities
     return f", and {' and '.join(labels)} held at its likeliest" if labels else ""
