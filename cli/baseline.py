@@ -109,8 +109,12 @@ def baseline_command(
         scores = _densities(path, method, assignments or [], split, seed, modality)
     else:
         _refuse(method, "labels", {"--modality": modality})
+        networks = get(method).networks
+        if not networks:
+            _refuse_training(method, steps, assignments or [])
         asked = {"steps": steps, "seed": seed, "device": device}
-        scores = _labels(path, method, (paired, labelled), (preset, assignments or [], asked, split), attribute)
+        settled = (preset, assignments or [], asked, split, networks)
+        scores = _labels(path, method, (paired, labelled), settled, attribute)
     write_text_atomic(out, lines_of(scores))
     result(out)
 
@@ -124,6 +128,28 @@ def _refuse(method: str, answers: str, options: "Mapping[str, object]") -> None:
         others = "labels" if answers == "densities" else "densities"
         raise UsageError(
             f"{method} answers {answers}, and {' and '.join(typed)} is for baselines that answer {others}; leave it out"
+        )
+
+
+_OF_NETWORKS = ("model.", "objective.", "training.")
+_OF_ALL = ("training.seed", "training.device")
+
+
+def _refuse_training(method: str, steps: int | None, assignments: list[str]) -> None:
+    """Refuse settings of networks and of their training, which a method that trains none would ignore."""
+    from mmgen.baselines import importable
+    from mmgen.errors import UsageError
+
+    typed = ["--steps"] * (steps is not None)
+    for assignment in assignments:
+        key = assignment.partition("=")[0].strip()
+        if key.startswith(_OF_NETWORKS) and key not in _OF_ALL:
+            typed.append(f"--set {key}")
+    if typed:
+        others = [name for name, member in importable().items() if member.networks]
+        raise UsageError(
+            f"{method} trains no networks, so {' and '.join(typed)} would change nothing; leave it out, or choose a "
+            f"--method that does: {', '.join(others)}"
         )
 
 
@@ -187,7 +213,12 @@ def _supplies(
 
 
 def _settings(
-    dataset: "Dataset", preset: str | None, assignments: list[str], asked: "Mapping[str, object]", split: str | None
+    dataset: "Dataset",
+    preset: str | None,
+    assignments: list[str],
+    asked: "Mapping[str, object]",
+    split: str | None,
+    networks: bool,
 ) -> "ExperimentSettings":
     """The joint model's settings: preset, --set, options, each over the one before."""
     import mmgen.config
@@ -201,7 +232,7 @@ def _settings(
         raise UsageError(f"--preset is not given and there is none for the recipe '{recipe}'; see mmgen list presets")
     name = mmgen.config.find_preset(name, recipe)
     if preset is None:
-        say(f"networks of preset {name}")
+        say(f"{'networks' if networks else 'data settings'} of preset {name}")
     values = mmgen.config.merge(mmgen.config.preset(name), mmgen.config.parse_assignments(assignments))
     training = {key: value for key, value in asked.items() if value is not None}
     values = mmgen.config.merge(values, {"training": training})

@@ -91,9 +91,10 @@ def find_pictures(path: Path) -> PatchSource:
         part = np.full(len(pictures), UNSAID, np.uint8)
     if len(pictures) < _LEAST_PICTURES:
         files.close()
+        known = ", ".join(suffix[1:] for suffix in _SUFFIXES[:3])
         raise DataError(
-            f"{path} holds {len(pictures)} pictures ({', '.join(s[1:] for s in _SUFFIXES[:3])} and others), expected "
-            f"at least {_LEAST_PICTURES}: parts of a split share no picture; name another folder"
+            f"{path} holds {len(pictures)} picture{'s' * (len(pictures) != 1)} ({known} and others), "
+            f"expected at least {_LEAST_PICTURES}: parts of a split share no picture; name another folder"
         )
     return PatchSource(files, tuple(pictures), part)
 
@@ -150,15 +151,23 @@ def read_patches(path: Path) -> Patches:
                 raise CannotReadError(f"its patches are {levels.dtype} {list(levels.shape)}")
             if image.dtype.kind not in "iu" or image.shape != levels.shape[:1]:
                 raise CannotReadError(f"it has numbers of pictures {image.dtype} {list(image.shape)}")
-        if train.shape[1:] != test.shape[1:] or np.isin(train_image, test_image).any():
-            raise CannotReadError("its parts differ in size or share a picture")
+        if train.shape[1:] != test.shape[1:]:
+            sides = [f"{part.shape[1]} x {part.shape[2]}" for part in (train, test)]
+            raise CannotReadError(f"its train patches are {sides[0]} and its test patches {sides[1]} pixels")
+        if len(shared := np.intersect1d(train_image, test_image)):
+            raise CannotReadError(
+                f"train_image and test_image share {len(shared):,} numbers of pictures, such as {shared[0]}, and "
+                "no picture may be in both parts"
+            )
     except CannotReadError as error:
         raise DataError(f"cannot read the patches {path}: {error}; {_EXPECTED}") from None
     levels, image = np.concatenate([train, test]), np.concatenate([train_image, test_image]).astype(np.int64)
     names, picture = np.unique(image, return_inverse=True)
     part = np.where(np.isin(names, train_image), 0, PARTS.index("test")).astype(np.uint8)
     if len(names) < _LEAST_PICTURES:
-        raise DataError(f"{path} has patches of {len(names)} pictures, expected at least {_LEAST_PICTURES}")
+        raise DataError(
+            f"{path} has patches of {len(names)} picture{'s' * (len(names) != 1)}, expected at least {_LEAST_PICTURES}"
+        )
     unknown = np.full(len(levels), -1, np.int64)
     digest = hashlib.sha256(levels.tobytes() + image.tobytes()).hexdigest()
     return Patches(levels, picture.reshape(-1), unknown, unknown, part, digest)

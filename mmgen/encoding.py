@@ -51,7 +51,7 @@ def encode_parts(
 
 
 def mean_parts(
-    model: Model, points: Batch, given: tuple[str, ...], precision: str, generator: torch.Generator
+    model: Model, points: Batch, given: tuple[str, ...], precision: str, generator: torch.Generator | None
 ) -> Iterator[tuple[slice, torch.Tensor]]:
     """Means of q(z | given) [n, D] part by part, with their rows; see :meth:`Model.means`."""
     for rows in _parts(points.size):

@@ -112,7 +112,7 @@ def split_words(text: str, signs: str = "") -> list[str]:
 def _bare_word(word: str, info: Vocabulary) -> str:
     """The message for a word without ``=``: says which attribute has such a value."""
     if word in (NOT, OR):
-        return f"description has {word}, which only drawing for a description with guidance above 0 understands"
+        return f"description has {word}, which only drawing with guidance above 0 understands; draw so, or leave it out"
     if operator := next((o for o in (NOT, OR, *OPERATORS) if word.upper() in o.split()), ""):
         return f"description has '{word}', expected attribute=value, or {operator} in capitals between descriptions"
     owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]

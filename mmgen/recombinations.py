@@ -190,7 +190,8 @@ def _and(left: Recombination, right: Recombination, info: Vocabulary, text: str)
     if apart.any():
         name = info.names[int(apart.argmax())]
         raise UsageError(
-            f"description '{text}' asks for two values of '{name}' at once, expected one; join alternatives by {OR}"
+            f"description '{text}' asks for two values of '{name}' at once, expected one; give one, or with guidance "
+            f"above 0 join alternatives by {OR}"
         )
     return np.where(left.mentioned, left.codes, right.codes)
 

@@ -200,7 +200,7 @@ class OwnRecipe(Recipe):
         if len(source) < _LEAST:
             source.close()
             raise DataError(
-                f"{source.where} holds {len(source)} pictures, expected at least {_LEAST}; "
+                f"{source.where} holds {len(source)} picture{'s' * (len(source) != 1)}, expected at least {_LEAST}; "
                 f"{'; '.join(source.left_out) or 'add some'}"
             )
         return source

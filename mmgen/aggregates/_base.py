@@ -72,6 +72,8 @@ class Family(ABC):
 
     posterior: ClassVar[str] = ""
     """The short word of its posterior where it has an objective of its own, such as "scan"; "" for the others."""
+    needs_words: ClassVar[bool] = False
+    """Whether it cannot be fitted to encodings alone, without descriptions."""
 
     @abstractmethod
     def density(self, latent_size: int, context_size: int) -> Density:

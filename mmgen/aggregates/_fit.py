@@ -19,6 +19,7 @@ from mmgen.aggregates._weights import (
     TextWeight,
     check_guidance,
     check_own_objective,
+    check_words,
     resolve_text_weight,
     said,
 )
@@ -188,7 +189,9 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     objective = model.build_objective()
     generates_text = model.data.text is not None and model.data.text.name in objective.demands.generates
     posterior_to_aggregate(model)
-    given = validate(FitSettings, values).aggregate.given or ("text" if generates_text else "attributes")
+    asked = validate(FitSettings, values)
+    given = asked.aggregate.given or ("text" if generates_text else "attributes")
+    check_words(asked.build_family(), asked.aggregate.family["name"], model.data)
     if given != "nothing" and getattr(model.data, given) is None:
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})

@@ -11,7 +11,15 @@ from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of
 from mmgen.objectives._base import Objective
 
-__all__ = ["Guidance", "TextWeight", "check_guidance", "check_own_objective", "resolve_text_weight", "said"]
+__all__ = [
+    "Guidance",
+    "TextWeight",
+    "check_guidance",
+    "check_own_objective",
+    "check_words",
+    "resolve_text_weight",
+    "said",
+]
 
 
 def _power(value: Any, words: tuple[str, ...] = ()) -> Any:
@@ -106,4 +114,17 @@ def check_own_objective(family: Family, target: str, guidance: float) -> None:
         raise UsageError(
             f"--guidance got {guidance:g}, expected nothing: family {family.posterior} has an objective of its own; "
             "guide what is drawn from it instead"
+        )
+
+
+def check_words(family: Family, name: str, data: DataSettings) -> None:
+    """Refuse a family that is of words where the data have none.
+
+    Raises:
+        UsageError: They have none.
+    """
+    if family.needs_words and data.attributes is None and data.text is None:
+        raise UsageError(
+            f"family {name} needs words, and the model's dataset has neither attributes nor text; fit another family "
+            "with --given nothing, or use a model whose dataset has words"
         )

@@ -99,6 +99,7 @@ class Scan(Family):
     """Symbols beside a frozen VAE of images, best a beta-VAE: SCAN, with its recombination operators."""
 
     posterior: ClassVar[str] = "scan"
+    needs_words: ClassVar[bool] = True
 
     symbols_weight: Annotated[float, Field(ge=0)] = 1.0
     """Weight of E log p(y|z)."""

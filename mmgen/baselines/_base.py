@@ -182,6 +182,8 @@ class Baseline(ABC):
 
     answers: ClassVar[Literal["labels", "densities"]]
     """What it says of test examples: the label of an image, or log p of numbers."""
+    networks: ClassVar[bool] = False
+    """Whether it trains the joint model's networks, so that settings of these and of their training matter."""
 
 
 class LabelReader(Baseline):

@@ -14,6 +14,8 @@ __all__ = ["Autoencoder"]
 class Autoencoder(LinearBaseline):
     """The VAE's networks without its noise and divergence; the code is z (WG Section 5.1, baseline 3)."""
 
+    networks = True
+
     def prepare(self) -> Generator[float, None, None]:
         image = self.material.image.name
         self._model = model_of_images(self.material, image)

@@ -71,6 +71,8 @@ class Supervised(LabelReader):
     Beside a semi-supervised model it is that model's own q(y|x), trained on the labelled images alone.
     """
 
+    networks = True
+
     def read(self, labels: LabelSupply) -> Generator[float, None, tuple[NDArray[np.int64], dict[str, Any]]]:
         material = self.material
         image, attributes = material.image.name, material.attributes.name

@@ -16,6 +16,8 @@ __all__ = ["Vae"]
 class Vae(LinearBaseline):
     """The joint model without its labels (WG Section 5.1, baseline 4)."""
 
+    networks = True
+
     def prepare(self) -> Generator[float, None, None]:
         image = self.material.image.name
         self._model = model_of_images(self.material, image)

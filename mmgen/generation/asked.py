@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mmgen.classifier import load_classifier
 from mmgen.errors import ArtifactError
 from mmgen.generation.descriptions import chosen_posterior, parse
-from mmgen.generation.draws import Draws, draw, share_right
+from mmgen.generation.draws import Draws, draw, share_right, unjudged
 from mmgen.generation.judge import find_judge
 from mmgen.progress import Watch
 
@@ -56,6 +56,8 @@ def draw_asked(
     if drawn.guidance and drawn.guidance.notice:
         watch.say(drawn.guidance.notice)
     verdict = share_right(drawn)
+    for remark in unjudged(drawn):
+        watch.say(remark)
     if found and verdict:
         watch.say(f"the judge {found} finds {verdict}")
     return drawn, found, judging
@@ -70,6 +72,8 @@ def _judge(
     places = [loaded.path, *([near] if near else [])]
     found = find_judge(loaded.model_path, places) if loaded.attributes is not None else None
     if found is None:
+        if loaded.image is None:
+            return None, None  # there are no images that somebody could miss one for
         watch.say("no judge found, so these images are not judged: make one with mmgen train-classifier")
         return None, None
     try:

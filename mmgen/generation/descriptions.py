@@ -197,16 +197,27 @@ def _parse_attributes(
             return recombination, recombination.codes
         if recombination.operators - {AND} or (loaded.operators and recombination.operators):
             reason = f"guidance {loaded.guidance:g} has none" if loaded.operators else f"{loaded.path} has none"
-            raise UsageError(
-                f"'{words}' needs operators, and {reason}; give what it means, '{recombination.plain}', or draw from "
-                f"SCAN with operators: mmgen fit-aggregate {loaded.model_path} --family scan "
-                "--set aggregate.family.operators=true"
-            )
+            raise UsageError(f"'{words}' needs operators, and {reason}; {_instead(loaded, recombination)}")
         return None, recombination.codes  # nothing joins them, or nothing but that both are given
     if loaded.guidance and is_expression(words):
         expression = parse_expression(words, info)
         return expression, expression.codes
     return None, parse_query(words, info)
+
+
+def _instead(loaded: "OpenModel", recombination: Recombination) -> str:
+    """What can be done where there are no operators."""
+    ways = ["give a plain description"]
+    if recombination.mentioned.any():
+        ways = [f"give what it means, '{recombination.plain}'"]
+    if loaded.operators:
+        ways.append("leave guidance out")
+    elif not loaded.model.discrete_layers and not loaded.model.deterministic:  # these refuse whatever is fitted
+        ways.append(
+            f"draw from SCAN with operators: mmgen fit-aggregate {loaded.model_path} --family scan "
+            "--set aggregate.family.operators=true"
+        )
+    return ", or ".join(ways)
 
 
 def describe(loaded: "OpenModel", description: str | Mapping[str, str]) -> "Batch":

@@ -14,7 +14,7 @@ from mmgen.generation.judge import check_judge, differences, judge_images, judge
 from mmgen.memory import check_memory
 from mmgen.naming import Guidance, posterior_called
 from mmgen.notation import UNKNOWN
-from mmgen.queries import Vocabulary
+from mmgen.queries import IN_COMMON, Vocabulary
 from mmgen.recombinations import Recombination
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ __all__ = [
     "Draws",
     "draw",
     "share_right",
+    "unjudged",
 ]
 
 
@@ -101,6 +102,7 @@ class Draws:
         known[..., list(self.told)] = False
         whole = np.array([expression is not None for expression in self.expressions] or [False] * len(self.asked))
         known[whole] = False
+        whole[_without_meaning(self)] = False  # whatever is drawn would be right
         right = int(((asked == self.judged) & known).sum()) + int((~self.wrong[whole]).sum())
         return right, int(known.sum()) + int(whole.sum()) * self.judged.shape[1]
 
@@ -183,6 +185,27 @@ def draw(
         posterior, seed, asked.codes, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, asked.tokens, words,
         told, names[0], drawn, loaded.title_of(posterior), asked.expressions, guidance,
     )  # fmt: skip
+
+
+def _without_meaning(draws: Draws) -> list[int]:
+    """Rows of descriptions that say nothing once their operators are carried out: "digit=3 IN COMMON digit=4"."""
+    return [
+        row for row, one in enumerate(draws.expressions) if isinstance(one, Recombination) and not one.mentioned.any()
+    ]
+
+
+def unjudged(draws: Draws) -> list[str]:
+    """A sentence for each description that says nothing once its operators are carried out, so that nobody can judge
+    whether an image is right.
+    """
+    found = []
+    for row in _without_meaning(draws):
+        one = draws.expressions[row]
+        why = (
+            "has nothing in common" if isinstance(one, Recombination) and one.operator == IN_COMMON else "says nothing"
+        )
+        found.append(f"'{one}' {why}, so there is nothing to judge.")
+    return found
 
 
 def share_right(draws: Draws) -> str:

@@ -4,7 +4,7 @@ References:
     Auto-Encoding Variational Bayes (Kingma, Welling, 2014), arXiv:1312.6114, Appendix B: the divergence by dimension
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,14 +16,14 @@ from mmgen.artifacts import Dataset
 from mmgen.encoding import encode_points, mean_parts
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.models._base import GaussianModel
+from mmgen.models._base import GaussianModel, Model
 from mmgen.seeding import numpy_generator, torch_generator
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel
 
-__all__ = ["Encodings", "Projection", "Ranking", "encoded_part", "principal_plane", "ranking"]
+__all__ = ["Encodings", "Projection", "Ranking", "encoded_part", "movable", "principal_plane", "ranking"]
 
 _AT_ONCE = 2048
 """Examples that are unpacked together."""
@@ -51,14 +51,16 @@ class Ranking:
     """Dimensions of z by how much they say of the data, the most first.
 
     Attributes:
-        dimensions: Positions in z, of the layer next to the data where there are several.
+        dimensions: Positions in z, of the layer next to the data where there are several; never of labels.
         values: What each is ranked by, in the same order.
         measure: What that is: "mean KL in nats", or "variance of the mean" of a model of several layers.
+        names: What people call them: "z 3", or of a layer "z1 3"; in the same order.
     """
 
     dimensions: list[int]
     values: list[float]
     measure: str
+    names: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,23 @@ def _given(loaded: "OpenModel") -> tuple[str, ...]:
     return loaded.encoder_given
 
 
+def movable(model: Model) -> tuple[str, range]:
+    """The layer of z whose dimensions can be moved to see what they change, and their positions: the one next to the
+    data that holds numbers; labels that are part of z have values, between which there is nothing.
+    """
+    first = 0
+    for name, size in model.latent.layers.items():
+        if name not in model.discrete_layers:
+            return name, range(first, first + size)
+        first += size
+    return model.latent.top, range(0)
+
+
 @torch.no_grad()
 def encoded_part(loaded: "OpenModel", dataset: Path, part: str, count: int, seed: int) -> Encodings:
     """Encodings of some examples of a part of the data, drawn at random; of nodes of a graph, with all of its edges.
+
+    Labels that are part of z are the likeliest ones.
 
     Args:
         loaded: The model.
@@ -116,7 +132,9 @@ def encoded_part(loaded: "OpenModel", dataset: Path, part: str, count: int, seed
         if not every:
             raise UsageError(f"{dataset} has no {part} examples to encode; choose a dataset that does")
         chosen = np.sort(numpy_generator(seed, "encodings", part).permutation(every)[:count])
-        generator = torch_generator(seed, "layers of encodings", device=loaded.device)
+        generator: torch.Generator | None = None
+        if not model.discrete_layers:
+            generator = torch_generator(seed, "layers of encodings", device=loaded.device)
         parts: list[DiagonalGaussian] = []
         means: list[Tensor] = []
         for indices in torch.from_numpy(chosen).split(_AT_ONCE):
@@ -136,17 +154,20 @@ def ranking(loaded: "OpenModel", encodings: Encodings) -> Ranking:
     r"""Dimensions by the mean over examples of :math:`KL(q(z_d|x) \,\|\, N(0, 1))`, nats.
 
     Of a model of several layers, whose lower priors are no N(0, 1), the dimensions of the layer next to the data by the
-    variance of their means (Burda et al., 2016): the others change a picture through it alone.
+    variance of their means (Burda et al., 2016): the others change a picture through it alone. Labels that are part of
+    z are passed over (:func:`movable`).
     """
     mean = encodings.mean.double()
     if encodings.log_sd is None:
-        first = next(iter(loaded.model.latent.layers.values()))
-        values, measure = mean[:, :first].var(0), "variance of the mean"
+        layer, places = movable(loaded.model)
+        values, measure = mean[:, places.start : places.stop].var(0), "variance of the mean"
     else:
-        log_sd = encodings.log_sd.double()
+        layer, places, log_sd = "z", range(mean.shape[1]), encodings.log_sd.double()
         values, measure = (0.5 * ((2 * log_sd).exp() + mean.square() - 1) - log_sd).mean(0), "mean KL in nats"
     order = values.argsort(descending=True, stable=True)
-    return Ranking(order.tolist(), values[order].tolist(), measure)
+    found = order.tolist()
+    names = [f"{layer} {number + 1}" for number in found]
+    return Ranking([places[number] for number in found], values[order].tolist(), measure, names)
 
 
 def principal_plane(mean: Tensor) -> Projection:

@@ -120,7 +120,9 @@ class Factors:
     names: tuple[str, ...]
 
 
-def read_factors(dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[str] | None = None) -> Factors:
+def read_factors(
+    dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[str] | None = None, every: bool = True
+) -> Factors:
     """Factors behind rows of a dataset: its attributes, and its generative factors with few values.
 
     Left out are factors with one value or more than 100, those that are no whole numbers, and where none are asked for
@@ -131,10 +133,36 @@ def read_factors(dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[s
         dataset: An open dataset.
         rows: Rows, ascending; those with an unknown attribute are left out.
         wanted: Names of the factors; all that can be used by default.
+        every: Whether ``rows`` are all that there are, so that no more of them can be advised.
 
     Raises:
         UsageError: There are fewer than two, or a wanted one is none.
     """
+    found, known = _columns(dataset, rows, wanted)
+    found = {name: column for name, column in found.items() if _is_usable(column[known])}
+    if missing := [name for name in wanted or () if name not in found]:
+        raise _not_usable(dataset, rows, missing)
+    while not (frequent := _frequent([column[known] for column in found.values()], int(known.sum()))).all():
+        known[known] = frequent  # may make values of other factors rare
+    used = {name: np.unique(column[known], return_inverse=True)[1] for name, column in found.items()}
+    used = {name: numbered for name, numbered in used.items() if numbered.max(initial=0) > 0}
+    if len(used) < max(2, len(wanted or ())) or known.sum() < _FEWEST:
+        if wanted is not None and len(used) == len(set(wanted)) == 1:
+            advice = "name a second with --factor"
+        else:
+            advice = f"use {'a larger dataset' if every else 'more --encodings'}, or one with factors"
+            advice += ", such as mmgen make-data dsprites"
+        raise UsageError(
+            f"disentanglement is of at least two factors and {_FEWEST} examples, {_FEWEST_OF_VALUE} of each value, "
+            f"got {len(used)} ({', '.join(used) or 'none'}) and {known.sum():,} in {dataset.path}; {advice}"
+        )
+    return Factors(rows[known], np.stack(list(used.values()), 1).astype(np.int64), tuple(used))
+
+
+def _columns(
+    dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[str] | None
+) -> tuple[dict[str, NDArray[np.int64]], NDArray[np.bool_]]:
+    """Whole numbers of rows that could be factors, by name, and the rows of which all of them are known."""
     found: dict[str, NDArray[np.int64]] = {}
     known = np.ones(len(rows), bool)
     for name, info in dataset.attributes.items():
@@ -149,25 +177,22 @@ def read_factors(dataset: "Dataset", rows: NDArray[np.int64], wanted: Sequence[s
         column = dataset.factor(name)[rows]
         if column.ndim == 1 and column.dtype.kind in "iu":
             found[name] = column.astype(np.int64)
-    found = {name: column for name, column in found.items() if _is_usable(column[known])}
-    if missing := [name for name in wanted or () if name not in found]:
-        names = [name for info in dataset.attributes.values() for name in info.names]
-        there = [name for name in dict.fromkeys([*names, *dataset.factor_names]) if name not in missing]
-        raise UsageError(
-            f"--factor got {missing[0]}, expected some of {', '.join(there) or 'none'}: attributes or whole numbers "
-            f"with 2 to {_MOST_VALUES} values in {dataset.path}, which {_FEWEST_OF_VALUE} examples or more have each"
-        )
-    while not (frequent := _frequent([column[known] for column in found.values()], int(known.sum()))).all():
-        known[known] = frequent  # may make values of other factors rare
-    used = {name: np.unique(column[known], return_inverse=True)[1] for name, column in found.items()}
-    used = {name: numbered for name, numbered in used.items() if numbered.max(initial=0) > 0}
-    if len(used) < max(2, len(wanted or ())) or known.sum() < _FEWEST:
-        raise UsageError(
-            f"disentanglement is of at least two factors and {_FEWEST} examples, {_FEWEST_OF_VALUE} of each value, "
-            f"got {len(used)} ({', '.join(used) or 'none'}) and {known.sum():,} in {dataset.path}; use more "
-            "--encodings, or a dataset with factors, such as mmgen make-data dsprites"
-        )
-    return Factors(rows[known], np.stack(list(used.values()), 1).astype(np.int64), tuple(used))
+    return found, known
+
+
+def _not_usable(dataset: "Dataset", rows: NDArray[np.int64], missing: Sequence[str]) -> UsageError:
+    """The message about names that are no factors of these rows: lists those that are."""
+    names = [name for info in dataset.attributes.values() for name in info.names]
+    usable = []
+    for name in dict.fromkeys([*names, *dataset.factor_names]):
+        found, known = _columns(dataset, rows, [name])
+        if name not in missing and name in found and _is_usable(found[name][known]):
+            usable.append(name)
+    expected = f"expected some of {', '.join(usable)}" if usable else "but the dataset has none"
+    return UsageError(
+        f"--factor got {missing[0]}, {expected}: attributes or whole numbers with 2 to {_MOST_VALUES} values in "
+        f"{dataset.path}, which {_FEWEST_OF_VALUE} examples or more of the {len(rows):,} have each"
+    )
 
 
 def _is_of_the_source(factor: "FactorInfo") -> bool:

@@ -275,7 +275,8 @@ class Evaluation:
         """
         rows = self.dataset.split(self.split, self.settings.part)
         chosen = numpy_generator(self.settings.seed, "encodings").permutation(len(rows))[: self.settings.encodings]
-        return read_factors(self.dataset, rows[np.sort(chosen)], self.settings.factors)
+        every = len(chosen) == len(rows)
+        return read_factors(self.dataset, rows[np.sort(chosen)], self.settings.factors, every)
 
     @cached_property
     def code(self) -> Code:

@@ -226,10 +226,15 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
     which = (
         f"{count:,} of {size:,} training examples are labelled, balanced over {', '.join(labels.names)} (draw {draw})"
     )
+    few = "".join(
+        f" At least {len(values) - count} of the {len(values)} values of {name} have no label."
+        for name, values in zip(labels.names, labels.values, strict=True)
+        if count < len(values)
+    )
     if not learns_unlabelled(objective):
         return (
             f"{which}; this objective needs labels and leaves the other {size - count:,} out (semi-supervised and mvae "
-            f"learn from them too){'' if share is None else ', so data.labelled_share changes nothing'}."
+            f"learn from them too){'' if share is None else ', so data.labelled_share changes nothing'}.{few}"
         )
     shown = shown_rows(count, size - count, share)
     drawn = ""
@@ -240,7 +245,7 @@ def describe_labelled(size: int, objective: "Objective", data: "DataSettings") -
         )
     elif share is not None:
         drawn = "; data.labelled_share changes nothing, as they are at least that part of these rows"
-    return f"{which}{drawn}."
+    return f"{which}{drawn}.{few}"
 
 
 def _times(ratio: float) -> str:

@@ -123,6 +123,8 @@ def train(
                 f"{origin} holds no examples, expected at least one; choose another split or make the dataset again"
             )
     run = _Run(task, rows, validation, settings, out, save, described, resume, fabric)
+    if run.state.step and not run.state.finished:
+        description += f", continuing from step {run.state.step:,}"
     return Work(description, settings.steps, "step", run.steps)
 
 

@@ -126,9 +126,21 @@ def describe_left_out(settings: ExperimentSettings) -> str:
 
     Args:
         settings: Completed settings (see :func:`complete_settings`).
+
+    Raises:
+        SettingsError: The dataset lacks one that the objective looks at, and others could be named instead.
     """
     data, objective, name = settings.data, settings.build_objective(), settings.objective["name"]
     used = objective.demands.modalities
+    lacking = [part for part in used if part not in data.modalities]
+    if lacking:
+        able = [part for part, each in data.modalities.items() if each.by_rows]
+        if "modalities" in settings.objective and able:
+            wanted = shlex.quote(f"objective.modalities={json.dumps(able)}")
+            raise SettingsError(
+                f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use --set {wanted}"
+            )
+        return ""  # what the model says of it when it is built is enough
     left = [name for name in data.modalities if name not in used]
     if not left:
         return ""

@@ -183,6 +183,9 @@ def test_what_is_said_and_refused(bars: Path, capsys: pytest.CaptureFixture[str]
     assert "repeated 11,899,881 times" in describe_rows(TRAIN, much.build_objective(), much.data)
     with pytest.raises(SettingsError, match=r"data.labelled got 12, but .* are PairedRows; leave it out"):
         training_rows(PairedRows(rows_of(bars, settings), (), 1.0, 0), settings.build_objective(), settings.data, 0)
+    two = settings_of(bars, data={"labelled": 2})
+    said = describe_rows(TRAIN, two.build_objective(), two.data)
+    assert said.endswith("At least 1 of the 3 values of place have no label.")
     cases = [
         ({"labelled": None}, "does not say how many examples are labelled; give both"),
         ({"paired": 0.5}, "two ways of keeping descriptions back; give one of them"),

@@ -11,6 +11,8 @@ import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
 from mmgen.config import merge, parse_assignments
+from mmgen.errors import SettingsError
+from mmgen.modalities.patch import PatchDescription
 from mmgen.models._build import build_model
 from mmgen.training.model_run import complete_settings, describe_left_out
 
@@ -103,6 +105,17 @@ def test_modalities_of_a_dataset_of_captions_alone(objective: str, tmp_path: Pat
         settings = complete_settings({"objective": {"name": objective}}, data)
         assert tuple(settings.objective["modalities"]) == ("image", "text")
         assert describe_left_out(settings) == ""
+
+
+def test_what_the_data_lack_is_told_with_what_they_have(tmp_path: Path) -> None:
+    with DatasetWriter(tmp_path / "v.h5", size=8, settings={"recipe": "mine"}, seed=0) as writer:
+        writer.add(PatchDescription(side=4))
+        writer.write(0, {"patch": np.zeros((8, 4, 4), np.uint8)})
+        writer.add_splits("iid", train=np.arange(4), val=[4, 5], test=[6, 7])
+    with Dataset.open(tmp_path / "v.h5") as data:
+        settings = complete_settings({"objective": {"name": "beta-tcvae"}}, data)
+    with pytest.raises(SettingsError, match=r"holds no image; use --set 'objective.modalities=\[\"patch\"\]'$"):
+        describe_left_out(settings)
 
 
 def _captions_alone(path: Path) -> Path:

@@ -305,6 +305,22 @@ def test_a_run_whose_state_was_kept_takes_more_steps_as_if_it_had_never_ended(tm
         assert one.keys() == two.keys() and all(one[name].equal(two[name]) for name in one)
 
 
+def test_a_continued_run_says_from_which_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def told(*given: Any, **named: Any) -> Any:
+        work = train(*given, **named)
+        said.append(work.description)
+        return work
+
+    monkeypatch.setitem(run.__globals__, "train", told)
+    out = tmp_path / "m.safetensors"
+    run(out, begin=6)
+    run(out)
+    run(out)  # it has ended
+    assert said == ["training", "training, continuing from step 4", "training"]
+
+
 def test_a_run_whose_learning_rate_follows_its_length_takes_no_more_steps(tmp_path: Path) -> None:
     out = tmp_path / "m.safetensors"
     run(out, schedule="cosine", keep_state=True)

@@ -93,7 +93,8 @@ def test_an_archive_is_taken_as_it_is(tmp_path: Path) -> None:
     [
         ({"train": np.array([{}] * 3, object)}, "its train is no array of numbers"),
         ({"train": np.zeros((60, 4, 4), np.float32)}, "its patches are float32"),
-        ({"test_image": np.zeros(20, np.int64)}, "share a picture"),
+        ({"test_image": np.zeros(20, np.int64)}, "train_image and test_image share 1 numbers of pictures, such as 0"),
+        ({"test": np.zeros((20, 3, 3), np.uint8)}, "its train patches are 4 x 4 and its test patches 3 x 3 pixels"),
         ({"train_image": np.zeros(3, np.int64)}, r"numbers of pictures int64 \[3\]"),
     ],
 )

@@ -1,5 +1,6 @@
 """Drawing for descriptions: the judge's verdicts, independent streams, the abstraction hierarchy, comparisons."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,9 +10,11 @@ from mmgen.errors import UsageError
 from mmgen.figures.drawing.comparison import comparison, hierarchy, judge_note
 from mmgen.figures.drawing.grids import FRAME, Grid
 from mmgen.generation.concepts import choose_concepts, hierarchy_queries
-from mmgen.generation.draws import draw, share_right
+from mmgen.generation.descriptions import Descriptions
+from mmgen.generation.draws import draw, share_right, unjudged
 from mmgen.generation.judge import differences, judged_wrong
 from mmgen.notation import UNKNOWN
+from mmgen.recombinations import parse_recombination
 
 QUERIES = np.array([[3, 0], [3, UNKNOWN], [UNKNOWN, UNKNOWN], [1, 1]], np.uint8)
 
@@ -76,6 +79,21 @@ def test_verdicts_and_captions(stubs: SimpleNamespace) -> None:
     assert differences(asked, np.array([2, 1], np.uint8), stubs.INFO) == "judge: 2"
     assert differences(asked, np.array([3, 1], np.uint8), stubs.INFO) == ""
     assert differences(np.array([3, 0], np.uint8), np.array([0, 1], np.uint8), stubs.INFO) == "judge: 0, small"
+
+
+def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace) -> None:
+    """Whatever is drawn would be right of a description that says nothing: it counts neither as right nor as wrong."""
+    empty = parse_recombination("digit=3 IN COMMON digit=2", stubs.INFO)
+    said = parse_recombination("digit=3 AND scale=small", stubs.INFO)
+    drawn = draw(
+        stubs.FlatLoaded(), Descriptions(np.stack([empty.codes, said.codes]), expressions=(empty, said)), 5,
+        posterior="aggregate", judge=stubs.Reader(),
+    )  # fmt: skip
+    assert drawn.right == (5, 5)
+    assert unjudged(drawn) == ["'digit=3 IN COMMON digit=2' has nothing in common, so there is nothing to judge."]
+    assert drawn.judged is not None
+    alone = replace(drawn, asked=drawn.asked[:1], judged=drawn.judged[:1], expressions=(empty,))
+    assert share_right(alone) == ""
 
 
 def test_hierarchy_drops_attributes_one_by_one() -> None:

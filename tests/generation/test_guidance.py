@@ -255,7 +255,7 @@ def test_expressions_without_sense_are_refused(text: str, said: str) -> None:
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_expressions_need_guidance(text: str) -> None:
     for ask in (lambda toy: parse(toy, [text]), lambda toy: toy.sample(text, 2), lambda toy: toy.describe(text)):
-        with pytest.raises(UsageError, match="only drawing for a description with guidance above 0 understands"):
+        with pytest.raises(UsageError, match="only drawing with guidance above 0 understands"):
             ask(loaded())
 
 

@@ -148,12 +148,18 @@ def test_which_factors(tmp_path: Path) -> None:
         assert found.rows[0] == 1
         assert found.values.max(0).tolist() == [2, 1]
         assert read_factors(data, np.arange(60), ["side", "source"]).names == ("side", "source")
-        with pytest.raises(UsageError, match="--factor got angle, expected some of tone"):
+        with pytest.raises(UsageError, match="--factor got angle, expected some of tone, side, source: attr"):
             read_factors(data, np.arange(60), ["tone", "angle"])
-        with pytest.raises(UsageError, match=r"--factor got many, .* which 10 examples or more have each"):
+        with pytest.raises(UsageError, match=r"--factor got many, .* which 10 examples or more of the 60 have each"):
             read_factors(data, np.arange(60), ["tone", "many"])
-        with pytest.raises(UsageError, match="at least two factors"):
+        with pytest.raises(UsageError, match=r"at least two factors.* name a second with --factor$"):
             read_factors(data, np.arange(60), ["tone"])
+        with pytest.raises(UsageError, match="use a larger dataset, or one with factors"):
+            read_factors(data, np.arange(10))
+        with pytest.raises(UsageError, match="use more --encodings, or one with factors"):
+            read_factors(data, np.arange(10), every=False)
+        with pytest.raises(UsageError, match="--factor got side, but the dataset has none"):
+            read_factors(data, np.arange(10), ["side"])
         with pytest.raises(UsageError, match="20 examples"):
             read_factors(data, np.arange(10))
 

@@ -6,7 +6,7 @@ from mmgen.figures.drawing.comparison import FRAMES, looks_at
 from mmgen.figures.drawing.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table
 from mmgen.figures.drawing.views import translation_page, views_page
-from mmgen.generation.draws import Draws, share_right
+from mmgen.generation.draws import Draws, share_right, unjudged
 from mmgen.generation.translations import Paired
 from mmgen.queries import TextVocabulary, Vocabulary, format_caption, format_query
 
@@ -31,6 +31,7 @@ def _note(drawn: Draws, what: str, accuracy: dict[str, float] | None, samples: b
         verdict = share_right(drawn)
         if verdict:
             parts.append(f"{FRAMES} The judge{itself} finds {verdict}; it looks at {looks_at(samples)}.")
+    parts += unjudged(drawn)
     return " ".join(parts)
 
 

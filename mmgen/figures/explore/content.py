@@ -165,13 +165,22 @@ def _short(values: list[float]) -> list[float]:
     return [float(f"{round(value / span, 4) * span:.3g}") + 0.0 for value in values]
 
 
+def _name(name: str) -> str:
+    """Of z alone "z3", of a layer of it "z1 3"."""
+    return name.replace("z ", "z")
+
+
 def _traversals(one: Traversals, land: Landscape, packed: Sheets, originals: Sheets) -> dict[str, Any]:
     judged = [part.judged for part in one.pictures]
     said = dict(zip(land.ranking.dimensions, land.ranking.values, strict=True))
+    named = dict(zip(land.ranking.dimensions, land.ranking.names, strict=True))
     return {
         "values": [_short(values) for values in one.values],
         "reach": one.reach,
-        "dimensions": [{"number": d + 1, "value": float(f"{said[d]:.3g}")} for d in one.dimensions],
+        "dimensions": [
+            {"number": d + 1, "name": _name(named[d]), "value": float(f"{said[d]:.3g}")} for d in one.dimensions
+        ],
+        "held": one.held,
         "of": len(land.ranking.dimensions),
         "measure": land.ranking.measure,
         "means": [[round(float(value), 3) for value in row] for row in one.means],

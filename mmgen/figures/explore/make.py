@@ -26,6 +26,7 @@ from mmgen.figures.plots._session import Session, open_session
 from mmgen.figures.report.context import about
 from mmgen.figures.report.make import page_environment
 from mmgen.generation.decode import drawn_images
+from mmgen.generation.encodings import movable
 from mmgen.generation.judge import sees_samples
 from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
@@ -77,11 +78,15 @@ def _check(session: Session, limits: Limits) -> None:
     Raises:
         UsageError: The model draws no pictures, or has fewer dimensions than are to be traversed.
     """
-    loaded, size = session.model, session.model.model.latent_size
+    loaded = session.model
+    layer, places = movable(loaded.model)
     if loaded.image is None or loaded.image.name not in drawn_images(loaded):
         raise UsageError(f"{loaded.path} generates no pictures, which a page to explore shows; name a model that does")
-    if limits.dimensions is not None and limits.dimensions > size:
-        raise UsageError(f"--dimensions got {limits.dimensions}, but z of {loaded.path} has {size}; ask for no more")
+    if limits.dimensions is not None and limits.dimensions > len(places):
+        what = "z" if len(loaded.model.latent.layers) == 1 else f"layer {layer} of z"
+        raise UsageError(
+            f"--dimensions got {limits.dimensions}, but {what} of {loaded.path} has {len(places)}; ask for no more"
+        )
 
 
 def _questions(session: Session, limits: Limits) -> list[tuple[Questions, list[Answers]]]:

@@ -173,6 +173,7 @@ class Traversals:
         originals: The examples' own pictures, uint8 [P, H, W, C].
         means: The value that each dimension has in q(z|x), [P, d].
         pictures: For each example first what is decoded where nothing is moved, then dimension by dimension.
+        held: Labels that are part of z, which stay the likeliest of each example; "" where none is.
     """
 
     shown: Examples
@@ -182,6 +183,7 @@ class Traversals:
     originals: np.ndarray
     means: np.ndarray
     pictures: list[Decoded]
+    held: str = ""
 
 
 def traversals(session: Session, land: Landscape, examples: int, dimensions: int) -> Traversals:
@@ -210,4 +212,6 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
         tokens = None if shown.tokens is None else shown.tokens[place : place + 1]
         every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
         pictures.append(decoded(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place])))
-    return Traversals(shown, ranked, values.tolist(), reach, tiles(shown.images), means[:, ranked].numpy(), pictures)
+    held = " and ".join(loaded.model.latent_modalities)
+    originals, own = tiles(shown.images), means[:, ranked].numpy()
+    return Traversals(shown, ranked, values.tolist(), reach, originals, own, pictures, held)

@@ -66,12 +66,16 @@ class Plot:
         accepts: The options that it accepts.
         one: Whether it shows one model, with what was fitted to it.
         plane: Whether it shows a latent space of two dimensions.
+        frames: Whether a judge looks at its images, and frames those that it reads differently.
+        scores: Whether it shows scores alone, whatever models are named.
     """
 
     draw: Callable[[Sequence[Session], PlotOptions], Picture]
     accepts: frozenset[PlotOption]
     one: bool = False
     plane: bool = False
+    frames: bool = False
+    scores: bool = False
 
     def __call__(self, sessions: Sequence[Session], options: PlotOptions) -> Picture:
         return self.draw(sessions, options)
@@ -121,10 +125,10 @@ class Plot:
 
 
 def accepts(
-    *options: PlotOption, one: bool = False, plane: bool = False
+    *options: PlotOption, one: bool = False, plane: bool = False, frames: bool = False, scores: bool = False
 ) -> Callable[[Callable[[Sequence[Session], PlotOptions], Picture]], Plot]:
     """A decorator: makes a :class:`Plot` of a function by the options that it accepts; all others are refused."""
-    return lambda draw: Plot(draw, frozenset(options), one, plane)
+    return lambda draw: Plot(draw, frozenset(options), one, plane, frames, scores)
 
 
 def dataset_of(session: Session) -> Path:

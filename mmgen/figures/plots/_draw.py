@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from mmgen.artifacts.kinds import article
 from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
@@ -62,7 +63,12 @@ def draw_plot(
         rows=tuple(rows), by=by, straight=straight,
     )  # fmt: skip
     member.check(name, options)
-    material = gather(paths)
+    paths = list(paths)
+    material = gather(paths, frames=member.frames)
+    if member.scores and not material.scores and material.nodes:
+        node = material.nodes[0]
+        what = article(node.kind) if node.kind else "no file of scores"
+        raise UsageError(f"{node.path} is {what}, expected files of scores (.jsonl), which mmgen eval MODEL -o writes")
     if not material.groups and not material.scores:
         raise UsageError(f"{name} shows models, got none; name a model or something fitted to one")
     member.check_models(name, material.groups)

@@ -91,7 +91,7 @@ def families(scores: Sequence[Score], x: tuple[str, str], y: str) -> Families:
     across, up = _of(scores, x[0], x[1]), _of(scores, y)
     both = [model for model in across if model in up]
     if not both:
-        asked = " or ".join(f"--metric {name}" for name in dict.fromkeys((x[0], y)))
+        asked = " ".join(f"--metric {name}" for name in dict.fromkeys((x[0], y)))
         there = ", ".join(dict.fromkeys(score.metric for score in scores)) or "none"
         raise UsageError(
             f"disentanglement shows {y} over {x[1]} of the same models, got scores of {there}; measure both with "

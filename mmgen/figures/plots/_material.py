@@ -190,7 +190,7 @@ def _group_of(material: Material, path: Path, header: Header) -> Group:
     return group
 
 
-def _add_groups(material: Material, judges: Sequence[Path]) -> None:
+def _add_groups(material: Material, judges: Sequence[Path], frames: bool) -> None:
     for node in material.nodes:
         if node.kind == "model" and node.header is not None:
             _group_of(material, node.path, node.header)
@@ -208,7 +208,7 @@ def _add_groups(material: Material, judges: Sequence[Path]) -> None:
     fitted = {node.path: node.header for node in material.nodes if node.header is not None}
     for group in material.groups:
         group.aggregates.sort(key=lambda path: setting(fitted[path], "aggregate", "target") != "true")
-        group.judge = _judge_of(group, material, judges)
+        group.judge = _judge_of(group, material, judges, frames)
 
 
 def _judged(group: Group) -> bool:
@@ -220,7 +220,7 @@ def _judged(group: Group) -> bool:
         return True
 
 
-def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path | None:
+def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: bool) -> Path | None:
     """A judge named for the report if it saw the same dataset, else one found beside the files.
 
     Where there are several it is the one that gave the scores of that dataset.
@@ -237,6 +237,8 @@ def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path 
             found = None
         if found is not None and not any(found.resolve() == path.resolve() for path, _ in material.headers.values()):
             material.nodes.append(lineage(found))
+    if not frames:
+        return found
     if found is None and _judged(group):
         material.notices.append(
             f"No judge was found for the images of {group.model.name}, so no frame is red: make one with "
@@ -250,11 +252,12 @@ def _judge_of(group: Group, material: Material, judges: Sequence[Path]) -> Path 
     return found
 
 
-def gather(paths: Iterable[Path]) -> Material:
+def gather(paths: Iterable[Path], frames: bool = True) -> Material:
     """Sort the files of a report and follow their lineage.
 
     Args:
         paths: Checkpoints, aggregates, judges, datasets, samples, scores (JSON lines of ``mmgen eval``), training logs.
+        frames: Whether images are to be framed, so that a missing judge is worth a notice.
 
     Raises:
         UsageError: No files.
@@ -275,7 +278,7 @@ def gather(paths: Iterable[Path]) -> Material:
         material.nodes.append(node)
         if node.kind == "classifier":
             judges.append(path)
-    _add_groups(material, judges)
+    _add_groups(material, judges, frames)
     _add_names(material)
     _add_logs(material, logs)
     return material

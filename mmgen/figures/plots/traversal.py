@@ -19,7 +19,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._chosen import Chosen, chosen_examples
 from mmgen.figures.plots._session import Session
-from mmgen.generation.encodings import Encodings, Ranking, encoded_part, ranking
+from mmgen.generation.encodings import Encodings, Ranking, encoded_part, movable, ranking
 from mmgen.generation.traversals import steps_of
 from mmgen.generation.traversals import traversal as moved
 from mmgen.metrics._code import Code, Factors, read_factors
@@ -53,9 +53,10 @@ def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = (
     values, reach = steps_of(encodings, shown, _REACH, _STEPS)
     panels = [_panel(chosen, number, shown, values) for number in range(len(chosen.z))]
     labels = ["the picture, decoded from its z"]
-    labels += [followed.label(dimension, value) for dimension, value in zip(shown, ranked.values, strict=False)]
+    labels += [followed.label(*row) for row in zip(shown, ranked.names, ranked.values, strict=False)]
     caption = (
-        f"Each row one dimension of z {reach}, in {_STEPS} equal steps, all others as in the picture; ordered by "
+        f"Each row one dimension of {_layer(session)} {reach}, in {_STEPS} equal steps, all others as in the picture"
+        f"{_held(session)}; ordered by "
         f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.said}{_left_out(ranked)} z of a "
         f"picture: the mean of q(z|{', '.join(chosen.given)}). Shown: means of p(image|z). Seed {session.seed}."
     )
@@ -71,20 +72,22 @@ class _Followed:
         ranked: The dimensions.
         names: Factors that were looked for; none where the data have no two.
         best: By dimension the factor that it says most of and I(v; z) / H(v), where that is ``LEAST`` above chance.
+        rare: Whether the data have factors, of which too few values are frequent enough to be looked for.
     """
 
     encodings: Encodings
     ranked: Ranking
     names: tuple[str, ...]
     best: Mapping[int, tuple[str, float]]
+    rare: bool = False
 
     def inactive(self, value: float) -> bool:
         """Whether a dimension of this KL says nothing of the data."""
         return "nats" in self.ranked.measure and value < _INACTIVE
 
-    def label(self, dimension: int, value: float) -> str:
+    def label(self, dimension: int, name: str, value: float) -> str:
         """What stands beside a row: "z 3: 2.41 nats, x (0.81)"."""
-        measured = f"z {dimension + 1}: {value:.2f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
+        measured = f"{name}: {value:.2f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
         if self.inactive(value):
             return f"{measured}, inactive"
         if not self.names:
@@ -95,6 +98,11 @@ class _Followed:
     def said(self) -> str:
         """What the labels mean, in sentences."""
         unused = f" Inactive: below {_INACTIVE:g} nats." if any(map(self.inactive, self.ranked.values)) else ""
+        if self.rare:
+            return (
+                f"{unused} No factors stand beside the rows: fewer than two have values that are frequent enough among "
+                f"the {len(self.encodings.rows):,} examples."
+            )
         if not self.names:
             return unused
         return (
@@ -116,7 +124,7 @@ def _with_factors(session: Session) -> _Followed:
         try:
             factors = read_factors(data, encodings.rows)
         except UsageError:  # none to label rows with
-            return _Followed(encodings, ranked, (), {})
+            return _Followed(encodings, ranked, (), {}, rare=some)
     return _Followed(encodings, ranked, factors.names, _best(encodings, ranked, factors))
 
 
@@ -140,6 +148,18 @@ def _panel(chosen: Chosen, number: int, dimensions: Sequence[int], values: torch
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
     first[0, 0], first[0, 1] = chosen.shown.images[number], chosen.decoded(number, z[None])[0]
     return Panel(f"row {chosen.shown.rows[number]}", np.concatenate([first, drawn]))
+
+
+def _layer(session: Session) -> str:
+    """What rows are dimensions of."""
+    model = session.model.model
+    return f"the layer {movable(model)[0]}" if len(model.latent.layers) > 1 else "z"
+
+
+def _held(session: Session) -> str:
+    """What becomes of labels that are part of z, for a caption; "" where none is."""
+    labels = session.model.model.latent_modalities
+    return f", and {' and '.join(labels)} held at its likeliest" if labels else ""
 
 
 def _left_out(ranked: Ranking) -> str:

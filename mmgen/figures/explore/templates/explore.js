@@ -284,7 +284,8 @@ if (data.traversals) {
   const count = dimensions.length < found.of ? `the ${dimensions.length} of ${found.of} dimensions with most to say` : `all ${found.of} dimensions`;
   byId("dimensions-about").textContent =
     `Each row moves one dimension of z ${found.reach} and leaves the others where the picture has ` +
-    `them: ${count}, ordered by ${measure}. Moving a slider puts the others back.`;
+    `them${found.held ? ` (${found.held}: the likeliest)` : ""}: ${count}, ordered by ${measure}. ` +
+    "Moving a slider puts the others back.";
   const stage = {};
   for (const [id, of] of [["original", originals], ["rebuilt", sheets], ["moved", sheets]]) {
     stage[id] = byId(id);
@@ -298,12 +299,12 @@ if (data.traversals) {
   };
   const says = (place, step) => {
     const read = judgeReads(judged, number(place, step));
-    return `z${dimensions[place].number} = ${values[place][step]}${read ? `; judge: ${read}` : ""}`;
+    return `${dimensions[place].name} = ${values[place][step]}${read ? `; judge: ${read}` : ""}`;
   };
 
   const rows = dimensions.map((dimension, place) => {
     const slider = make("input", { type: "range", min: 0, max: steps - 1, step: 1, id: `z${dimension.number}` });
-    const name = make("span", {}, `z${dimension.number}`);
+    const name = make("span", {}, dimension.name);
     const label = make("label", { for: slider.id }, name, make("span", { class: "muted" }, `${measure} ${dimension.value} ${unit}`));
     const strip = canvasFor(sheets, steps, { "aria-label": "" });
     const mark = make("div", { class: "mark" });

@@ -1,0 +1,38 @@
+"""Traversals of models whose labels are part of z: they are held, and the style is moved."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from mmgen.cli._main import main
+from mmgen.figures.plots._chosen import chosen_examples
+from mmgen.figures.plots._draw import draw_plot
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import open_session
+from mmgen.generation.encodings import encoded_part, movable, ranking
+from mmgen.loading import load
+
+
+def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) -> None:
+    out = tmp_path / "labelled.safetensors"
+    train = ["train", str(world / "data.h5"), "-o", str(out), "--objective", "semi-supervised", "--steps", "1"]
+    with pytest.raises(SystemExit, match="0"):
+        main([*train, "--set", "model.name=semi-supervised-vae", "--set", "model.latent_size=3", "--batch", "8"])
+    model = load(out)
+    layers = model.model.latent.layers
+    layer, places = movable(model.model)
+    assert layer == "z" and places == range(layers["y"], layers["y"] + 3)
+
+    encodings = encoded_part(model, world / "data.h5", "train", 50, 0)
+    ranked = ranking(model, encodings)
+    assert sorted(ranked.dimensions) == list(places) and sorted(ranked.names) == ["z 1", "z 2", "z 3"]
+    (group,) = gather([out]).groups
+    chosen = chosen_examples(open_session(group, 0), encodings.rows[:4].tolist(), 4)
+    hot = chosen.z[:, : layers["y"]]
+    assert torch.equal(hot, encodings.mean[:4, : layers["y"]]), "both are the likeliest label, no draw"
+    assert set(hot.unique().tolist()) == {0.0, 1.0}
+
+    picture, _ = draw_plot("traversal", [out], number=1)
+    assert "one dimension of the layer z from -3 to 3 standard deviations" in picture.caption
+    assert "attributes held at its likeliest" in picture.caption
