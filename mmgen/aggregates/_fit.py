@@ -14,15 +14,7 @@ from mmgen.aggregates._base import Aggregate, Condition, Family, Given, Layers
 from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
 from mmgen.aggregates._guided import GuidedTask
 from mmgen.aggregates._targets import FitTask, Target
-from mmgen.aggregates._weights import (
-    Guidance,
-    TextWeight,
-    check_guidance,
-    check_own_objective,
-    check_words,
-    resolve_text_weight,
-    said,
-)
+from mmgen.aggregates._weights import Guidance, TextWeight, check_family, check_guidance, resolve_text_weight, said
 from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header, require_kind
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import ArtifactError, DataError, SettingsError, UsageError
@@ -191,12 +183,11 @@ def complete_fit_settings(values: dict[str, Any], model: ExperimentSettings) -> 
     posterior_to_aggregate(model)
     asked = validate(FitSettings, values)
     given = asked.aggregate.given or ("text" if generates_text else "attributes")
-    check_words(asked.build_family(), asked.aggregate.family["name"], model.data)
+    check_family(asked.build_family(), model.data, asked.aggregate.target, asked.aggregate.guidance)
     if given != "nothing" and getattr(model.data, given) is None:
         raise UsageError(f"--given got {given}, but the model's dataset has none; use --given nothing")
     defaults = fit_defaults(given).model_dump(mode="json", exclude={"data"})
     settings = validate(FitSettings, merge(defaults, values))
-    check_own_objective(settings.build_family(), settings.aggregate.target, settings.aggregate.guidance)
     if settings.aggregate.target != "true" and settings.aggregate.text_weight is not None:
         raise UsageError(
             f"--text-weight got {said(settings.aggregate.text_weight)}, expected nothing with --target "

@@ -14,9 +14,8 @@ from mmgen.objectives._base import Objective
 __all__ = [
     "Guidance",
     "TextWeight",
+    "check_family",
     "check_guidance",
-    "check_own_objective",
-    "check_words",
     "resolve_text_weight",
     "said",
 ]
@@ -100,12 +99,17 @@ def check_guidance(guidance: float, target: str, given: Given, data: DataSetting
         raise UsageError(f"{got}: guidance needs p({given} | z), but this model generates no {given}")
 
 
-def check_own_objective(family: Family, target: str, guidance: float) -> None:
-    """Refuse what is said of an objective to a family that brings its own.
+def check_family(family: Family, data: DataSettings, target: str, guidance: float) -> None:
+    """Refuse a family of words where the data have none, and what is said of an objective to one that brings its own.
 
     Raises:
         UsageError: Says which.
     """
+    if family.needs_words and data.attributes is None and data.text is None:
+        raise UsageError(
+            f"family {family.posterior} needs words, and the model's dataset has neither attributes nor text; fit "
+            "another family with --given nothing, or use a model whose dataset has words"
+        )
     if family.posterior and target == "true":
         raise UsageError(
             f"--target got true, expected nothing: family {family.posterior} has an objective of its own; leave it out"
@@ -114,17 +118,4 @@ def check_own_objective(family: Family, target: str, guidance: float) -> None:
         raise UsageError(
             f"--guidance got {guidance:g}, expected nothing: family {family.posterior} has an objective of its own; "
             "guide what is drawn from it instead"
-        )
-
-
-def check_words(family: Family, name: str, data: DataSettings) -> None:
-    """Refuse a family that is of words where the data have none.
-
-    Raises:
-        UsageError: They have none.
-    """
-    if family.needs_words and data.attributes is None and data.text is None:
-        raise UsageError(
-            f"family {name} needs words, and the model's dataset has neither attributes nor text; fit another family "
-            "with --given nothing, or use a model whose dataset has words"
         )
