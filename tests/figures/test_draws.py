@@ -85,10 +85,11 @@ def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace) -> Non
     """Whatever is drawn would be right of a description that says nothing: it counts neither as right nor as wrong."""
     empty = parse_recombination("digit=3 IN COMMON digit=2", stubs.INFO)
     said = parse_recombination("digit=3 AND scale=small", stubs.INFO)
-    drawn = draw(
-        stubs.FlatLoaded(), Descriptions(np.stack([empty.codes, said.codes]), expressions=(empty, said)), 5,
-        posterior="aggregate", judge=stubs.Reader(),
-    )  # fmt: skip
+    loaded = stubs.FlatLoaded()
+    loaded.target = "own"
+    loaded.files = SimpleNamespace(recombined_sampler=lambda _: loaded.latent_sampler("own"))
+    asked = Descriptions(np.stack([empty.codes, said.codes]), expressions=(empty, said))
+    drawn = draw(loaded, asked, 5, posterior="own", judge=stubs.Reader())
     assert drawn.right == (5, 5)
     assert unjudged(drawn) == ["'digit=3 IN COMMON digit=2' has nothing in common, so there is nothing to judge."]
     assert drawn.judged is not None

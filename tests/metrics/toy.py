@@ -153,7 +153,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         settings=SimpleNamespace(
             objective={"name": "toy"},
             build_objective=Elbo,
-            data=SimpleNamespace(split=split, paired=1.0, least_paired_share=None, labelled=None),
+            data=SimpleNamespace(split=split, paired=1.0, least_paired_share=None, labelled=None, modalities={}),
         ),
         image=IMAGE,
         observed={"image": IMAGE},
