@@ -329,8 +329,10 @@ def _of(
 
 def _in_bits(evaluation: "Evaluation", quantity: str, value: float, stderr: float | None) -> dict[str, float]:
     """The same in bits a pixel, where x is told so."""
-    described = evaluation.loaded.settings.data.modalities.get(main_image(evaluation.loaded))
-    if described is None or described.nats_per_bit is None or not quantity.startswith(("log p(x)", "log p(x|")):
+    if not quantity.startswith(("log p(x)", "log p(x|")):
+        return {}
+    described = evaluation.loaded.observed.get(main_image(evaluation.loaded))
+    if described is None or described.nats_per_bit is None:
         return {}
     found = {"bits_per_pixel": value / described.nats_per_bit}
     return found if stderr is None else {**found, "bits_per_pixel_stderr": stderr / described.nats_per_bit}

@@ -19,7 +19,6 @@ References:
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -27,9 +26,7 @@ from torch import Tensor
 from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.memory import check_memory
-
-if TYPE_CHECKING:
-    from mmgen.training.settings import TrainingSettings
+from mmgen.objectives._base import Run
 
 __all__ = ["Aggregate", "aggregate", "check_examples"]
 
@@ -112,7 +109,7 @@ def aggregate(z: Tensor, q: DiagonalGaussian, examples: int | None = None, group
     return Aggregate(pairs.diagonal().T, mixed(pairs.sum(-1)), grouped, marginals, prior)
 
 
-def check_examples(examples: int | None, training: "TrainingSettings") -> None:
+def check_examples(examples: int | None, training: Run) -> None:
     """Refuse data that are smaller than their batches.
 
     Raises:
@@ -129,8 +126,8 @@ def _log_weights(size: int, examples: int) -> Tensor:
     """Logs of the weights of q(z_i | x_j) in the estimate of q(z_i) [B, B]; every row's weights add up to 1.
 
     Example:
-        >>> _log_weights(3, 9).exp()[0] * 9  # 1 for itself, 8 for the two others
-        tensor([1., 4., 4.])
+        >>> [round(float(weight), 4) for weight in _log_weights(3, 9).exp()[0] * 9]  # 1 for itself, 8 for the others
+        [1.0, 4.0, 4.0]
     """
     examples = max(examples, size)
     if size == 1:

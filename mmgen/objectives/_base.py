@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
 from pydantic import AfterValidator, ConfigDict
 from torch import Tensor
@@ -15,15 +15,13 @@ from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models._base import Demands, GaussianModel, Model
 
-if TYPE_CHECKING:
-    from mmgen.training.settings import TrainingSettings
-
 __all__ = [
     "CONFIG",
     "Bound",
     "Description",
     "Modalities",
     "Objective",
+    "Run",
     "check_whole_batch",
     "expected_log_likelihood",
     "per_beta",
@@ -53,6 +51,22 @@ class Bound:
     is_bound: bool = False
 
 
+class Run(Protocol):
+    """What an objective looks at of the settings of a run (:class:`mmgen.training.settings.TrainingSettings`)."""
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps."""
+
+    @property
+    def batch(self) -> int:
+        """Examples per step, over all devices."""
+
+    @property
+    def devices(self) -> int:
+        """Processes that share a batch."""
+
+
 class Objective(ABC):
     """Base of all objectives; members are frozen pydantic dataclasses."""
 
@@ -78,7 +92,7 @@ class Objective(ABC):
         """The objective of a run whose batches are drawn from so many examples; most do not depend on them."""
         return self
 
-    def check_run(self, training: "TrainingSettings") -> str:
+    def check_run(self, training: Run) -> str:
         """What to tell whoever starts a run with these settings, a sentence; "" where there is nothing to tell.
 
         Raises:
@@ -117,7 +131,7 @@ Modalities = Annotated[tuple[str, ...], AfterValidator(named_once)]
 """Names of what an objective generates."""
 
 
-def check_whole_batch(name: str, training: "TrainingSettings") -> None:
+def check_whole_batch(name: str, training: Run) -> None:
     """Refuse several processes to an objective that compares examples of a batch, of which each process has a share.
 
     Raises:

@@ -6,7 +6,7 @@ References:
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -14,10 +14,7 @@ from pydantic.dataclasses import dataclass
 from mmgen.batch import Batch
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.objectives._aggregate_estimate import aggregate, check_examples
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, check_whole_batch, per_beta
-
-if TYPE_CHECKING:
-    from mmgen.training.settings import TrainingSettings
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch, per_beta
 
 __all__ = ["BetaTcvae"]
 
@@ -57,7 +54,7 @@ class BetaTcvae(Objective):
         """1 / beta where all three weights are beta; else no number says it: q(z) is pulled, and not q(z|x) alone."""
         return per_beta(1.0, self.beta) if self.alpha == self.beta == self.gamma else None
 
-    def check_run(self, training: "TrainingSettings") -> str:
+    def check_run(self, training: Run) -> str:
         check_whole_batch("beta-tcvae", training)
         check_examples(self.examples, training)
         return ""

@@ -5,7 +5,7 @@ References:
     arXiv:1804.03599, Eq. 8
 """
 
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass
@@ -17,13 +17,11 @@ from mmgen.objectives._base import (
     Bound,
     Modalities,
     Objective,
+    Run,
     check_whole_batch,
     per_beta,
     warmup,
 )
-
-if TYPE_CHECKING:
-    from mmgen.training.settings import TrainingSettings
 
 __all__ = ["Capacity"]
 
@@ -63,7 +61,7 @@ class Capacity(Objective):
         """1 / gamma without a capacity; with one the divergence weighs gamma above C and minus gamma below it."""
         return per_beta(1.0, self.gamma) if self.capacity == 0 else None
 
-    def check_run(self, training: "TrainingSettings") -> str:
+    def check_run(self, training: Run) -> str:
         check_whole_batch("capacity", training)
         if training.steps >= self.capacity_steps or self.capacity == 0:
             return ""

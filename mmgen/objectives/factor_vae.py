@@ -107,7 +107,7 @@ class _Discriminator(Opponent):
         }
 
     def logits(self, z: Tensor) -> Tensor:
-        """Of the joint q(z) and of the product of marginals: z [B, D] -> [B, 2]."""
+        """Logits of the joint q(z) and of the product of marginals: z [B, D] -> [B, 2]."""
         found: Tensor = self.layers(z.to(next(self.parameters()).dtype))
         return found.to(z.dtype)  # fp32 where networks compute in bf16
 

@@ -6,7 +6,7 @@ References:
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
@@ -15,10 +15,7 @@ from mmgen.batch import Batch
 from mmgen.errors import SettingsError
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.objectives._aggregate_estimate import aggregate, check_examples
-from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, check_whole_batch
-
-if TYPE_CHECKING:
-    from mmgen.training.settings import TrainingSettings
+from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch
 
 __all__ = ["Hfvae"]
 
@@ -75,7 +72,7 @@ class Hfvae(Objective):
         """1 where all weights are; else no number says it, for q(z) is pulled and not q(z|x) alone."""
         return 1.0 if self.alpha == self.beta == self.gamma == 1 else None
 
-    def check_run(self, training: "TrainingSettings") -> str:
+    def check_run(self, training: Run) -> str:
         check_whole_batch("hfvae", training)
         check_examples(self.examples, training)
         return ""

@@ -135,7 +135,7 @@ def describe_left_out(settings: ExperimentSettings) -> str:
     lacking = [part for part in used if part not in data.modalities]
     if lacking:
         able = [part for part, each in data.modalities.items() if each.by_rows]
-        if "modalities" in settings.objective and able:
+        if able and _learns_from(settings.objective, able):
             wanted = shlex.quote(f"objective.modalities={json.dumps(able)}")
             raise SettingsError(
                 f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use --set {wanted}"
@@ -147,17 +147,27 @@ def describe_left_out(settings: ExperimentSettings) -> str:
     said = f"{name} looks at {_listed(used)}, and leaves out {_listed(left)} of this dataset"
     if not all(data.modalities[part].by_rows for part in used if part in data.modalities):
         return f"{said}."  # no objective here learns a graph together with other modalities
-    if "modalities" in settings.objective:
-        generated = objective.demands.generates
-        wanted = json.dumps([*generated, *(part for part in left if part not in generated)])
-        way = f"--set {shlex.quote(f'objective.modalities={wanted}')} takes {'it' if len(left) == 1 else 'them'} in"
+    generated = objective.demands.generates
+    wanted = [*generated, *(part for part in left if part not in generated)]
+    if _learns_from(settings.objective, wanted):
+        chosen = shlex.quote(f"objective.modalities={json.dumps(wanted)}")
+        way = f"--set {chosen} takes {'it' if len(left) == 1 else 'them'} in"
     else:
-        several = [other for other, one in mmgen.objectives.importable().items() if hasattr(one, "modalities")]
+        several = [other for other in mmgen.objectives.importable() if _learns_from({"name": other}, wanted)]
         way = f"{_listed(several)} can learn from more modalities"
         described = settings.objective.get("description", left[-1])
         if described != left[-1] in ("attributes", "text"):
             way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"
     return f"{said}; {way}."
+
+
+def _learns_from(objective: Mapping[str, Any], modalities: Sequence[str]) -> bool:
+    """Whether these modalities can be named to an objective; some take none by name, some exactly two."""
+    try:
+        build_member(mmgen.objectives, {**objective, "modalities": list(modalities)}, "objective")
+    except SettingsError:
+        return False
+    return True
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -38,7 +38,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def said(path: Path, assignments: list[str], objective: str) -> str:
-    values = merge({"objective": {"name": objective}}, parse_assignments([*SMALL, *assignments]))
+    kind = ["model.name=semi-supervised-vae", "model.hidden=[8]"] if objective == "semi-supervised" else []
+    values = merge({"objective": {"name": objective}}, parse_assignments([*SMALL, *kind, *assignments]))
     with Dataset.open(path) as dataset:
         settings = complete_settings(values, dataset)
     build_model(settings.model, settings.build_objective().demands, settings.data)
@@ -70,7 +71,8 @@ def test_the_way_to_have_it_taken_works(name: str, path: Path) -> None:
         if assignment.startswith("objective.modalities"):
             assert rest == ""
     else:
-        assert "elbo, iwae and mvae can learn from more modalities" in " ".join(words)
+        more = "beta-tcvae, capacity, elbo, factor-vae, hfvae, iwae and mvae"
+        assert f"{more} can learn from more modalities" in " ".join(words)
 
 
 def test_nothing_is_said_where_nothing_is_left_out(path: Path) -> None:

@@ -35,10 +35,20 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
     "jmvae": {"attributes_weight": LAMBDA, "alpha": 0.0},
     "bivcca": {"attributes_weight": LAMBDA},
     "mvae": {"weights": {"attributes": LAMBDA}},
+    "capacity": {"modalities": ("image", "attributes"), "capacity": 0.0, "gamma": 4.0},
 }
+PULL_THE_AGGREGATE: dict[str, tuple[tuple[dict[str, float], float | None], ...]] = {
+    "beta-tcvae": (({"beta": 6.0}, None), ({"alpha": 6.0, "beta": 6.0, "gamma": 6.0}, 1 / 6)),
+    "factor-vae": (({"gamma": 35.0}, None), ({"gamma": 0.0}, 1.0)),
+    "hfvae": (({"beta": 4.0}, None), ({"alpha": 1.0, "beta": 1.0, "gamma": 1.0}, 1.0)),
+}
+"""Objectives with terms of q(z), which no weight against one example's divergence says, but where these weigh it alike."""
+LABEL_IN_Z = ("semi-supervised",)
+"""Objectives of models whose z holds the label."""
 PROBED = {
     "elbo": ("image",),
     "iwae": ("image",),
+    "capacity": ("image",),
     "telbo": ("attributes",),
     "jmvae": ("image", "attributes"),
     "bivcca": ("attributes",),
@@ -61,6 +71,14 @@ def test_every_objective_weighs_the_description_as_it_says(name: str, monkeypatc
     Its coefficients are found by least squares over 20 examples; that of log p(y|z) over that of KL is the weight.
     """
     member = mmgen.objectives.get(name)
+    if name in PULL_THE_AGGREGATE:
+        for settings, weight in PULL_THE_AGGREGATE[name]:
+            asked = member(modalities=("image", "attributes"), **settings)
+            assert asked.training_weight("attributes") == (weight and pytest.approx(weight))
+        return
+    if name in LABEL_IN_Z:
+        assert member().training_weight("attributes") == 1.0  # p(y) and p(z) count alike
+        return
     if name not in OBJECTIVES:  # of data without images or words
         assert not {"image", "attributes", "text"} & {*member().demands.modalities}
         assert member().training_weight("attributes") is None
@@ -101,7 +119,8 @@ def test_every_objective_weighs_the_description_as_it_says(name: str, monkeypatc
     solved = torch.linalg.lstsq(matrix, effect.unsqueeze(1)).solution.squeeze(1)
     torch.testing.assert_close(matrix @ solved, effect)
     assert found == pytest.approx((solved[1] / solved[2]).item())
-    assert found == pytest.approx((GAMMA if name == "telbo" else LAMBDA) / beta.get("beta", 1.0))
+    weight = {"telbo": GAMMA, "capacity": 1 / 4.0}.get(name, LAMBDA)
+    assert found == pytest.approx(weight / beta.get("beta", 1.0))
 
 
 def test_the_mean_of_modalities_divides_the_weight() -> None:

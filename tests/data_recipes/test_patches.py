@@ -125,7 +125,7 @@ def test_broken_sources_are_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "x.h5").exists()
     (tmp_path / "few").mkdir()
     grey(0).save(tmp_path / "few" / "a.png")
-    with pytest.raises(DataError, match=r"holds 1 pictures .* expected at least 20"):
+    with pytest.raises(DataError, match=r"holds 1 picture \(.* expected at least 20"):
         make(tmp_path / "x.h5", pictures=tmp_path / "few")
 
 

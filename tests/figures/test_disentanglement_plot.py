@@ -99,7 +99,7 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         score["ids"] = {"model": "b", "dataset": "e"}
     with pytest.raises(UsageError, match="got negative-elbo of dataset 'd' and 'e'; name scores of one"):
         draw_plot("disentanglement", [write(tmp_path / "s.jsonl", one, other)])
-    with pytest.raises(UsageError, match=r"shows factor-score over reconstruction error .* --metric negative-elbo or"):
+    with pytest.raises(UsageError, match=r"shows factor-score over reconstruction error .* --metric negative-elbo --metric factor-score"):
         draw_plot("disentanglement", [write(tmp_path / "t.jsonl", one[:2])])
     with pytest.raises(UsageError, match="got --metric mig --metric sap, expected one"):
         draw_plot("disentanglement", [write(tmp_path / "u.jsonl", one)], metrics=["mig", "sap"])
@@ -145,4 +145,4 @@ def _labels(world: Path) -> list[str]:
     followed = _with_factors(open_session(group, 0))
     assert "20 bins" in followed.said and "Inactive: below 0.01 nats" in followed.said
     pairs = zip(followed.ranked.dimensions, followed.ranked.values, strict=True)
-    return [followed.label(dimension, value) for dimension, value in pairs]
+    return [followed.label(dimension, f"z {dimension + 1}", value) for dimension, value in pairs]

@@ -338,7 +338,7 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["sample", "elbo", "--guidance", "3"], "a description that says nothing"),
         (["sample", "elbo", "--from", "image", "--guidance", "3"], "got --guidance too"),
         (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs p"),
-        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "only drawing for a description with"),
+        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "only drawing with guidance above 0"),
         (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got '1;3', expected a weight"),
         (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),
         (["eval", "elbo-attributes", "-m", "active-units", "--guidance", "1"], "got guidance for active-units, which"),

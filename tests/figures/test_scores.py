@@ -81,11 +81,12 @@ def test_every_published_number_says_which_data_it_is_about() -> None:
     from mmgen import data_recipes
 
     for published in (*published_tables(), *published_judges()):
-        assert published.settings.keys() & {"size", "network", "orientations"}
+        assert published.settings.keys() & {"size", "network", "orientations", "side"}
         known = data_recipes.get(published.recipe).model_fields
         assert set(published.settings) <= set(known)
         chosen = {"binarise": "dynamic"} if published.source.startswith("BGS") else {}
         chosen |= {"network": published.settings["network"]} if published.recipe == "planetoid" else {}
+        chosen |= {"pictures": published.settings["pictures"]} if published.recipe == "patches" else {}
         own = {"recipe": published.recipe} | {key: known[key].default for key in published.settings} | chosen
         assert published.differences(own) == []
         for key in published.settings:
@@ -216,7 +217,7 @@ def test_published_tables_are_whole() -> None:
             assert len(row["values"]) == len(table.columns)
             assert len(row.get("spread", table.columns)) == len(table.columns)
             assert row["unit"] in (
-                ("%", "nats", "factors") if "metric" in row else ("%", "nats squared", "parameters", "units")
+                ("%", "nats", "factors") if "metric" in row else ("%", "nats squared", "parameters", "units", "bits")
             )
     assert published_judges()[0].accuracy["digit"] == 91.18
 

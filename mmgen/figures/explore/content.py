@@ -166,7 +166,7 @@ def _short(values: list[float]) -> list[float]:
 
 
 def _name(name: str) -> str:
-    """Of z alone "z3", of a layer of it "z1 3"."""
+    """A dimension as "z3", or "z1 3" where z has layers."""
     return name.replace("z ", "z")
 
 
