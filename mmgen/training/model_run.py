@@ -136,9 +136,9 @@ def describe_left_out(settings: ExperimentSettings) -> str:
     if lacking:
         able = [part for part, each in data.modalities.items() if each.by_rows]
         if able and _learns_from(settings.objective, able):
-            wanted = shlex.quote(f"objective.modalities={json.dumps(able)}")
+            chosen = shlex.quote(f"objective.modalities={json.dumps(able)}")
             raise SettingsError(
-                f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use --set {wanted}"
+                f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use --set {chosen}"
             )
         return ""  # what the model says of it when it is built is enough
     left = [name for name in data.modalities if name not in used]

@@ -99,7 +99,10 @@ def test_what_cannot_be_compared_is_refused(tmp_path: Path) -> None:
         score["ids"] = {"model": "b", "dataset": "e"}
     with pytest.raises(UsageError, match="got negative-elbo of dataset 'd' and 'e'; name scores of one"):
         draw_plot("disentanglement", [write(tmp_path / "s.jsonl", one, other)])
-    with pytest.raises(UsageError, match=r"shows factor-score over reconstruction error .* --metric negative-elbo --metric factor-score"):
+    with pytest.raises(
+        UsageError,
+        match=r"shows factor-score over reconstruction error .* --metric negative-elbo --metric factor-score",
+    ):
         draw_plot("disentanglement", [write(tmp_path / "t.jsonl", one[:2])])
     with pytest.raises(UsageError, match="got --metric mig --metric sap, expected one"):
         draw_plot("disentanglement", [write(tmp_path / "u.jsonl", one)], metrics=["mig", "sap"])
