@@ -42,7 +42,7 @@ PULL_THE_AGGREGATE: dict[str, tuple[tuple[dict[str, float], float | None], ...]]
     "factor-vae": (({"gamma": 35.0}, None), ({"gamma": 0.0}, 1.0)),
     "hfvae": (({"beta": 4.0}, None), ({"alpha": 1.0, "beta": 1.0, "gamma": 1.0}, 1.0)),
 }
-"""Objectives with terms of q(z), which no weight against one example's divergence says, but where these weigh it alike."""
+"""Objectives with terms of q(z), which no weight against one divergence says, but where all weigh it alike."""
 LABEL_IN_Z = ("semi-supervised",)
 """Objectives of models whose z holds the label."""
 PROBED = {
