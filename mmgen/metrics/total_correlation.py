@@ -63,7 +63,8 @@ class TotalCorrelation(Metric):
         if loaded.image is None or not loaded.model.answers((loaded.image.name,)):
             raise UsageError("total-correlation is of a model with q(z | image); this one has none")
         if loaded.model.deterministic or len(loaded.model.latent.layers) > 1:
-            what = "encodes without noise" if loaded.model.deterministic else "has several layers of z"
+            several = "has labels beside z" if loaded.model.latent_modalities else "has several layers of z"
+            what = "encodes without noise" if loaded.model.deterministic else several
             raise UsageError(f"total-correlation is of a model whose q(z | image) is one Gaussian; this one {what}")
         evaluation.check_images((loaded.image.name,))
 
