@@ -136,7 +136,7 @@ def test_dimensions_are_labelled_by_the_factor_that_they_follow(world: Path, mon
     session_labels = _labels(world)
     assert session_labels[0].startswith("z 2: ") and session_labels[0].endswith("nats, parity (1.00)")
     assert session_labels[1].startswith("z 1: ") and session_labels[1].endswith("nats, -")
-    assert session_labels[2] == "z 3: 0.00 nats, inactive"
+    assert session_labels[2] == "z 3: 0.000 nats, inactive"
 
 
 def _labels(world: Path) -> list[str]:

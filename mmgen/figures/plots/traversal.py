@@ -87,7 +87,8 @@ class _Followed:
 
     def label(self, dimension: int, name: str, value: float) -> str:
         """What stands beside a row: "z 3: 2.41 nats, x (0.81)"."""
-        measured = f"{name}: {value:.2f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
+        digits = 2 if value >= 0.1 else 3  # on which side of the threshold it is can be seen
+        measured = f"{name}: {value:.{digits}f} {'nats' if 'nats' in self.ranked.measure else ''}".rstrip()
         if self.inactive(value):
             return f"{measured}, inactive"
         if not self.names:
