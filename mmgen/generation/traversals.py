@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 
 from mmgen.generation.encodings import Encodings
+from mmgen.models._base import Model
 
-__all__ = ["interpolation", "steps_of", "traversal"]
+__all__ = ["interpolation", "steps_of", "traversal", "way_through"]
 
 
 def steps_of(encodings: Encodings, dimensions: Sequence[int], reach: float, steps: int) -> tuple[Tensor, str]:
@@ -93,3 +94,28 @@ def interpolation(start: Tensor, end: Tensor, steps: int, spherical: bool = True
     turned = (((1 - shares) * angle).sin() * one + (shares * angle).sin() * other) / sine.clamp_min(1e-12)
     arc = turned * ((1 - shares) * lengths[0] + shares * lengths[1])
     return torch.where(sine > 1e-4, arc, straight)
+
+
+def way_through(model: Model, start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
+    """The way through z of a model: labels that are part of z are the start's in the first half, then the end's.
+
+    Args:
+        model: Whose z it is.
+        start: [..., D].
+        end: [..., D].
+        steps: S, at least 2.
+        spherical: By the arc, else straight.
+
+    Returns:
+        [S, ..., D].
+    """
+    parts, position = [], 0
+    halves = torch.linspace(0, 1, steps, dtype=start.dtype, device=start.device).reshape(-1, *[1] * start.dim()) > 0.5
+    continuous = [name not in model.discrete_layers for name in model.latent.layers]
+    if all(continuous):
+        return interpolation(start, end, steps, spherical)
+    for size, moves in zip(model.latent.layers.values(), continuous, strict=True):
+        one, other = (z[..., position : position + size] for z in (start, end))
+        parts.append(interpolation(one, other, steps, spherical) if moves else torch.where(halves, other, one))
+        position += size
+    return torch.cat(parts, -1)

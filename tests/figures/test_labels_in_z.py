@@ -1,4 +1,4 @@
-"""Traversals of models whose labels are part of z: they are held, and the style is moved."""
+"""Traversals and ways of models whose labels are part of z: labels have values, and the style is moved."""
 
 from pathlib import Path
 
@@ -11,6 +11,7 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 from mmgen.generation.encodings import encoded_part, movable, ranking
+from mmgen.generation.traversals import interpolation, way_through
 from mmgen.loading import load
 
 
@@ -36,3 +37,11 @@ def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) 
     picture, _ = draw_plot("traversal", [out], number=1)
     assert "one dimension of the layer z from -3 to 3 standard deviations" in picture.caption
     assert "attributes held at its likeliest" in picture.caption
+
+    sizes = layers["y"], 3
+    start, end = torch.randn(2, 4, sum(sizes), generator=torch.Generator().manual_seed(0))
+    way = way_through(model.model, start, end, 4)
+    assert torch.equal(way[..., : sizes[0]], torch.stack([start, start, end, end])[..., : sizes[0]])
+    assert torch.equal(way[..., sizes[0] :], interpolation(start[:, sizes[0] :], end[:, sizes[0] :], 4))
+    picture, _ = draw_plot("interpolation", [out], number=1)
+    assert "with the attributes of the first in the first half and of the last after it" in picture.caption

@@ -13,7 +13,8 @@ from mmgen.figures.plots._chosen import chosen_examples
 from mmgen.figures.plots._session import Session
 from mmgen.generation.decode import means
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.traversals import interpolation as between
+from mmgen.generation.traversals import way_through
+from mmgen.models._base import Model
 
 __all__ = ["interpolation"]
 
@@ -49,15 +50,22 @@ def interpolations(session: Session, count: int = _PAIRS, rows: Sequence[int] = 
         raise UsageError("interpolation needs two test examples, got one; choose rows with --dataset-row")
     strips, labels = [], []
     for first in range(0, 2 * pairs, 2):
-        way = between(chosen.z[first], chosen.z[first + 1], _STEPS, not straight)
+        way = way_through(session.model.model, chosen.z[first], chosen.z[first + 1], _STEPS, not straight)
         ends = chosen.shown.images[first : first + 2]
         strips.append(np.concatenate([ends[:1], chosen.decoded(first, way), ends[1:]]))
         labels.append("rows {} and {}".format(*chosen.shown.rows[first : first + 2]))
     caption = (
         f"Outermost: the pictures themselves. Between them {_STEPS} z from the mean of q(z|{', '.join(chosen.given)}) "
-        f"of the first to that of the last, {_WAYS[straight]}. Shown: means of p(image|z). Seed {session.seed}."
+        f"of the first to that of the last, {_WAYS[straight]}{_switched(session.model.model)}. Shown: means of "
+        f"p(image|z). Seed {session.seed}."
     )
     return Picture("Interpolation between pictures", caption, image_table([Panel("", np.stack(strips))], labels))
+
+
+def _switched(model: Model) -> str:
+    """What becomes of labels that are part of z, for a caption; "" where none is."""
+    labels = " and ".join(model.latent_modalities)
+    return f", with the {labels} of the first in the first half and of the last after it" if labels else ""
 
 
 def _described(session: Session, options: PlotOptions) -> Picture:
@@ -78,12 +86,12 @@ def _described(session: Session, options: PlotOptions) -> Picture:
     count, panels = options.number or _DRAWS, []
     for source in session.sources:
         z = draw_latents(source.loaded, source.posterior, wanted, count, session.seed)  # [2, n, D]
-        way = between(z[0], z[1], _STEPS, not options.straight).transpose(0, 1)  # [n, S, D]
+        way = way_through(model.model, z[0], z[1], _STEPS, not options.straight).transpose(0, 1)  # [n, S, D]
         panels.append(Panel(source.name, means(model, model.image.name, way).cpu().numpy()))
     first, last = wanted.words(model)
     caption = (
-        f"Each row from a draw of z for '{first}' to one for '{last}' in {_STEPS} steps, {_WAYS[options.straight]}. "
-        f"Shown: means of p(image|z). Seed {session.seed}."
+        f"Each row from a draw of z for '{first}' to one for '{last}' in {_STEPS} steps, {_WAYS[options.straight]}"
+        f"{_switched(model.model)}. Shown: means of p(image|z). Seed {session.seed}."
     )
     labels = [f"draw {number + 1}" for number in range(count)]
     return Picture("Interpolation between descriptions", caption, image_table(panels, labels))
