@@ -135,11 +135,15 @@ def describe_left_out(settings: ExperimentSettings) -> str:
     lacking = [part for part in used if part not in data.modalities]
     if lacking:
         able = [part for part, each in data.modalities.items() if each.by_rows]
-        if able and _learns_from(settings.objective, able):
-            chosen = shlex.quote(f"objective.modalities={json.dumps(able)}")
-            raise SettingsError(
-                f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use --set {chosen}"
-            )
+        choices = {"modalities": able}, {"modalities": able, "given": able[:1]}
+        for choice in choices if able else ():
+            if (there := _demanded(settings.objective | choice)) and set(there) <= set(able):
+                chosen = " ".join(
+                    f"--set {shlex.quote(f'objective.{key}={json.dumps(value)}')}" for key, value in choice.items()
+                )
+                raise SettingsError(
+                    f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use {chosen}"
+                )
         return ""  # what the model says of it when it is built is enough
     left = [name for name in data.modalities if name not in used]
     if not left:
@@ -149,11 +153,11 @@ def describe_left_out(settings: ExperimentSettings) -> str:
         return f"{said}."  # no objective here learns a graph together with other modalities
     generated = objective.demands.generates
     wanted = [*generated, *(part for part in left if part not in generated)]
-    if _learns_from(settings.objective, wanted):
+    if _demanded(settings.objective | {"modalities": wanted}):
         chosen = shlex.quote(f"objective.modalities={json.dumps(wanted)}")
         way = f"--set {chosen} takes {'it' if len(left) == 1 else 'them'} in"
     else:
-        several = [other for other in mmgen.objectives.importable() if _learns_from({"name": other}, wanted)]
+        several = [other for other in mmgen.objectives.importable() if _demanded({"name": other, "modalities": wanted})]
         way = f"{_listed(several)} can learn from more modalities"
         described = settings.objective.get("description", left[-1])
         if described != left[-1] in ("attributes", "text"):
@@ -161,13 +165,13 @@ def describe_left_out(settings: ExperimentSettings) -> str:
     return f"{said}; {way}."
 
 
-def _learns_from(objective: Mapping[str, Any], modalities: Sequence[str]) -> bool:
-    """Whether these modalities can be named to an objective; some take none by name, some exactly two."""
+def _demanded(objective: Mapping[str, Any]) -> tuple[str, ...]:
+    """The modalities that an objective looks at; none where it refuses its settings: some take none by name, some two."""
     try:
-        build_member(mmgen.objectives, {**objective, "modalities": list(modalities)}, "objective")
+        built: Objective = build_member(mmgen.objectives, objective, "objective")
     except SettingsError:
-        return False
-    return True
+        return ()
+    return tuple(built.demands.modalities)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -109,15 +109,22 @@ def test_modalities_of_a_dataset_of_captions_alone(objective: str, tmp_path: Pat
         assert describe_left_out(settings) == ""
 
 
-def test_what_the_data_lack_is_told_with_what_they_have(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["beta-tcvae", "capacity", "elbo", "factor-vae", "hfvae", "iwae", "mvae"])
+def test_what_the_data_lack_is_told_with_what_they_have(name: str, tmp_path: Path) -> None:
+    """And what is told to set works."""
     with DatasetWriter(tmp_path / "v.h5", size=8, settings={"recipe": "mine"}, seed=0) as writer:
         writer.add(PatchDescription(side=4))
         writer.write(0, {"patch": np.zeros((8, 4, 4), np.uint8)})
         writer.add_splits("iid", train=np.arange(4), val=[4, 5], test=[6, 7])
     with Dataset.open(tmp_path / "v.h5") as data:
-        settings = complete_settings({"objective": {"name": "beta-tcvae"}}, data)
-    with pytest.raises(SettingsError, match=r"holds no image; use --set 'objective.modalities=\[\"patch\"\]'$"):
-        describe_left_out(settings)
+        settings = complete_settings({"objective": {"name": name, "modalities": ["image"]}}, data)
+        with pytest.raises(
+            SettingsError, match=r"holds no image; use --set 'objective.modalities=\[\"patch\"\]'"
+        ) as error:
+            describe_left_out(settings)
+        words = shlex.split(str(error.value).split("; use ")[1])
+        told = parse_assignments([word for word in words if word != "--set"])
+        assert describe_left_out(complete_settings(merge({"objective": {"name": name}}, told), data)) == ""
 
 
 def _captions_alone(path: Path) -> Path:

@@ -196,6 +196,8 @@ def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
         draw_plot("contours", [toy / "marginal.safetensors", toy / "joint.safetensors"])
     with pytest.raises(UsageError, match=r"nothing draws z for a text of .*fit-aggregate"):
         draw_plot("text-to-image", [toy / "marginal.safetensors"])
+    plain, _ = draw_plot("reconstructions", [world / "flat.safetensors"])  # without texts: pictures alone
+    assert "test pictures, drawn at random" in plain.caption and "words" not in plain.caption
     with pytest.raises(UsageError, match="has 3 latent dimensions, expected 2"):
         draw_plot("contours", [world / "telbo.safetensors"])
     with pytest.raises(UsageError, match="has 3 latent dimensions, expected 2"):
