@@ -166,7 +166,7 @@ def describe_left_out(settings: ExperimentSettings) -> str:
 
 
 def _demanded(objective: Mapping[str, Any]) -> tuple[str, ...]:
-    """The modalities that an objective looks at; none where it refuses its settings: some take none by name, some two."""
+    """The modalities that an objective looks at; none where it refuses its settings, as not all take any by name."""
     try:
         built: Objective = build_member(mmgen.objectives, objective, "objective")
     except SettingsError:
