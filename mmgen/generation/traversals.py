@@ -97,25 +97,12 @@ def interpolation(start: Tensor, end: Tensor, steps: int, spherical: bool = True
 
 
 def way_through(model: Model, start: Tensor, end: Tensor, steps: int, spherical: bool = True) -> Tensor:
-    """The way through z of a model: labels that are part of z are the start's in the first half, then the end's.
-
-    Args:
-        model: Whose z it is.
-        start: [..., D].
-        end: [..., D].
-        steps: S, at least 2.
-        spherical: By the arc, else straight.
-
-    Returns:
-        [S, ..., D].
-    """
-    parts, position = [], 0
-    halves = torch.linspace(0, 1, steps, dtype=start.dtype, device=start.device).reshape(-1, *[1] * start.dim()) > 0.5
-    continuous = [name not in model.discrete_layers for name in model.latent.layers]
-    if all(continuous):
+    """:func:`interpolation` of z of a model [S, ..., D], but labels that are part of z switch halfway."""
+    if not model.discrete_layers:
         return interpolation(start, end, steps, spherical)
-    for size, moves in zip(model.latent.layers.values(), continuous, strict=True):
-        one, other = (z[..., position : position + size] for z in (start, end))
-        parts.append(interpolation(one, other, steps, spherical) if moves else torch.where(halves, other, one))
-        position += size
+    shares = torch.linspace(0, 1, steps, dtype=start.dtype, device=start.device).reshape(-1, *[1] * start.dim())
+    sizes, parts = list(model.latent.layers.values()), []
+    for name, one, other in zip(model.latent.layers, start.split(sizes, -1), end.split(sizes, -1), strict=True):
+        discrete = name in model.discrete_layers
+        parts.append(torch.where(shares > 0.5, other, one) if discrete else interpolation(one, other, steps, spherical))
     return torch.cat(parts, -1)

@@ -7,7 +7,7 @@ References:
 
 import math
 from collections.abc import Generator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import torch
@@ -55,7 +55,7 @@ class TotalCorrelation(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
-    columns = {"N": "examples", "log N": "log_examples"}  # noqa: RUF012  # read only
+    columns: ClassVar = {"N": "examples", "log N": "log_examples"}
     conditions = ("examples",)
 
     def check(self, evaluation: "Evaluation") -> None:

@@ -152,14 +152,20 @@ def test_bounds_lie_below_the_exact_log_likelihoods(sizes: tuple[int, ...]) -> N
         assert objective(model, part, 0).is_bound
 
 
-def test_bounds_are_tight_at_the_true_posterior() -> None:
-    """Where pixels follow from the label alone, q(z|x,y) = p(z) and q(y|x) by Bayes leave no gap at all."""
+def at_the_true_posterior() -> tuple[SemiSupervisedVAE, Batch, Tensor]:
+    """A model whose pixels follow from the label alone and whose q is exact, all pictures, and log p(x, y) of them."""
     model, batch = toy(of_style=0.0), every_picture()
     exact = log_joint(model, batch)
     with torch.no_grad():
         model.encoder.rows.zero_()
         model.style.of_labels.weight.zero_()
         model.label_encoder.rows.copy_(exact[::3])
+    return model, batch, exact
+
+
+def test_bounds_are_tight_at_the_true_posterior() -> None:
+    """Where pixels follow from the label alone, q(z|x,y) = p(z) and q(y|x) by Bayes leave no gap at all."""
+    model, batch, exact = at_the_true_posterior()
     objective = SemiSupervised(alpha=0.0)
     torch.testing.assert_close(objective(model, without(batch), 0).value, exact.logsumexp(1))
     labelled = exact.gather(1, batch.values["attributes"])[:, 0]
@@ -240,12 +246,7 @@ class _Reordered(nn.Module):
 @pytest.mark.parametrize("estimator", ["enumerate", "importance", "relaxed"])
 def test_validation_is_of_pictures_alone(estimator: Any) -> None:
     """The value is U, a bound on log p(x) whatever the estimator; labels change no more than the term of log q."""
-    model, batch = toy(of_style=0.0), every_picture()
-    exact = log_joint(model, batch)
-    with torch.no_grad():
-        model.encoder.rows.zero_()
-        model.style.of_labels.weight.zero_()
-        model.label_encoder.rows.copy_(exact[::3])
+    model, batch, exact = at_the_true_posterior()
     objective = SemiSupervised(estimator=estimator, gamma=0.1, alpha=5.0)
     found, other = objective(model, batch), objective(model, without(batch))
     for bound in (found, other):  # tight at the true posterior

@@ -15,7 +15,8 @@ from mmgen.estimation.likelihoods import text_estimate
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.score import Score
-from tests.metrics.toy import Gaussian, TwoModes, loaded_gaussian, loaded_two_modes, two_modes_points
+from tests.metrics.toy import Gaussian, loaded_gaussian
+from tests.metrics.two_modes import TwoModes, loaded_two_modes, two_modes_points
 
 POINTS = two_modes_points(40)
 EXACT = TwoModes().exact(POINTS)
