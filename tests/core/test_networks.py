@@ -70,6 +70,10 @@ def test_the_sheet_is_placed_where_the_map_says() -> None:
         ("residual", [24], {"channels": [32, 64, 96]}),
         ("residual", [28, 64], {"patch": 1, "channels": [32, 64, 96]}),
         ("residual", [50], {}),
+        ("spatial-broadcast", [64, 32], {}),
+        ("spatial-broadcast", [28, 64], {"patch": 4}),
+        ("spatial-broadcast", [50], {"patch": 2, "cell": 2}),
+        ("spatial-broadcast", [25], {"patch": 1, "cell": 1}),
     ],
 )
 def test_a_network_follows_the_sides_of_images(name: str, sides: list[int], settings: dict[str, object]) -> None:
@@ -93,6 +97,38 @@ def test_a_cell_of_the_residual_decoder_sees_where_it_lies_and_all_of_z() -> Non
     for corner in corners:
         (gradient,) = torch.autograd.grad(corner.sum(), z, retain_graph=True)
         assert (gradient != 0).all()
+
+
+def test_a_broadcast_cell_is_drawn_from_its_coordinates_and_z_alone() -> None:
+    """A network of one cell, given the same coordinates and z by hand, draws the same pixels (Watters et al., 2019)."""
+    torch.manual_seed(0)
+    decoder = mmgen.networks.get("spatial-broadcast")(width=8, hidden=(5,)).decoder(3, (2, 32, 24))
+    z = torch.randn(4, 3)
+    pixels = decoder(z)
+    assert decoder.coordinates.shape == (1, 2, 8, 6)
+    for row, column in ((0, 0), (7, 5), (3, 2)):
+        where = torch.tensor([-1 + 2 * row / 7, -1 + 2 * column / 5])
+        first, *rest, last, shuffle = decoder.draw
+        value = first(decoder.where(where[None, :, None, None]) + decoder.what(decoder.hidden(z))[:, :, None, None])
+        for layer in rest:
+            value = layer(value)
+        drawn = shuffle(last(value))
+        torch.testing.assert_close(pixels[:, :, 4 * row : 4 * row + 4, 4 * column : 4 * column + 4], drawn)
+
+
+def test_the_published_spatial_broadcast_decoder_looks_at_neighbours() -> None:
+    """Cells of one pixel and convolutions of 3 x 3: what a place is told reaches as far as the layers do."""
+    torch.manual_seed(0)
+    settings = {"cell": 1, "kernel": 3, "hidden": (), "width": 4, "activation": "elu"}
+    decoder = mmgen.networks.get("spatial-broadcast")(**settings).decoder(3, (1, 16, 16))
+    told = torch.zeros_like(decoder.coordinates)
+    told[..., 8, 8] = 0.5
+    z = torch.randn(1, 3)
+    with torch.no_grad():
+        before = decoder(z)
+        decoder.coordinates += told
+        changed = (decoder(z) != before)[0, 0].nonzero()
+    assert changed.amin(0).tolist() == [4, 4] and changed.amax(0).tolist() == [12, 12]  # four layers
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -1,0 +1,119 @@
+"""Spatial broadcast: the decoder sees z at every place beside the place's coordinates, so that places cost it nothing.
+
+References:
+    Spatial Broadcast Decoder: A Simple Architecture for Learning Disentangled Representations in VAEs (Watters,
+    Matthey, Burgess, Lerchner, 2019), arXiv:1901.07017
+"""
+
+from collections.abc import Collection
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import torch
+from pydantic import ConfigDict, Field
+from pydantic.dataclasses import dataclass
+from torch import Tensor, nn
+
+from mmgen.errors import SettingsError
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, mlp
+from mmgen.networks._convolutions import Conv2d
+
+__all__ = ["SpatialBroadcast"]
+
+Size = Annotated[int, Field(ge=1)]
+
+_FINER: tuple[dict[str, Any], ...] = ({}, {"patch": 4}, {"patch": 2, "cell": 2}, {"patch": 1, "cell": 1})
+"""Settings in place of the defaults, by falling step: for sides divisible by 8, by 4 (28), by 2 and for all others."""
+
+
+@dataclass(frozen=True, config=ConfigDict(extra="forbid", use_attribute_docstrings=True))
+class SpatialBroadcast(ImageNetwork):
+    """z is set beside the coordinates of every cell of ``cell`` x ``cell`` pixels, and each cell is drawn by itself.
+
+    An object is moved by adding to two coordinates. Networks that make a picture from one vector learn each place anew,
+    and spend most of a short training on that. The published decoder has cells of one pixel and convolutions of 3 x 3
+    (``cell = 1, kernel = 3``); cells of four pixels that do not look at their neighbours are 50 times cheaper.
+    """
+
+    patch: Size = 8
+    """Side of the patches that the encoder folds into channels."""
+    channels: Annotated[tuple[Size, ...], Field(min_length=1)] = (32,)
+    """Feature maps of the encoder: a linear map of each patch, then convolutions of 3 x 3 which halve the side."""
+    fully_connected: tuple[Size, ...] = (256, 256)
+    """Widths of the encoder's fully connected layers."""
+    cell: Size = 4
+    """Side of the cells that the decoder draws, in pixels."""
+    kernel: Literal[1, 3, 5] = 1
+    """Side of the decoder's convolutions; 1: cells do not look at their neighbours."""
+    width: Size = 64
+    """Feature maps of the decoder."""
+    layers: Size = 3
+    """Convolutions of the decoder before the last one, the one of coordinates included."""
+    hidden: tuple[Size, ...] = (128, 128)
+    """Widths of the fully connected layers between z and the cells; none: z itself is broadcast, as published."""
+    activation: Literal["elu", "relu", "silu", "tanh"] = "relu"
+    """Non-linearity."""
+
+    @classmethod
+    def for_sides(cls, sides: Collection[int]) -> dict[str, Any]:
+        return next((finer for finer in _FINER if not any(side % cls(**finer)._step for side in sides)), {})
+
+    @property
+    def _step(self) -> int:
+        return max(int(self.patch * 2 ** (len(self.channels) - 1)), self.cell)
+
+    def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
+        height, width = self._whole(shape, self.patch * 2 ** (len(self.channels) - 1), "patch or channels")
+        activation = ACTIVATIONS[self.activation]
+        layers: list[nn.Module] = [Conv2d(shape[0], self.channels[0], self.patch, self.patch), activation()]
+        for before, after in pairwise(self.channels):
+            layers += [Conv2d(before, after, 3, 2, 1), activation()]
+        sizes = [self.channels[-1] * height * width, *self.fully_connected]
+        return nn.Sequential(*layers, nn.Flatten(), mlp(sizes, activation, last=True)), sizes[-1]
+
+    def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
+        return _Broadcast(self, inputs, shape, self._whole(shape, self.cell, "cell"))
+
+    def _whole(self, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
+        """Sides in units of ``step`` pixels.
+
+        Raises:
+            SettingsError: The sides are no multiples of it.
+        """
+        if shape[1] % step or shape[2] % step:
+            raise SettingsError(
+                f"image network spatial-broadcast got images of {shape[1]}x{shape[2]}, expected sides divisible by "
+                f"{step}; change its {what}"
+            )
+        return shape[1] // step, shape[2] // step
+
+
+class _Broadcast(nn.Module):
+    """z [B, inputs] -> pixels [B, C, H, W], drawn on ``sides`` cells."""
+
+    coordinates: Tensor
+
+    def __init__(
+        self, settings: SpatialBroadcast, inputs: int, shape: tuple[int, int, int], sides: tuple[int, int]
+    ) -> None:
+        super().__init__()
+        kernel, width = settings.kernel, settings.width
+        activation = ACTIVATIONS[settings.activation]
+        sizes = [inputs, *settings.hidden]
+        self.hidden = mlp(sizes, activation, last=True)
+        rows, columns = (torch.linspace(-1, 1, side) for side in sides)
+        grid = torch.stack(torch.meshgrid(rows, columns, indexing="ij"))
+        self.register_buffer("coordinates", grid[None], persistent=False)
+        # One layer of both, apart: what coordinates add is the same for all z, and what z adds for all cells.
+        self.where = Conv2d(2, width, kernel, 1, kernel // 2)
+        self.what = nn.Linear(sizes[-1], width, bias=False)
+        layers: list[nn.Module] = [activation()]
+        for _ in range(settings.layers - 1):
+            layers += [Conv2d(width, width, kernel, 1, kernel // 2), activation()]
+        layers += [Conv2d(width, shape[0] * settings.cell**2, kernel, 1, kernel // 2), nn.PixelShuffle(settings.cell)]
+        self.draw = nn.Sequential(*layers)
+
+    def forward(self, z: Tensor) -> Tensor:
+        what = self.what(self.hidden(z))[:, :, None, None]
+        pixels: Tensor = self.draw(self.where(self.coordinates.to(what.dtype)) + what)
+        return pixels
