@@ -1,7 +1,7 @@
 """What every family of aggregate posteriors offers."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, Literal, Self
 
@@ -74,6 +74,8 @@ class Family(ABC):
     """The short word of its posterior where it has an objective of its own, such as "scan"; "" for the others."""
     needs_words: ClassVar[bool] = False
     """Whether it cannot be fitted to encodings alone, without descriptions."""
+    weights: ClassVar[Mapping[str, str]] = {}
+    """Its settings that weigh terms of its objective, and what each is called in names of files."""
 
     @abstractmethod
     def density(self, latent_size: int, context_size: int) -> Density:

@@ -126,6 +126,12 @@ class FitSettings(StageSettings):
         parts += [f"guided-w{number_of(asked.guidance)}"] if asked.guidance else []
         family = self.build_family()
         parts += [str(asked.family["name"])] if asked.family["name"] != self.posterior else []
+        usual = type(family)()
+        parts += [
+            f"{called}-w{number_of(getattr(family, key))}"
+            for key, called in family.weights.items()
+            if getattr(family, key) != getattr(usual, key)
+        ]
         parts += ["operators"] if family.base is not None else []
         parts += ["nothing"] if asked.given == "nothing" else []
         parts += ["top"] if asked.layers == "top" else []

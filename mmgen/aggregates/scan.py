@@ -12,7 +12,7 @@ References:
     Generative Models of Visually Grounded Imagination (Vedantam et al., 2018), Section 3
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
@@ -100,6 +100,7 @@ class Scan(Family):
 
     posterior: ClassVar[str] = "scan"
     needs_words: ClassVar[bool] = True
+    weights: ClassVar[Mapping[str, str]] = {"symbols_weight": "symbols", "beta": "beta", "images_weight": "images"}
 
     symbols_weight: Annotated[float, Field(ge=0)] = 1.0
     """Weight of E log p(y|z)."""

@@ -12,8 +12,11 @@ from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from mmgen.artifacts import Dataset, FactorInfo
     from mmgen.generation.open_model import OpenModel
+    from mmgen.models._base import Model
 
 __all__ = ["Code", "Factors", "code_of", "read_factors"]
 
@@ -38,7 +41,8 @@ class Code:
     """Encodings of some examples, and the factors behind them.
 
     Attributes:
-        means: Means of q(z | image), float64 [N, D].
+        means: Means of q(z | image), float64 [N, D]; each label that is part of z is one column, the number of its
+            likeliest value.
         factors: Numbers of values, int64 [N, K], each factor's from 0 without gaps.
         names: Names of the factors [K].
     """
@@ -101,8 +105,29 @@ def code_of(dataset: "Dataset", loaded: "OpenModel", factors: "Factors", seed: i
     for start in range(0, len(source), _AT_ONCE):
         batch = source.batch(torch.arange(start, min(start + _AT_ONCE, len(source))))
         parts = encode_parts(loaded.model, batch, (loaded.image.name,), precision)
-        means += [posterior.mean.double().cpu().numpy() for _, posterior in parts]
+        means += [_with_numbered_labels(loaded.model, posterior.mean).double().cpu().numpy() for _, posterior in parts]
     return Code(np.concatenate(means), factors.values, factors.names)
+
+
+def _with_numbered_labels(model: "Model", mean: "Tensor") -> "Tensor":
+    """Encodings [N, D] whose labels are one column each instead of one for each value.
+
+    One column of "digit" follows a digit; ten of "is it a 3" would each know little of it, and share what there is.
+    """
+    import torch
+
+    from mmgen.modalities.attributes import Attributes
+
+    if not model.discrete_layers:
+        return mean
+    labels = [model.modalities[name] for name in model.latent_modalities]
+    sizes = [size for modality in labels if isinstance(modality, Attributes) for size in modality.sizes]
+    found = []
+    for name, layer in model.latent.split(mean).items():
+        if name in model.discrete_layers:
+            layer = torch.stack([one.argmax(-1) for one in layer.split(sizes, -1)], -1).to(mean.dtype)
+        found.append(layer)
+    return torch.cat(found, -1)
 
 
 @dataclass(frozen=True)

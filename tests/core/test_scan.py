@@ -206,6 +206,9 @@ def test_it_says_what_it_is_and_refuses_what_it_is_not() -> None:
     operators = FitSettings.model_validate({"aggregate": {"family": family, "given": "attributes"}})
     assert (operators.name, operators.slug) == ("q_scan with operators", "scan-operators")
     assert operators.base is not None and operators.base.slug == "scan"
+    family = {"name": "scan", "images_weight": 30, "beta": 0.5, "hidden": [8]}
+    weighed = FitSettings.model_validate({"aggregate": {"family": family, "given": "attributes"}})
+    assert weighed.slug == "scan-beta-w0.5-images-w30"
     aggregate, _ = scan()
     with pytest.raises(UsageError, match="has none"):
         aggregate.posterior_of(parse_recombination("colour=red AND size=big", ATTRIBUTES))

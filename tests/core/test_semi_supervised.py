@@ -15,6 +15,7 @@ from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import Given, Inference, as_gaussian
 from mmgen.latent.labels import Labels
 from mmgen.likelihoods.bernoulli import Bernoulli
+from mmgen.metrics._code import _with_numbered_labels
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.models._build import build_model
@@ -356,3 +357,13 @@ def test_relaxed_labels_are_shares_of_each_attribute() -> None:
     for part in drawn.split((2, 3), -1):
         torch.testing.assert_close(part.sum(-1), torch.ones(7))
     assert labels.kl(labels).abs().max() == 0
+
+
+def test_measures_of_dimensions_see_a_label_as_one_column() -> None:
+    """(0, 1, 0 | 0, 1 | style) -> (1, 1, style): one column of an attribute follows it, three would share it."""
+    model = toy((3, 2))
+    encodings = torch.tensor([[0.0, 1.0, 0.0, 0.0, 1.0, 0.3], [1.0, 0.0, 0.0, 1.0, 0.0, -2.0]])
+    found = _with_numbered_labels(model, encodings)
+    torch.testing.assert_close(found, torch.tensor([[1.0, 1.0, 0.3], [0.0, 0.0, -2.0]]))
+    plain = build_model(SMALL_MODEL, Elbo().demands, SMALL_DATA)
+    assert _with_numbered_labels(plain, encodings) is encodings
