@@ -51,6 +51,12 @@ def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
 def refused(name: str, fault: Mapping[str, Any]) -> str:
     """One of pydantic's errors about the value of ``name`` as a sentence: what was got, what is expected."""
     told, shown = fault["msg"].split(", unable to parse")[0], clip(repr(fault.get("input")), _LONGEST_VALUE)
+    if fault["type"] in ("tuple_type", "list_type"):
+        return f"{name} got {shown}, expected a list"
+    if fault["type"] in ("too_short", "too_long"):
+        few = fault["type"] == "too_short"
+        number = fault["ctx"]["min_length" if few else "max_length"]
+        return f"{name} got {shown}, expected a list of at {'least' if few else 'most'} {number:,}"
     if told.startswith("Input should be "):
         return f"{name} got {shown}, expected {told.removeprefix('Input should be ')}"
     return f"{name}: {told[:1].lower()}{told[1:]}, got {shown}"

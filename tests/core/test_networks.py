@@ -9,6 +9,7 @@ from scipy.stats import kstest
 
 import mmgen.classifier
 import mmgen.networks
+from mmgen.config import build_member
 from mmgen.errors import SettingsError
 from mmgen.networks._attributes import AttributeNetwork, AttributeTables, AttributeVectorEncoder, attribute_decoder
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
@@ -27,6 +28,19 @@ def test_contract(name: str, shape: tuple[int, int, int]) -> None:
 def test_misspelt_settings_are_refused(name: str) -> None:
     with pytest.raises(Exception, match=r"(?i)unexpected"):
         mmgen.networks.get(name)(chanels=(8,))
+
+
+@pytest.mark.parametrize(
+    ("channels", "said"),
+    [
+        ([], r"'network.channels' got \[\], expected a list of at least 1"),
+        ("big", "'network.channels' got 'big', expected a list"),
+        ([8, 0], "'network.channels.1' got 0, expected greater than or equal to 1"),
+    ],
+)
+def test_wrong_lists_are_told_in_a_sentence(channels: object, said: str) -> None:
+    with pytest.raises(SettingsError, match=said + "$"):
+        build_member(mmgen.networks, {"name": "spatial-broadcast", "channels": channels}, "network")
 
 
 @pytest.mark.parametrize("name", ["strided", "dcgan"])
