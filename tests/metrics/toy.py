@@ -81,7 +81,7 @@ class Painter:
     """z is the picture's attributes themselves, [digit, size]."""
 
     latent_size, conditional_on = 2, ()
-    latent, deterministic = LatentSpace.flat(2), False
+    latent, deterministic, discrete_layers = LatentSpace.flat(2), False, ()
     modalities: ClassVar = {"image": Plain(), "attributes": Plain()}
     inference = torch.nn.Linear(3, 2)
 
