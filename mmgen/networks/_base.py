@@ -4,9 +4,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Collection, Sequence
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
-__all__ = ["ACTIVATIONS", "ImageNetwork", "mlp"]
+from mmgen.errors import SettingsError
+
+__all__ = ["ACTIVATIONS", "ImageNetwork", "coordinates", "in_steps", "mlp"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -42,6 +45,32 @@ def mlp(sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, last: bool =
         if last or i < len(sizes) - 2:
             layers.append(activation())
     return nn.Sequential(*layers)
+
+
+def in_steps(network: str, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
+    """Height and width of images of ``shape`` in units of ``step`` pixels.
+
+    Args:
+        network: Name of the network, for the message.
+        shape: [C, H, W].
+        step: Pixels.
+        what: The settings that step comes from, for the message.
+
+    Raises:
+        SettingsError: The sides are no multiples of it.
+    """
+    if shape[1] % step or shape[2] % step:
+        raise SettingsError(
+            f"image network {network} got images of {shape[1]}x{shape[2]}, expected sides divisible by {step}; "
+            f"change its {what}"
+        )
+    return shape[1] // step, shape[2] // step
+
+
+def coordinates(sides: tuple[int, int]) -> Tensor:
+    """Row and column of every cell, each from -1 to 1: [2, *sides]."""
+    rows, columns = (torch.linspace(-1, 1, side) for side in sides)
+    return torch.stack(torch.meshgrid(rows, columns, indexing="ij"))
 
 
 class Reshape(nn.Module):

@@ -15,8 +15,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.errors import SettingsError
-from mmgen.networks._base import ImageNetwork, Reshape, mlp
+from mmgen.networks._base import ImageNetwork, Reshape, coordinates, in_steps, mlp
 from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["Residual"]
@@ -62,7 +61,7 @@ class Residual(ImageNetwork):
         return int(self.patch * 2 ** (len(self.channels) - 1))
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = self._whole(shape, self._step, "patch or channels")
+        height, width = in_steps("residual", shape, self._step, "patch or channels")
         patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
             nn.PixelUnshuffle(self.patch),
@@ -75,20 +74,7 @@ class Residual(ImageNetwork):
         return nn.Sequential(*layers), self.fully_connected
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        return _Cells(self, inputs, shape, self._whole(shape, self.cell, "cell"))
-
-    def _whole(self, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
-        """Sides in units of ``step`` pixels.
-
-        Raises:
-            SettingsError: The sides are no multiples of it.
-        """
-        if shape[1] % step or shape[2] % step:
-            raise SettingsError(
-                f"image network residual got images of {shape[1]}x{shape[2]}, expected sides divisible by {step}; "
-                f"change its {what}"
-            )
-        return shape[1] // step, shape[2] // step
+        return _Cells(self, inputs, shape, in_steps("residual", shape, self.cell, "cell"))
 
 
 class _Cells(nn.Module):
@@ -106,8 +92,7 @@ class _Cells(nn.Module):
             nn.Upsample(size=sides, mode="bilinear"),
         )
         self.everywhere = nn.Linear(settings.fully_connected, width)
-        rows, columns = (torch.linspace(-1, 1, side) for side in sides)
-        self.register_buffer("coordinates", torch.stack(torch.meshgrid(rows, columns, indexing="ij")), persistent=False)
+        self.register_buffer("coordinates", coordinates(sides), persistent=False)
         self.first = Conv2d(channels + 2, width, 3, 1, 1)
         self.blocks = nn.ModuleList(
             nn.Sequential(nn.BatchNorm2d(width), nn.ReLU(), Conv2d(width, width, 3, 1, 1, bias=False))

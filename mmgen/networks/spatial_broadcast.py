@@ -9,13 +9,11 @@ from collections.abc import Collection
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-import torch
 from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.errors import SettingsError
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, mlp
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, coordinates, in_steps, mlp
 from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["SpatialBroadcast"]
@@ -64,7 +62,9 @@ class SpatialBroadcast(ImageNetwork):
         return max(int(self.patch * 2 ** (len(self.channels) - 1)), self.cell)
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = self._whole(shape, self.patch * 2 ** (len(self.channels) - 1), "patch or channels")
+        height, width = in_steps(
+            "spatial-broadcast", shape, self.patch * 2 ** (len(self.channels) - 1), "patch or channels"
+        )
         activation = ACTIVATIONS[self.activation]
         layers: list[nn.Module] = [Conv2d(shape[0], self.channels[0], self.patch, self.patch), activation()]
         for before, after in pairwise(self.channels):
@@ -73,20 +73,7 @@ class SpatialBroadcast(ImageNetwork):
         return nn.Sequential(*layers, nn.Flatten(), mlp(sizes, activation, last=True)), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        return _Broadcast(self, inputs, shape, self._whole(shape, self.cell, "cell"))
-
-    def _whole(self, shape: tuple[int, int, int], step: int, what: str) -> tuple[int, int]:
-        """Sides in units of ``step`` pixels.
-
-        Raises:
-            SettingsError: The sides are no multiples of it.
-        """
-        if shape[1] % step or shape[2] % step:
-            raise SettingsError(
-                f"image network spatial-broadcast got images of {shape[1]}x{shape[2]}, expected sides divisible by "
-                f"{step}; change its {what}"
-            )
-        return shape[1] // step, shape[2] // step
+        return _Broadcast(self, inputs, shape, in_steps("spatial-broadcast", shape, self.cell, "cell"))
 
 
 class _Broadcast(nn.Module):
@@ -102,9 +89,7 @@ class _Broadcast(nn.Module):
         activation = ACTIVATIONS[settings.activation]
         sizes = [inputs, *settings.hidden]
         self.hidden = mlp(sizes, activation, last=True)
-        rows, columns = (torch.linspace(-1, 1, side) for side in sides)
-        grid = torch.stack(torch.meshgrid(rows, columns, indexing="ij"))
-        self.register_buffer("coordinates", grid[None], persistent=False)
+        self.register_buffer("coordinates", coordinates(sides)[None], persistent=False)
         # One layer of both, apart: what coordinates add is the same for all z, and what z adds for all cells.
         self.where = Conv2d(2, width, kernel, 1, kernel // 2)
         self.what = nn.Linear(sizes[-1], width, bias=False)

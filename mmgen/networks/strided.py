@@ -8,8 +8,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.errors import SettingsError
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, in_steps, mlp
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["Strided"]
@@ -51,21 +50,12 @@ class Strided(ImageNetwork):
     def _step(self) -> int:
         return int(self.patch * 2 ** (len(self.channels) - 1))
 
-    def _side(self, shape: tuple[int, int, int]) -> tuple[int, int]:
-        step = self._step
-        if shape[1] % step or shape[2] % step:
-            raise SettingsError(
-                f"image network strided got images of {shape[1]}x{shape[2]}, expected sides divisible by {step} "
-                f"(patches of {self.patch}, {len(self.channels)} layers); change its patch or channels"
-            )
-        return shape[1] // step, shape[2] // step
-
     def _after(self, channels: int) -> list[nn.Module]:
         norm: list[nn.Module] = [nn.BatchNorm2d(channels)] if self.batch_norm else []
         return [*norm, ACTIVATIONS[self.activation]()]
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
-        height, width = self._side(shape)
+        height, width = in_steps("strided", shape, self._step, "patch or channels")
         first = self.channels[0]
         patches = shape[0] * self.patch**2
         layers: list[nn.Module] = [
@@ -81,7 +71,7 @@ class Strided(ImageNetwork):
         return nn.Sequential(*layers), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
-        height, width = self._side(shape)
+        height, width = in_steps("strided", shape, self._step, "patch or channels")
         widths = list(reversed(self.channels))
         layers: list[nn.Module] = [
             mlp([inputs, *reversed(self.fully_connected)], ACTIVATIONS[self.activation], last=True),

@@ -176,7 +176,23 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
     )
 
 
-class Gaussian:
+class PlaneOfGaussians:
+    """What stand-ins with z of two dimensions share: p(z) = N(0, I), and encodings that are Gaussian."""
+
+    def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
+        raise NotImplementedError
+
+    def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
+        return self.posterior(batch, given)
+
+    def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
+        return self.posterior(batch, given).mean
+
+    def log_prior(self, z: Tensor) -> Tensor:
+        return DiagonalGaussian.standard(2, like=z).log_prob(z)
+
+
+class Gaussian(PlaneOfGaussians):
     r"""p(z) = N(0, I) in two dimensions, x = W z + noise, p(y = 1 | z) = Phi(a z): all likelihoods have closed forms.
 
     y is an attribute, or a sentence of one word.
@@ -211,15 +227,6 @@ class Gaussian:
         mean = self.posterior_mean(batch.values["image"]) + self.shift
         sd = torch.linalg.inv(self.covariance).diagonal().rsqrt() * self.widening
         return DiagonalGaussian(mean, sd.log().expand_as(mean))
-
-    def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
-        return self.posterior(batch, given)
-
-    def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
-        return self.posterior(batch, given).mean
-
-    def log_prior(self, z: Tensor) -> Tensor:
-        return DiagonalGaussian.standard(2, like=z).log_prob(z)
 
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
         if name == "image":

@@ -10,10 +10,10 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
-from tests.metrics.toy import Gaussian, loaded_gaussian
+from tests.metrics.toy import Gaussian, PlaneOfGaussians, loaded_gaussian
 
 
-class TwoModes:
+class TwoModes(PlaneOfGaussians):
     r"""p(z) = N(0, I) in two dimensions, x = (z_1^2, z_2) + noise, p(y = 1 | z) = sigmoid(s z_1).
 
     x does not say the sign of z_1, and y says little else.
@@ -48,15 +48,6 @@ class TwoModes:
             [(1 + 4 * root.square() * precision).rsqrt(), torch.full_like(root, (1 + precision) ** -0.5)], -1
         )
         return DiagonalGaussian(mean, (sd * self.widening).log())
-
-    def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
-        return self.posterior(batch, given)
-
-    def means(self, batch: Batch, given: tuple[str, ...], generator: torch.Generator | None = None) -> Tensor:
-        return self.posterior(batch, given).mean
-
-    def log_prior(self, z: Tensor) -> Tensor:
-        return DiagonalGaussian.standard(2, like=z).log_prob(z)
 
     def log_likelihood(self, name: str, z: Tensor, batch: Batch) -> Tensor:
         if name == "attributes":
