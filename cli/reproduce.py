@@ -25,8 +25,7 @@ def reproduce_command(
         typer.Argument(
             metavar="TABLE",
             show_default=False,
-            help="vedantam-figure4, cremer-table1, cremer-table2, wu-table2, wu-figure3, burda-table1, kipf-table2, "
-            "salakhutdinov-bsds, or the path of a list of your own.",
+            help=f"{', '.join(tables(''))}, or the path of a list of your own.",
             autocompletion=tables,
         ),
     ],

@@ -38,6 +38,22 @@ def test_every_command_can_be_typed_and_names_what_it_makes(name: str, scale: st
         made.append(stage.makes)
 
 
+@pytest.mark.parametrize("name", sorted({name.split("/")[0] for name in reproductions.names()}))
+def test_every_table_is_on_the_page_of_tables_and_in_help(name: str) -> None:
+    docs = Path(__file__).parents[1] / "docs"
+    assert name in (docs / "reproducing-tables.md").read_text().split("```")[1]
+    assert re.search(rf"TABLE.*\b{name}, ", (docs / "commands.md").read_text())
+
+
+def test_lists_that_share_no_stage_share_no_folder() -> None:
+    of_folder: dict[str, list[Scale]] = {}
+    for name, scale in PLANS:
+        of_folder.setdefault(read_plan(name).at(scale).folder, []).append(read_plan(name).at(scale))
+    for first, *others in of_folder.values():
+        for other in others:
+            assert {stage.command for stage in first.stage} & {stage.command for stage in other.stage}
+
+
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 def test_tables_share_data_judge_and_model(scale: str) -> None:
     one, two = (read_plan(f"cremer-table{number}").at(scale) for number in (1, 2))
@@ -142,7 +158,8 @@ def test_a_table_of_several_datasets(tmp_path: Path) -> None:
         find_list("wu-table2", str(tmp_path / "toy.h5"))
     several = dict.fromkeys(name.split("/")[0] for name in reproductions.names() if "/" in name)
     usual = [find_list(table, None) for table in several]
-    assert usual == [("kipf-table2/cora", None), ("wu-figure3/binary-mnist", None), ("wu-table2/binary-mnist", None)]
+    expected = ["kipf-table2/cora", "scan/mnist-a", "wu-figure3/binary-mnist", "wu-table2/binary-mnist"]
+    assert usual == [(name, None) for name in expected]
     with pytest.raises(UsageError, match=r"--data got 'mnst', expected"):
         find_list("wu-table2", "mnst")
 
