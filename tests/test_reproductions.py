@@ -28,10 +28,14 @@ PLANS = [(name, scale) for name in reproductions.names() for scale in ("cpu", "p
 def test_every_command_can_be_typed_and_names_what_it_makes(name: str, scale: str) -> None:
     stages = read_plan(name).at(scale).stage
     made: list[str] = []
+    typed: set[str] = set()
     for stage in stages:
         command, *arguments = stage.arguments
         assert command in command_names()
-        load_command(command).make_context(command, list(arguments))
+        form = re.sub(r"\d+", "N", stage.command)  # runs of one stage differ in their numbers
+        if form not in typed:
+            load_command(command).make_context(command, list(arguments))
+            typed.add(form)
         assert arguments[arguments.index("-o") + 1] == stage.makes
         files = {word for word in arguments if word.endswith((".h5", ".safetensors", ".jsonl"))}
         assert files - {stage.makes} <= set(made), "a stage uses only what earlier ones make"
@@ -45,13 +49,12 @@ def test_every_table_is_on_the_page_of_tables_and_in_help(name: str) -> None:
     assert re.search(rf"TABLE.*\b{name}, ", (docs / "commands.md").read_text())
 
 
-def test_lists_that_share_no_stage_share_no_folder() -> None:
-    of_folder: dict[str, list[Scale]] = {}
+def test_lists_that_share_a_folder_make_the_same_of_a_name() -> None:
+    made: dict[str, str] = {}
     for name, scale in PLANS:
-        of_folder.setdefault(read_plan(name).at(scale).folder, []).append(read_plan(name).at(scale))
-    for first, *others in of_folder.values():
-        for other in others:
-            assert {stage.command for stage in first.stage} & {stage.command for stage in other.stage}
+        part = read_plan(name).at(scale)
+        for stage in part.stage:
+            assert made.setdefault(f"{part.folder}/{stage.makes}", stage.command) == stage.command
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
