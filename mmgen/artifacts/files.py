@@ -17,6 +17,7 @@ __all__ = [
     "atomic_path",
     "cannot_write",
     "check_place",
+    "check_writable",
     "exported_file",
     "exported_names",
     "regular_file",
@@ -92,6 +93,31 @@ def check_place(final: Path) -> None:
         raise ArtifactError(f"cannot write {final}: it is {what}, which would be replaced; choose the name of a file")
 
 
+def check_writable(final: Path) -> None:
+    """Make sure that the folder of ``final`` takes new files, before hours of work end in the news that it does not.
+
+    Permissions alone do not say so: some file systems refuse even the superuser.
+
+    Raises:
+        ArtifactError: It takes none.
+    """
+    final = Path(final)
+    tried = _temporary(final)
+    try:
+        os.close(os.open(tried, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        os.unlink(tried)
+    except OSError as error:
+        raise cannot_write(final, error) from None
+
+
+def _prefix(final: Path) -> str:
+    return f".{final.name[:60]}."
+
+
+def _temporary(final: Path) -> Path:
+    return final.parent / f"{_prefix(final)}{secrets.token_hex(6)}.part"
+
+
 def _sync(path: Path, flags: int) -> None:
     descriptor = os.open(path, flags)
     try:
@@ -129,11 +155,10 @@ def atomic_path(final: Path) -> Iterator[Path]:
         'whole or not at all'
     """
     final = Path(final)
-    prefix = f".{final.name[:60]}."
-    temporary = final.parent / f"{prefix}{secrets.token_hex(6)}.part"
+    temporary = _temporary(final)
     check_place(final)
     try:
-        _remove_stale(final.parent, prefix)
+        _remove_stale(final.parent, _prefix(final))
         yield temporary
         _sync(temporary, os.O_RDONLY)
         os.replace(temporary, final)

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
-from mmgen.artifacts.files import check_place
+from mmgen.artifacts.files import check_place, check_writable
 from mmgen.artifacts.header import KINDS, Parent, printable
 from mmgen.artifacts.kinds import article, read_header
 from mmgen.errors import ArtifactError, MissingParentError, UsageError
@@ -32,10 +32,11 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
 
     Raises:
         UsageError: ``path`` is one of ``inputs``, or holds something else, which would be lost.
-        ArtifactError: It cannot be written there: it is a folder, a device or a pipe, in no folder, or its name is too
-            long.
+        ArtifactError: It cannot be written there: it is a folder, a device or a pipe, in no folder or in one that takes
+            no files, or its name is too long.
     """
     check_place(path)
+    check_writable(path)
     what = f"{article(kind)} to {path}" if kind else str(path)
     if os.path.realpath(path) in map(os.path.realpath, inputs):
         raise UsageError(

@@ -50,7 +50,7 @@ def randomised(name: str, latent_size: int, attributes: Attributes | None) -> Ag
 
 
 def _grid() -> tuple[torch.Tensor, float]:
-    axis = torch.linspace(-15, 15, 151, dtype=torch.float64)
+    axis = torch.linspace(-13, 13, 131, dtype=torch.float64)
     return torch.cartesian_prod(axis, axis).unsqueeze(1), (axis[1] - axis[0]).item() ** 2
 
 
@@ -70,15 +70,15 @@ def check_samples(name: str) -> None:
     """Moments of draws equal moments of the density on a grid, for each description of a batch."""
     aggregate = randomised(name, 2, ATTRIBUTES)
     grid, _ = _grid()
-    drawn = aggregate.sample(CONDITION, 20_000, torch.Generator().manual_seed(0))
-    assert drawn.shape == (20_000, 3, 2)
+    drawn = aggregate.sample(CONDITION, 6_000, torch.Generator().manual_seed(0))
+    assert drawn.shape == (6_000, 3, 2)
     for row in range(3):
         weight = aggregate.log_prob(grid, CONDITION[row : row + 1]).exp()
         weight = weight / weight.sum()
         mean = (weight * grid.squeeze(1)).sum(0)
         sd = ((weight * (grid.squeeze(1) - mean).square()).sum(0)).sqrt()
-        torch.testing.assert_close(drawn[:, row].mean(0), mean, atol=5 * sd.max().item() / math.sqrt(20_000), rtol=0)
-        torch.testing.assert_close(drawn[:, row].std(0), sd, atol=0.05, rtol=0)
+        torch.testing.assert_close(drawn[:, row].mean(0), mean, atol=5 * sd.max().item() / math.sqrt(6_000), rtol=0)
+        torch.testing.assert_close(drawn[:, row].std(0), sd, atol=0.07, rtol=0)
 
 
 def check_draws(name: str) -> None:

@@ -179,7 +179,8 @@ def test_a_loop_of_groups_is_no_trouble(tmp_path, originals, read_all):
         read_all("dataset", path)
 
 
-def test_many_broken_files_do_not_crash_the_interpreter(tmp_path, originals):
+@pytest.mark.parametrize("every", [pytest.param(17, marks=pytest.mark.slow), 83])
+def test_many_broken_files_do_not_crash_the_interpreter(tmp_path, originals, every):
     """HDF5 is C: run the readers over systematically damaged files in a process that must end well."""
     path = tmp_path / "x.h5"
     path.write_bytes(originals["dataset"])
@@ -189,7 +190,7 @@ from pathlib import Path
 from mmgen.artifacts import Dataset
 from mmgen.errors import ArtifactError
 path = Path(sys.argv[1]); content = path.read_bytes(); broken = path.with_name("broken.h5")
-for place in range(0, len(content), 17):
+for place in range(0, len(content), int(sys.argv[2])):
     broken.write_bytes(content[:place] + bytes([content[place] ^ 0x81]) + content[place + 1:])
     try:
         with Dataset.open(broken) as dataset:
@@ -197,5 +198,7 @@ for place in range(0, len(content), 17):
     except ArtifactError:
         pass
 """
-    done = subprocess.run([sys.executable, "-c", script, str(path)], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(path), str(every)], capture_output=True, text=True, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")

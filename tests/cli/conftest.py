@@ -1,21 +1,21 @@
-"""Running the program as a user does."""
+"""Running the program as a user does, in this process, which need not start one."""
 
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.program import within
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """``run("list", "--json", stdin="...")``: a real process in an empty folder, its output captured."""
+    """``run("list", "--json", stdin="...")``: in an empty folder, its output captured."""
 
     def run(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-c", "from mmgen.cli._main import main; main()", *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, text=True, cwd=tmp_path, timeout=120)
+        return within(tmp_path, *arguments, given=stdin)
 
     return run

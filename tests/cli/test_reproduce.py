@@ -1,12 +1,12 @@
 """``mmgen reproduce``: prints what it would run, runs what is missing, uses what is there."""
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from mmgen.reproductions import text_of
+from tests.program import within
 
 TINY = (
     ("--number 20000 --size 64", "--number 240 --size 32"),
@@ -21,8 +21,7 @@ TINY = (
 
 
 def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    code = "from mmgen.cli._main import main; main()"
-    return subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, cwd=folder)
+    return within(folder, *arguments)
 
 
 def test_dry_run_prints_a_script_and_makes_nothing(tmp_path: Path) -> None:

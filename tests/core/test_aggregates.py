@@ -132,7 +132,7 @@ class Encodings(Rows):
 
     def log_density(self, z: np.ndarray, code: int) -> np.ndarray:
         sd = math.hypot(self.spread, self.noise)
-        parts = [stats.norm(m, sd).logpdf(z).sum(-1) for m in self.means[code]]
+        parts = [stats.norm.logpdf(z, m, sd).sum(-1) for m in self.means[code]]
         return np.logaddexp.reduce(parts, axis=0) - math.log(len(parts))
 
 
@@ -156,13 +156,13 @@ def fit(tmp_path: Path, family: str, target: Target, model: MultimodalVAE, steps
 )
 def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Path) -> None:
     """Mean difference of log densities under draws from the truth is KL(truth || fit), estimated: close to zero."""
-    aggregate = fit(tmp_path, family, "aggregate", linear_gaussian(), steps=700)
+    aggregate = fit(tmp_path, family, "aggregate", linear_gaussian(), steps=450)
     rows = Encodings(4_000, 2)
     z = rows.mean + rows.noise * torch.randn(rows.mean.shape, generator=torch.Generator().manual_seed(1))
     batch = rows.batch(torch.arange(len(rows)))
     with torch.no_grad():
         fitted = aggregate.log_prob(z, batch).numpy()
-    truth = np.array([rows.log_density(z[i].numpy(), rows.code[i]) for i in range(len(rows))])
+    truth = np.where(rows.code == 0, rows.log_density(z.numpy(), 0), rows.log_density(z.numpy(), 1))
     assert np.mean(truth - fitted) < 0.06
     # Unknown colour: the mixture over both.
     nothing = Batch(batch.values, {"attributes": torch.zeros_like(batch.present["attributes"])})
@@ -175,7 +175,7 @@ def test_the_aggregate_of_a_known_mixture_is_recovered(family: str, tmp_path: Pa
 
 def test_target_true_finds_the_posterior_of_the_text(tmp_path: Path) -> None:
     """Given nothing the true posterior is the prior: a fitted Gaussian must become N(0, I)."""
-    aggregate = fit(tmp_path, "gaussian", "true", linear_gaussian(), steps=400, attributes=None)
+    aggregate = fit(tmp_path, "gaussian", "true", linear_gaussian(), steps=250, attributes=None)
     z = aggregate.sample(None, 20_000, torch.Generator().manual_seed(0)).squeeze(1)
     torch.testing.assert_close(z.mean(0), torch.zeros(2), atol=0.06, rtol=0)
     torch.testing.assert_close(z.std(0), torch.ones(2), atol=0.06, rtol=0)

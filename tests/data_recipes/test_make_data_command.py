@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import Dataset
+from tests.program import within
 
 # A shell starts background jobs with SIGINT ignored, and tests may run in one; a user's Ctrl-C meets the usual handler.
 _PROGRAM = (
@@ -21,6 +22,7 @@ COMMAND = [sys.executable, "-c", _PROGRAM, "make-data"]
 
 
 def run(*arguments: object, cwd: Path, **options) -> subprocess.CompletedProcess[str]:
+    """A real process."""
     command = [*COMMAND, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, cwd=cwd, timeout=300, **options)
 
@@ -46,7 +48,7 @@ def test_stdout_holds_the_path_only(small_mnist, tmp_path):
 
 def test_options_reach_the_recipe(small_mnist, tmp_path):
     options = ["--source", "digits", "--grey", "--copies", 1, "--set", "size=16", "--seed", 7, "-o", "other.h5"]
-    done = run("mnist-2bit", *options, "--workers", 2, cwd=tmp_path)
+    done = within(tmp_path, "make-data", "mnist-2bit", *options, "--workers", 2)
     assert (done.returncode, done.stdout) == (0, "other.h5\n")
     with Dataset.open(tmp_path / "other.h5") as dataset:
         assert dataset.size == 1797
@@ -86,7 +88,7 @@ def test_options_reach_the_recipe(small_mnist, tmp_path):
 )
 def test_mistakes_end_in_one_sentence(small_mnist, tmp_path, arguments, code, complaint):
     arguments = [small_mnist if argument == "SMALL" else argument for argument in arguments]
-    done = run(*arguments, "--workers", 1, cwd=tmp_path)
+    done = within(tmp_path, "make-data", *arguments, "--workers", 1)
     assert (done.returncode, done.stdout) == (code, "")
     assert complaint in sentence(done.stderr)
     assert list(tmp_path.iterdir()) == []
@@ -94,7 +96,7 @@ def test_mistakes_end_in_one_sentence(small_mnist, tmp_path, arguments, code, co
 
 def test_a_file_that_is_no_dataset_is_not_replaced(small_mnist, tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    done = run("mnist-a", "--mnist", small_mnist, "--workers", 1, "-o", "notes.txt", cwd=tmp_path)
+    done = within(tmp_path, "make-data", "mnist-a", "--mnist", small_mnist, "--workers", 1, "-o", "notes.txt")
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot write a dataset to notes.txt" in sentence(done.stderr)
     assert (tmp_path / "notes.txt").read_text() == "mine"

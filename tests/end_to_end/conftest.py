@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.program import mmgen
+from tests.program import mmgen
 
 
 @pytest.fixture(scope="session")

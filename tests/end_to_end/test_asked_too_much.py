@@ -9,8 +9,8 @@ import pytest
 
 import mmgen as library
 from mmgen.cli._main import command_names, load_command
-from tests.end_to_end.program import TINY, mmgen, within
 from tests.end_to_end.test_malformed import sentence
+from tests.program import TINY, mmgen, within
 
 DIGITS = ["mnist-a", "--source", "digits", "--size", "32", "--number", "40", "--workers", "1"]
 WRITE = {

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset, read_checkpoint, read_header
-from tests.end_to_end.program import TINY, assert_same_run, mmgen, started, wait_for_step
+from tests.program import TINY, assert_same_run, mmgen, started, wait_for_step
 
 STEPS = 120
 STRIDED: list[str] = []

@@ -14,7 +14,7 @@ import safetensors.torch
 import torch
 
 from mmgen.artifacts import FORMAT_VERSION, read_checkpoint, write_checkpoint
-from tests.end_to_end.program import TINY, mmgen, within
+from tests.program import TINY, mmgen, within
 
 # What unpickling would run: never to be read, whatever the file around it is called, in its tensors or in its header.
 PICKLE = b"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00\x8c\x08builtins\x94."
@@ -150,6 +150,8 @@ def test_where_nothing_can_be_written(folder: Path, model: Path, tmp_path: Path,
         done = within(folder, command, *(argument.format(out) for argument in COMMANDS[command]))
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     last = done.stderr.splitlines()[-1]
+    if place is not little_room:
+        assert "ing ..." not in done.stderr, "no work was begun"
     # Encodings are cached beside the model, so that there may be no room for those either.
     assert last.startswith((f"mmgen: cannot write {out}", "mmgen: cannot write small-latents-"))
     assert "; " in last

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from mmgen.artifacts import read_header
-from tests.end_to_end.program import MMGEN, ROOT, TINY, environment, mmgen, within
+from tests.program import MMGEN, ROOT, TINY, environment, mmgen, within
 
 
 def test_stages_compose_in_a_pipe(folder: Path) -> None:

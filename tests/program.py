@@ -15,7 +15,7 @@ from mmgen.artifacts import read_checkpoint
 from mmgen.cli._main import main
 
 MMGEN = [sys.executable, "-m", "mmgen"]
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[1]
 TINY = [
     "--set", "model.image_network.channels=[8,8]", "--set", "model.hidden=32", "--set", "model.latent_size=4",
     "--set", "model.attribute_network.hidden=16", "--set", "model.attribute_network.decoder_hidden=16",
