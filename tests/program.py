@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest import mock
 
 import torch
 
+from mmgen import plugins
 from mmgen.artifacts import read_checkpoint
 from mmgen.cli._main import main
 
@@ -39,13 +41,22 @@ def started(folder: Path, *arguments: str, threads: int | None = None) -> "subpr
 
 
 def within(folder: Path, *arguments: object, given: str = "") -> "subprocess.CompletedProcess[str]":
-    """``mmgen`` in this process, as in the folder: exit code and output as of a real one."""
+    """``mmgen`` in this process, as in the folder: exit code and output as of a real one.
+
+    What a command leaves in its process, the environment and files of ``--code``, ends with it.
+    """
     out, err, stdin = io.StringIO(), io.StringIO(), sys.stdin
     words = [str(argument) for argument in arguments]
     sys.stdin = io.StringIO(given)
     code: object = None
     try:
-        with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(out),
+            contextlib.redirect_stderr(err),
+            mock.patch.dict(os.environ),
+            mock.patch.object(plugins, "_files", {}),
+        ):
             main(words)
     except SystemExit as left:
         code = left.code
