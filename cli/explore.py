@@ -62,11 +62,13 @@ def explore_command(
     it can be opened from a disk, sent, or put on a web site.
     """
     from mmgen.artifacts import check_output
-    from mmgen.figures.explore.make import Limits, make_explorer
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path("explore.html")
     check_output(out, None, *paths)
+
+    from mmgen.figures.explore.make import Limits, make_explorer  # seconds, which a mistake need not take
+
     limits = Limits(number, descriptions, dimensions, int(max_size * 1e6))
     work = make_explorer(
         paths, out, title=title, limits=limits, guidance=guidance, seed=seed, device=device, command=command_line()

@@ -104,11 +104,13 @@ def plot_command(
     Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg.
     """
     from mmgen.artifacts import check_output
-    from mmgen.figures.plots._draw import draw_plot
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path(f"{name}.png")
     check_output(out, None, *paths)
+
+    from mmgen.figures.plots._draw import draw_plot  # seconds, which a mistake need not take
+
     picture, notices = draw_plot(
         name,
         paths,

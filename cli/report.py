@@ -33,11 +33,13 @@ def report_command(
     Parents, logs and the judge are found through the files' lineage. The page needs no other file and no network.
     """
     from mmgen.artifacts import check_output
-    from mmgen.figures.report.make import make_report
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path("report.html")
     check_output(out, None, *paths)
+
+    from mmgen.figures.report.make import make_report  # seconds, which a mistake need not take
+
     work = make_report(paths, out, title=title, seed=seed, device=device, command=command_line(), guidance=guidance)
     follow(work)
     say(f"report: {out.resolve().as_uri()}")

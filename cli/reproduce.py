@@ -90,7 +90,7 @@ def reproduce_command(
     time, here or on a cluster. The table goes into a page of Markdown and opens a report with pictures, whose paths
     are printed.
     """
-    from mmgen.artifacts import check_place
+    from mmgen.artifacts.files import check_place, check_writable
     from mmgen.cli._runs import run_here, run_on_cluster
     from mmgen.reproductions import _plan
     from mmgen.reproductions._seeds import with_seed, with_seeds
@@ -118,6 +118,7 @@ def reproduce_command(
     page = folder / f"{_stem(listed)}-{scale}.md"
     for path in (page, page.with_suffix(".html")):
         check_place(path)  # before hours of work, not after
+        check_writable(path)
     end_with_children()
     say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
     if scheduler is None:

@@ -25,11 +25,12 @@ def show_command(
     where that takes reading much, or marked as damaged or missing. A pipe or a file gets lines of name and value with a
     tab between. With -o the path of the sheet is the result.
     """
+    path = read_path(file, "file")
+
     from mmgen.artifacts import check_output
     from mmgen.artifacts.ancestors import lineage, tree_lines
-    from mmgen.figures.report.show import contact_sheet, describe
+    from mmgen.artifacts.contents import describe
 
-    path = read_path(file, "file")
     if output is not None:
         check_output(output, None, path)
     described = describe(path)
@@ -42,6 +43,8 @@ def show_command(
         else:
             say("\n".join(people))
     if output is not None:
+        from mmgen.figures.report.show import contact_sheet  # draws, which needs everything
+
         contact_sheet(path, number, seed).save(output)
         if not as_json:  # the line of JSON stays alone on stdout
             result(output)

@@ -77,12 +77,13 @@ def train_classifier_command(
     seed: Seed = 0,
 ) -> None:
     """Train a judge: a classifier that says which attributes a picture shows, with its own held-out accuracy."""
-    from mmgen.classifier._training import train_classifier
+    path = read_path(data, "dataset")
+    mode = resume_mode(resume, overwrite)
+
+    from mmgen.classifier._training import train_classifier  # seconds, which a mistake need not take
     from mmgen.config import parse_assignments
     from mmgen.workflow import plan_judge
 
-    path = read_path(data, "dataset")
-    mode = resume_mode(resume, overwrite)
     settings, out = plan_judge(
         path,
         output,

@@ -17,7 +17,6 @@ from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
 from mmgen.reproductions._foreign import check_foreign, check_text
 from mmgen.reproductions._stages import Plan, Scale, Stage
-from mmgen.training.state import state_path
 
 __all__ = [
     "State",
@@ -171,6 +170,8 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
                 f"{path} was made from another {parent.name} than the one that is there; remove {path.name} and its "
                 "training state to have it made again, or use another --output"
             )
+    from mmgen.training.state import state_path  # seconds, which a list that is only printed need not take
+
     state = state_path(path)
     if state.exists() and not read_header(state).facts.get("finished", True):
         return "unfinished"

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter, read_header
+from mmgen.artifacts.contents import contents
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures import plots
@@ -20,7 +21,7 @@ from mmgen.figures.drawing.style import WRONG, rgb
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.word_uncertainty import entropy_chart
 from mmgen.figures.report.make import Summary, make_report
-from mmgen.figures.report.show import contact_sheet, contents
+from mmgen.figures.report.show import contact_sheet
 from mmgen.generation.descriptions import complete, parse
 from mmgen.generation.draws import draw
 from mmgen.generation.read import texts_of_images

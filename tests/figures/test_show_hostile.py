@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import write_checkpoint, write_latents
+from mmgen.artifacts.contents import contents, describe
 from mmgen.cli._main import main
 from mmgen.errors import ArtifactError
-from mmgen.figures.report.show import contents, describe
 
 
 def checkpoint(path: Path) -> bytes:

@@ -1,0 +1,77 @@
+"""What a file is and holds, in words; nothing of it is loaded, and nothing heavy is imported."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+from mmgen.artifacts.ancestors import lineage
+from mmgen.artifacts.bundle import bundle_shapes
+from mmgen.artifacts.dataset import Dataset
+from mmgen.artifacts.kinds import read_header
+from mmgen.artifacts.members import is_there
+from mmgen.artifacts.tensors import tensor_shapes
+from mmgen.config import plain
+
+__all__ = ["contents", "describe"]
+
+
+def describe(path: Path) -> dict[str, Any]:
+    """Everything that a file says about itself, as plain values.
+
+    Returns:
+        kind, path, content_id, format_version, program_version, seed, command, settings, facts, contents, members (what
+        is not part of mmgen, and whether it is there) and lineage (a tree of parents, each with ``found``).
+
+    Raises:
+        ArtifactError: It is no artifact.
+    """
+    node = lineage(path)
+    header = node.header
+    assert header is not None
+    return {
+        "path": str(path),
+        "kind": header.kind,
+        "content_id": header.content_id,
+        "format_version": header.format_version,
+        "program_version": header.program_version,
+        "seed": header.seed,
+        "command": header.command,
+        "bytes": path.stat().st_size,
+        "contents": contents(path),
+        "members": [member.to_json() | {"there": is_there(member)} for member in header.members],
+        "facts": header.facts,
+        "settings": header.settings,
+        "parents": [parent.to_json() for parent in node.parents],
+    }
+
+
+def contents(path: Path) -> dict[str, Any]:
+    """What is inside, without loading it all: modalities, factors and splits; or arrays; or weights."""
+    header = read_header(path)
+    if header.kind == "dataset":
+        with Dataset.open(path, verify=False) as data:
+            return {
+                "examples": data.size,
+                "images": {i.name: {"shape": list(i.shape), "layout": i.layout} for i in data.images.values()},
+                "attributes": {
+                    a.name: dict(zip(a.names, map(list, a.values), strict=True)) for a in data.attributes.values()
+                },
+                "texts": {
+                    t.name: {"words": list(t.vocabulary), "length": t.length, "spells": list(t.slots)}
+                    for t in data.texts.values()
+                },
+                "others": {
+                    name: plain(each)
+                    for name, each in data.modalities.items()
+                    if name not in {**data.images, **data.attributes, **data.texts}
+                },
+                "factors": {f.name: f"{f.meaning} [{f.unit}]" if f.unit else f.meaning for f in data.factors.values()},
+                "splits": {
+                    scheme: {part: len(data.split(scheme, part)) for part in ("train", "val", "test")}
+                    for scheme in data.schemes
+                },
+            }
+    if header.kind in ("latents", "samples"):
+        return {name: list(shape) for name, shape in bundle_shapes(path).items()}
+    sizes = [math.prod(shape) for shape in tensor_shapes(path).values()]
+    return {"tensors": len(sizes), "numbers": sum(sizes)}
