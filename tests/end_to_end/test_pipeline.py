@@ -19,7 +19,7 @@ def test_stages_compose_in_a_pipe(folder: Path) -> None:
     stages = [
         ["train", "-", "--objective", "elbo", "--steps", "40", *TINY],
         ["fit-aggregate", "-", "--steps", "30", "--examples", "500"],
-        ["eval", "-", "--metric", "correctness", "--metric", "coverage", "--draws", "4", "--json"],
+        ["eval", "-", "--metric", "correctness", "--metric", "coverage", "--queries", "8", "--draws", "4", "--json"],
     ]
     pipe = " | tee -a paths | ".join(shlex.join([*MMGEN, *stage]) for stage in stages)
     command = ["bash", "-c", f"set -o pipefail; echo d.h5 | {pipe}"]
