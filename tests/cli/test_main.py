@@ -47,6 +47,14 @@ def test_a_file_that_is_not_there_is_told_before_anything_heavy_is_loaded() -> N
         assert not loaded & {"torch", "matplotlib", "sklearn"}, line
 
 
+def test_showing_a_file_loads_no_torch() -> None:
+    golden = sorted((Path(__file__).parents[1] / "golden").iterdir())
+    shown = loaded_by(*(f"show {path}" for path in golden if path.suffix in (".h5", ".safetensors")))
+    assert len(shown) > 8
+    for loaded in shown:
+        assert "numpy" in loaded and not loaded & {"torch", "matplotlib"}
+
+
 @pytest.mark.parametrize("command", _main.command_names())
 def test_each_commands_help_says_what_it_is(command: str, run) -> None:
     done = run(command, "--help")
