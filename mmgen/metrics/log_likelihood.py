@@ -316,7 +316,7 @@ def _of(
         n=len(values),
         posterior=posterior,
         protocol=protocol,
-        ids=evaluation.ids,
+        ids=evaluation.ids | _drawn_with(evaluation, quantity),
         extra={
             **extra,
             **_in_bits(evaluation, quantity, float(values.mean()), stderr),
@@ -325,6 +325,12 @@ def _of(
             "values": [round(value, 4) for value in values.tolist()],
         },
     )
+
+
+def _drawn_with(evaluation: "Evaluation", quantity: str) -> dict[str, str]:
+    """Content id of another file that draws of log p(y) came from, for the quantities that it is part of."""
+    more = evaluation.text_proposal
+    return {"text-proposal": more.header.content_id} if more and quantity in ("log p(y)", "log p(x|y)") else {}
 
 
 def _in_bits(evaluation: "Evaluation", quantity: str, value: float, stderr: float | None) -> dict[str, float]:

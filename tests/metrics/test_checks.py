@@ -8,6 +8,7 @@ import pytest
 
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
+from mmgen.metrics import log_likelihood
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.modalities.image import ImageDescription
@@ -62,3 +63,14 @@ def test_text_proposals_that_are_none(dataset: Dataset) -> None:
     other = fitted(model_header=SimpleNamespace(content_id="another"))
     with pytest.raises(UsageError, match=r"which was fitted to q.safetensors, expected one .* fitted to m.safetensors"):
         evaluate(asked(dataset, model, other), ["log-likelihood"])
+
+
+def test_scores_name_the_file_that_log_p_of_the_description_was_drawn_from(dataset: Dataset) -> None:
+    """As they name all other files that decide them: lists tell by it whether scores are of what is there."""
+    evaluation = asked(dataset, loaded_painter(Path("m.safetensors")), fitted(header=SimpleNamespace(content_id="q")))
+    named = {"text-proposal": "q"}
+    assert log_likelihood._drawn_with(evaluation, "log p(y)") == log_likelihood._drawn_with(evaluation, "log p(x|y)")
+    assert log_likelihood._drawn_with(evaluation, "log p(y)") == named
+    assert log_likelihood._drawn_with(evaluation, "log p(x)") == {}
+    evaluation.text_proposal = None
+    assert log_likelihood._drawn_with(evaluation, "log p(y)") == {}
