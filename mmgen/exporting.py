@@ -18,7 +18,7 @@ from typing import Any
 
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_place
 from mmgen.artifacts.ancestors import Node, lineage
-from mmgen.artifacts.files import SUMS, cannot_write, exported_names
+from mmgen.artifacts.files import SUMS, cannot_write, check_writable, exported_names
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
@@ -99,6 +99,7 @@ def export(
             f"{out} is there already, and is not empty; choose another folder, or --overwrite to replace what an "
             "export has written there"
         )
+    check_writable(out / SUMS if not zipped and out.is_dir() else out)
     loaded = load(path)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -43,12 +44,13 @@ def started(folder: Path, *arguments: str, threads: int | None = None) -> "subpr
 def within(folder: Path, *arguments: object, given: str = "") -> "subprocess.CompletedProcess[str]":
     """``mmgen`` in this process, as in the folder: exit code and output as of a real one.
 
-    What a command leaves in its process, the environment and files of ``--code``, ends with it.
+    The environment, files of ``--code`` and handlers of signals are afterwards what they were.
     """
     out, err, stdin = io.StringIO(), io.StringIO(), sys.stdin
     words = [str(argument) for argument in arguments]
     sys.stdin = io.StringIO(given)
     code: object = None
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with (
             contextlib.chdir(folder),
@@ -62,6 +64,8 @@ def within(folder: Path, *arguments: object, given: str = "") -> "subprocess.Com
         code = left.code
     finally:
         sys.stdin = stdin
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
     assert isinstance(code, int)
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 

@@ -12,7 +12,9 @@ import pytest
 from mmgen import exporting
 from mmgen.artifacts.ancestors import Node
 from mmgen.artifacts.files import exported_names
+from mmgen.errors import ArtifactError
 from mmgen.loading import load
+from mmgen.progress import Watch
 from mmgen.queries import parse_query
 
 EVIL = "touch EVIL"
@@ -104,3 +106,11 @@ def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypat
     sums(tmp_path, "model.safetensors")
     load(tmp_path)
     assert [path.name for path in opened] == ["aggregate.safetensors", "model.safetensors"]
+
+
+@pytest.mark.skipif(not Path("/sys").is_dir(), reason="there is no /sys")
+@pytest.mark.parametrize("name", ["out", "out.zip"])
+def test_a_folder_that_takes_no_files_is_refused_before_anything_is_loaded(name: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(exporting, "load", lambda path: pytest.fail("loaded"))
+    with pytest.raises(ArtifactError, match=f"cannot write /sys/{name}"):
+        exporting.export(Path("m.safetensors"), Path("/sys") / name, Watch())

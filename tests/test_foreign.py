@@ -34,7 +34,7 @@ from mmgen.errors import ArtifactError, DataError, MmgenError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member, unpack
 from mmgen.generation.images import images_of_file
 from mmgen.pictures import FORMATS, decode_picture, read_picture
-from tests.test_floors import SOURCES
+from tests.test_floors import SOURCES, name_of
 
 MB = 2**20
 
@@ -111,8 +111,8 @@ def test_nobody_else_opens_pictures_or_unpacks() -> None:
             ast.unparse(call.func) for call in calls if not (len(call.args) > 1 and ast.unparse(call.args[1]) == "'w'")
         }
 
-    calls = {path.name: called(path) & unbounded for path in SOURCES}
-    assert {name for name, found in calls.items() if found} == {"foreign.py", "pictures.py"}
+    calls = {name_of(path): called(path) & unbounded for path in SOURCES}
+    assert {name for name, found in calls.items() if found} == {"mmgen.foreign", "mmgen.pictures"}
 
 
 def _peak(work: Callable[[], object]) -> tuple[int, str]:

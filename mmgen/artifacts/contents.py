@@ -1,4 +1,4 @@
-"""What a file is and holds, in words; nothing of it is loaded, and nothing heavy is imported."""
+"""What a file is and holds, in words; nothing of it is loaded, and neither torch nor matplotlib is imported."""
 
 import math
 from pathlib import Path

@@ -105,9 +105,11 @@ def check_writable(final: Path) -> None:
     tried = _temporary(final)
     try:
         os.close(os.open(tried, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        os.unlink(tried)
     except OSError as error:
         raise cannot_write(final, error) from None
+    finally:
+        with suppress(OSError):
+            os.unlink(tried)
 
 
 def _prefix(final: Path) -> str:

@@ -32,11 +32,12 @@ def check_output(path: Path, kind: str | None, *inputs: Path) -> None:
 
     Raises:
         UsageError: ``path`` is one of ``inputs``, or holds something else, which would be lost.
-        ArtifactError: It cannot be written there: it is a folder, a device or a pipe, in no folder or in one that takes
-            no files, or its name is too long.
+        ArtifactError: It cannot be written there: it is a folder, a device or a pipe, in no folder, or its name is
+            too long; a page, a picture or a table is in a folder that takes no files.
     """
     check_place(path)
-    check_writable(path)
+    if kind is None:  # which is always written; an artifact that is finished may lie in a folder that takes no more
+        check_writable(path)
     what = f"{article(kind)} to {path}" if kind else str(path)
     if os.path.realpath(path) in map(os.path.realpath, inputs):
         raise UsageError(

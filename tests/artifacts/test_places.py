@@ -82,3 +82,16 @@ def test_finished_work_is_not_lost(tmp_path: Path) -> None:
     check_nothing_lost(tmp_path / "a", overwrite=True)
     (tmp_path / "b").touch()
     check_nothing_lost(tmp_path / "b", overwrite=False)
+
+
+NO_FILES = Path("/sys")  # takes none from anybody, the superuser included
+
+
+@pytest.mark.skipif(not NO_FILES.is_dir(), reason="there is no /sys")
+def test_a_folder_that_takes_no_files_is_refused_before_work_that_always_writes(tmp_path: Path) -> None:
+    """A page is always written; an artifact may be finished already, in a folder that takes no more."""
+    with pytest.raises(ArtifactError, match=r"cannot write /sys/page.html: .*; choose a folder that you may write to"):
+        check_output(NO_FILES / "page.html", None)
+    check_output(NO_FILES / "model.safetensors", "model")
+    check_output(tmp_path / "page.html", None)
+    assert not list(tmp_path.iterdir())

@@ -134,7 +134,7 @@ def test_nothing_but_show_opens_a_dataset_unverified() -> None:
     assert any("Dataset.open(" in text for text in sources.values())
     unverified = {path.name for path, text in sources.items() if "verify=False" in text}
     direct = {path.name for path, text in sources.items() if re.search(r"(?<![\w.])Dataset\(\w*path", text)}
-    assert (unverified, direct) == ({"show.py", "verified.py"}, set())
+    assert (unverified, direct) == ({"contents.py", "verified.py"}, set())
 
 
 COMMANDS = {

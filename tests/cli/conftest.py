@@ -1,4 +1,4 @@
-"""Running the program as a user does, in this process, which need not start one."""
+"""Running the program as a user does, in this process: starting one takes longer."""
 
 import subprocess
 from collections.abc import Callable

@@ -1,8 +1,10 @@
 """The program as a whole: help, exit codes, what goes to which stream."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -14,45 +16,58 @@ from mmgen.errors import Interrupted, MmgenError, UsageError
 HEAVY = ("torch", "numpy", "h5py", "sklearn", "matplotlib", "zuko", "pydantic")
 
 
-def loaded_by(*lines: str) -> list[set[str]]:
-    """Top-level packages in memory after each of several ``mmgen`` commands in a process of their own."""
+class Left(NamedTuple):
+    """What a command leaves: top-level packages in memory, and what it said on stderr."""
+
+    loaded: set[str]
+    said: str
+
+
+def left_by(*lines: str) -> list[Left]:
+    """What each of several ``mmgen`` commands leaves, one after another in a process of their own."""
     code = (
-        "import shlex, sys\nfrom mmgen.cli._main import main\n"
+        "import contextlib, io, json, shlex, sys\nfrom mmgen.cli._main import main\n"
         "for line in sys.argv[1:]:\n"
-        "    try:\n        main(shlex.split(line))\n"
-        "    except SystemExit:\n        print('\\nloaded', *{m.split('.')[0] for m in sys.modules})"
+        "    said = io.StringIO()\n"
+        "    try:\n        with contextlib.redirect_stderr(said):\n            main(shlex.split(line))\n"
+        "    except SystemExit:\n"
+        "        print('\\nleft', json.dumps([sorted({m.split('.')[0] for m in sys.modules}), said.getvalue()]))"
     )
     done = subprocess.run([sys.executable, "-c", code, *lines], capture_output=True, text=True, check=True)
-    return [set(line.split()[1:]) for line in done.stdout.splitlines() if line.startswith("loaded")]
+    left = [json.loads(line.removeprefix("left ")) for line in done.stdout.splitlines() if line.startswith("left ")]
+    return [Left(set(loaded), said) for loaded, said in left]
 
 
 def test_help_loads_nothing_heavy() -> None:
-    (loaded,) = loaded_by("--help")
-    assert "typer" in loaded
-    assert not loaded & set(HEAVY)
+    (left,) = left_by("--help")
+    assert "typer" in left.loaded
+    assert not left.loaded & set(HEAVY)
 
 
 def test_no_commands_help_loads_torch() -> None:
     commands = _main.command_names()
-    for command, loaded in zip(commands, loaded_by(*(f"{command} --help" for command in commands)), strict=True):
-        assert "torch" not in loaded, command
+    for command, left in zip(commands, left_by(*(f"{command} --help" for command in commands)), strict=True):
+        assert "torch" not in left.loaded, command
 
 
 def test_a_file_that_is_not_there_is_told_before_anything_heavy_is_loaded() -> None:
     """Whatever the command: torch and matplotlib take seconds."""
-    between = {"plot": "curves ", "export": "-o folder ", "make-data": "mnist --mnist "}
+    around = {"plot": "curves {}", "export": "{} folder", "make-data": "mnist --mnist {}", "reproduce": "{}.toml"}
     commands = [name for name in _main.command_names() if name not in ("env", "quickstart", "list")]
-    lines = [f"{command} {between.get(command, '')}no-such-file" for command in commands]
-    for line, loaded in zip(lines, loaded_by(*lines), strict=True):
-        assert not loaded & {"torch", "matplotlib", "sklearn"}, line
+    lines = [f"{command} {around.get(command, '{}').format('no-such-file')}" for command in commands]
+    for line, left in zip(lines, left_by(*lines), strict=True):
+        assert not left.loaded & {"torch", "matplotlib", "sklearn"}, line
+        assert left.said.startswith("mmgen: ") and left.said.count("\n") == 1, line
+        assert "no-such-file" in left.said, line
 
 
 def test_showing_a_file_loads_no_torch() -> None:
     golden = sorted((Path(__file__).parents[1] / "golden").iterdir())
-    shown = loaded_by(*(f"show {path}" for path in golden if path.suffix in (".h5", ".safetensors")))
+    shown = left_by(*(f"show {path}" for path in golden if path.suffix in (".h5", ".safetensors")))
     assert len(shown) > 8
-    for loaded in shown:
-        assert "numpy" in loaded and not loaded & {"torch", "matplotlib"}
+    for left in shown:
+        assert left.said == ""
+        assert "numpy" in left.loaded and not left.loaded & {"torch", "matplotlib"}
 
 
 @pytest.mark.parametrize("command", _main.command_names())

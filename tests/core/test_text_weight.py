@@ -210,12 +210,12 @@ def log_target(weight: float) -> Tensor:
     return value - value.logsumexp(0) - math.log(CELL)
 
 
-def fit(weight: float, steps: int = 500) -> Aggregate:
+def fit(weight: float, steps: int) -> Aggregate:
     torch.manual_seed(0)
     aggregate = Aggregate(2, ATTRIBUTES, mmgen.aggregates.get("realnvp")(steps=2, hidden=(32,)))
     task = FitTask(aggregate, "true", speaking(), keep_all=1.0, text_weight=weight)
     optimiser = torch.optim.Adam(task.parameters(), lr=1e-2)
-    batch = RED_BIG.repeat(192)
+    batch = RED_BIG.repeat(256)
     for step in range(steps):
         for group in optimiser.param_groups:
             group["lr"] = 1e-2 * (1 - step / steps)
@@ -233,11 +233,11 @@ def divergence(aggregate: Aggregate, target: Tensor) -> float:
     return ((log_q.exp() * (log_q - target)).sum() * CELL).item()
 
 
-@pytest.mark.parametrize("weight", [1.0, pytest.param(5.0, marks=pytest.mark.slow), 50.0])
+@pytest.mark.parametrize("weight", [1.0, *(pytest.param(weight, marks=pytest.mark.slow) for weight in (5.0, 50.0))])
 def test_q_true_is_fitted_to_its_weight(weight: float) -> None:
     """KL(q_true || p(y|z)^w p(z) / Z) is near 0 for its own weight, and not for that of another."""
-    aggregate = fit(weight)
-    assert divergence(aggregate, log_target(weight)) < 0.05
+    aggregate = fit(weight, steps=400 if weight == 1 else 600)
+    assert divergence(aggregate, log_target(weight)) < 0.03
     assert divergence(aggregate, log_target(5.0 if weight != 5 else 1.0)) > 0.1
 
 

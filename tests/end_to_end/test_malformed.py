@@ -150,7 +150,7 @@ def test_where_nothing_can_be_written(folder: Path, model: Path, tmp_path: Path,
         done = within(folder, command, *(argument.format(out) for argument in COMMANDS[command]))
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     last = done.stderr.splitlines()[-1]
-    if place is not little_room:
+    if command in ("eval", "sample", "report") and place is not little_room:
         assert "ing ..." not in done.stderr, "no work was begun"
     # Encodings are cached beside the model, so that there may be no room for those either.
     assert last.startswith((f"mmgen: cannot write {out}", "mmgen: cannot write small-latents-"))

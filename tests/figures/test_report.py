@@ -107,8 +107,9 @@ def test_findings_and_scores_stand_beside_the_papers(source: str) -> None:
     assert "p(z): prior flat 30.0 ± 0.5" in text
 
 
-def test_the_same_files_and_seed_give_the_same_page(world: Path, tmp_path: Path) -> None:
-    pages = [make_report([world / "blind.safetensors"], tmp_path / f"{i}.html").run().read_text() for i in range(2)]
+@pytest.mark.parametrize("name", ["blind", pytest.param("flat-true", marks=pytest.mark.slow)])
+def test_the_same_files_and_seed_give_the_same_page(world: Path, tmp_path: Path, name: str) -> None:
+    pages = [make_report([world / f"{name}.safetensors"], tmp_path / f"{i}.html").run().read_text() for i in range(2)]
     assert pages[0] == pages[1]
 
 
