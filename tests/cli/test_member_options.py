@@ -17,7 +17,7 @@ from mmgen.config import Settings, validate
 from mmgen.registry import registry_of
 from mmgen.switches import Positional, Switch, Switches, placed
 from tests.cli.conftest import Run
-from tests.cli.test_main import loaded_by
+from tests.cli.test_main import left_by
 
 OURS = [member.name for member in data_recipes._registry._built_in()]
 SHARED = {"--output", "--overwrite", "--set", "--workers", "--scheduler", "--seed", "--code", "--dry-run"}
@@ -49,8 +49,8 @@ def test_switches_that_a_recipe_cannot_have_are_not_shown() -> None:
 def test_help_lists_recipes_and_a_recipes_help_its_options_at_once(run: Run) -> None:
     done = run("make-data", "--help")
     assert all(f" {name} " in done.stdout for name in OURS) and "--copies" not in done.stdout
-    assert not loaded_by("make-data", "--help") & {"torch", "numpy", "h5py", "PIL"}
-    assert not loaded_by("make-data", "mnist-a", "--help") & {"torch", "sklearn", "matplotlib", "numba"}
+    assert not left_by("make-data --help")[0].loaded & {"torch", "numpy", "h5py", "PIL"}
+    assert not left_by("make-data mnist-a --help")[0].loaded & {"torch", "sklearn", "matplotlib", "numba"}
     done = run("make-data", "mnist-a", "--help")
     assert "mmgen make-data mnist-a [OPTIONS]" in done.stdout
     assert "--copies" in done.stdout and "--objects" not in done.stdout and "--celeba" not in done.stdout

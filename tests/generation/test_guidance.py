@@ -312,6 +312,7 @@ def test_likelihood_of_images_under_a_guided_posterior_is_the_grids(given: str, 
             pictures = toy.model.log_likelihood("image", GRID.z[:, None], points[slice(row, row + 1)])[:, 0].double()
             expected.append(float((pictures + masses.log()).logsumexp(0)))
     evaluation: Any = SimpleNamespace(
+        text_proposal=None,
         loaded=toy.guided(weight), settings=EvaluationSettings(samples=4000, precision="32-true"), points=points,
         posteriors=(posterior,), ids={}, split="iid", ignores_text=lambda name: False,
     )  # fmt: skip
