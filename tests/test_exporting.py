@@ -108,6 +108,7 @@ def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypat
     assert [path.name for path in opened] == ["aggregate.safetensors", "model.safetensors"]
 
 
+# Permissions say nothing where tests run as the superuser; /sys takes files from nobody, and only Linux has it.
 @pytest.mark.skipif(not Path("/sys").is_dir(), reason="there is no /sys")
 @pytest.mark.parametrize("name", ["out", "out.zip"])
 def test_a_folder_that_takes_no_files_is_refused_before_anything_is_loaded(name: str, monkeypatch: Any) -> None:

@@ -156,7 +156,7 @@ def test_dataset_of_an_archive(small: np.ndarray, tmp_path: Path) -> None:
     ],
 )
 def test_other_arrays(change: object, said: str, small: np.ndarray, tmp_path: Path) -> None:
-    path = write_archive(tmp_path / "a.npz", change(np.zeros_like(small)))  # type: ignore[operator]  # a parameter
+    path = write_archive(tmp_path / "a.npz", change(np.zeros_like(small)))  # type: ignore[operator]  # a parameter; zeros, for only shape, type and order are looked at
     with pytest.raises(DataError, match=r"give the published dsprites_ndarray") as error:
         SpriteArchive(path)
     assert said in str(error.value)

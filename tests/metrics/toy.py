@@ -180,7 +180,7 @@ class PlaneOfGaussians:
     """What stand-ins with z of two dimensions share: p(z) = N(0, I), and encodings that are Gaussian."""
 
     def posterior(self, batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
-        raise NotImplementedError
+        raise NotImplementedError  # each stand-in has its own, which encode() goes through
 
     def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
