@@ -5,12 +5,12 @@ import inspect
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from mmgen.cli._options import Code
+from mmgen.cli._options import Code, Reads
 from mmgen.errors import MmgenError
 from mmgen.registry import registry_of
 
@@ -52,7 +52,14 @@ def _members_of(package: str) -> str:
 
 
 def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the one option that all of them have, ``--code``, which is done before anything else."""
+    """The command with the one option that all of them have, ``--code``, and told of missing files before it begins."""
+    hints = get_type_hints(function, include_extras=True)
+    files = {
+        name: mark
+        for name, hint in hints.items()
+        for mark in getattr(hint, "__metadata__", ())
+        if isinstance(mark, Reads)
+    }
 
     @functools.wraps(function)
     def command(*, code: list[Path] | None = None, **options: Any) -> Any:
@@ -61,6 +68,8 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
 
             for path in code:
                 add_code(path)
+        for name, reads in files.items():
+            reads.check(options[name])
         return function(**options)
 
     signature = inspect.signature(function)

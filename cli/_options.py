@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "Output",
     "Anew",
     "Overwrite",
+    "Reads",
     "Resume",
     "Seed",
     "Workers",
@@ -127,6 +129,15 @@ def read_path(text: str, what: str = "file") -> Path:
         _arguments[:] = [text if argument == "-" else argument for argument in _arguments]
         sys.argv[1:] = [text if argument == "-" else argument for argument in sys.argv[1:]]
     path = Path(text)
+    _check_there(path, what)
+    if path.is_dir() and what != "model or aggregate":  # which mmgen.load finds, and files made of it lie beside it
+        from mmgen.artifacts.files import exported_file
+
+        return exported_file(path, what)
+    return path
+
+
+def _check_there(path: Path, what: str) -> None:
     try:
         os.stat(path)
     except FileNotFoundError:
@@ -134,11 +145,22 @@ def read_path(text: str, what: str = "file") -> Path:
     except (OSError, ValueError) as error:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise MmgenError(f"cannot read the {what} {str(path)!r}: {why}; check the path") from None
-    if path.is_dir() and what != "model or aggregate":  # which mmgen.load finds, and files made of it lie beside it
-        from mmgen.artifacts.files import exported_file
 
-        return exported_file(path, what)
-    return path
+
+@dataclass(frozen=True)
+class Reads:
+    """Beside an option's annotation: it names a file to be read, and one that is missing is told before all work.
+
+    Attributes:
+        what: What the file should be, for the message ("dataset").
+    """
+
+    what: str
+
+    def check(self, value: str | Path | None) -> None:
+        """Refuse the path of a file that is not there."""
+        if value is not None and str(value) != "-":
+            _check_there(Path(value), self.what)
 
 
 def resume_mode(resume: bool, overwrite: bool) -> str:

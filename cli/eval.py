@@ -13,7 +13,7 @@ import typer
 from mmgen.cli._completion import members, words
 from mmgen.cli._console import CONSOLE, result, result_lines, result_table, say
 from mmgen.cli._console import table as talk_table
-from mmgen.cli._options import Device, InputPath, Overwrite, Seed, read_path
+from mmgen.cli._options import Device, InputPath, Overwrite, Reads, Seed, read_path
 
 if TYPE_CHECKING:
     from mmgen.score import Score
@@ -104,6 +104,7 @@ def eval_command(
             show_default=False,
             help="A q(z | y) fitted to the same model, that log p(y) is drawn from as well.",
         ),
+        Reads("aggregate"),
     ] = None,
     number: Annotated[
         int, typer.Option("--number", "-n", min=2, help="Data points of likelihoods, labels, active units.")
@@ -151,10 +152,12 @@ def eval_command(
     judge: Annotated[
         Path | None,
         typer.Option("--judge", metavar="FILE", show_default=False, help="Classifier; found by itself if near."),
+        Reads("classifier"),
     ] = None,
     dataset: Annotated[
         Path | None,
         typer.Option("--dataset", metavar="FILE", show_default=False, help="Dataset; found by itself if near."),
+        Reads("dataset"),
     ] = None,
     output: Annotated[
         Path | None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import CONSOLE, result
-from mmgen.cli._options import InputPath, Overwrite, Seed, read_path
+from mmgen.cli._options import InputPath, Overwrite, Reads, Seed, read_path
 
 __all__ = ["export_command"]
 
@@ -19,6 +19,7 @@ def export_command(
     judge: Annotated[
         Path | None,
         typer.Option("--judge", metavar="FILE", show_default=False, help="Classifier; found by itself if near."),
+        Reads("classifier"),
     ] = None,
     scores: Annotated[
         Path | None,
@@ -28,6 +29,7 @@ def export_command(
             show_default="NAME-scores.jsonl",
             help="Scores of mmgen eval, which the card tells with their errors.",
         ),
+        Reads("file of scores"),
     ] = None,
     onnx: Annotated[
         bool,

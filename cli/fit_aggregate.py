@@ -14,6 +14,7 @@ from mmgen.cli._options import (
     KeepState,
     LogTo,
     Output,
+    Reads,
     Resume,
     Seed,
     command_line,
@@ -72,6 +73,7 @@ def fit_aggregate_command(
             help="With --guidance, the fitted q_agg to start from; fitted first, beside the model, if left out.",
             show_default=False,
         ),
+        Reads("aggregate"),
     ] = None,
     family: Annotated[
         str | None,
@@ -111,6 +113,7 @@ def fit_aggregate_command(
     dataset: Annotated[
         Path | None,
         typer.Option("--dataset", metavar="FILE", help="The model's dataset, if it is not found by itself."),
+        Reads("dataset"),
     ] = None,
     latents: Annotated[
         Path | None,

@@ -8,7 +8,7 @@ import typer
 
 from mmgen.cli._completion import words
 from mmgen.cli._console import CONSOLE, result, result_table, say
-from mmgen.cli._options import Device, Guidance, InputPath, Output, Seed, command_line, read_path
+from mmgen.cli._options import Device, Guidance, InputPath, Output, Reads, Seed, command_line, read_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,6 +65,7 @@ def sample_command(
         typer.Option(
             "--judge", metavar="FILE", show_default=False, help="Who looks at the images; found beside the model."
         ),
+        Reads("classifier"),
     ] = None,
     source: Annotated[
         str | None,

@@ -7,7 +7,18 @@ import typer
 
 from mmgen.cli._completion import members, presets
 from mmgen.cli._console import CONSOLE, is_first_process, result, say
-from mmgen.cli._options import Anew, InputPath, KeepState, LogTo, Output, Resume, command_line, read_path, resume_mode
+from mmgen.cli._options import (
+    Anew,
+    InputPath,
+    KeepState,
+    LogTo,
+    Output,
+    Reads,
+    Resume,
+    command_line,
+    read_path,
+    resume_mode,
+)
 
 __all__ = ["train_command"]
 
@@ -25,7 +36,9 @@ def train_command(
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings from a TOML file, over the preset.")
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Settings from a TOML file, over the preset."),
+        Reads("file of settings"),
     ] = None,
     assignments: Annotated[
         list[str] | None,
@@ -66,6 +79,7 @@ def train_command(
             metavar="MODEL",
             help="Begin with this model's weights and networks, for another objective or schedule.",
         ),
+        Reads("model"),
     ] = None,
     steps: Annotated[int | None, typer.Option("--steps", min=0, help="Optimiser steps.")] = None,
     minutes: Annotated[

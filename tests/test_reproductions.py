@@ -243,6 +243,35 @@ def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> No
     assert found == ["done", "outdated"]
 
 
+def test_what_another_command_made_is_not_taken_for_this_ones(tmp_path: Path) -> None:
+    data, model = tmp_path / "d.h5", tmp_path / "m.safetensors"
+    write_data(data)
+    trained = Stage(
+        why="", command="mmgen train d.h5 --preset a --set objective.beta=4 -o m.safetensors", makes=model.name
+    )
+
+    def state(command: str) -> str:
+        write_model(model, data, command=command)
+        return state_of(trained, tmp_path, ["d.h5"])
+
+    for same in (
+        "mmgen train --set objective.beta=4 /else/d.h5 --preset=a --output x/m.safetensors --overwrite --device cuda",
+        trained.typed,
+        "written by a program of mine",  # not by the command line: nothing to compare
+    ):
+        assert state(same) == "done", same
+    for other in (
+        "mmgen train d.h5 --preset b --set objective.beta=4 -o m.safetensors",
+        "mmgen train d.h5 --preset a -o m.safetensors",
+        "mmgen train d.h5 --preset a --set objective.beta=4 --steps 3 -o m.safetensors",
+        "mmgen train 'd.h5",
+    ):
+        with pytest.raises(
+            ArtifactError, match=r"m.safetensors was made by another command \(mmgen .* --preset a .*remove"
+        ):
+            state(other)
+
+
 def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'cremer-table"):
         read_plan("cremer-table")
@@ -271,8 +300,10 @@ def write_data(path: Path, level: int = 0, recipe: str = "toy") -> None:
         writer.add_splits("iid", train=np.array([0]), val=np.array([1]), test=np.array([2]))
 
 
-def write_model(path: Path, data: Path, kind: str = "model", finished: bool | None = None) -> None:
-    tensors, common = {"w": torch.zeros(1)}, {"settings": {}, "seed": 0, "command": "train"}
+def write_model(
+    path: Path, data: Path, kind: str = "model", finished: bool | None = None, command: str = "train"
+) -> None:
+    tensors, common = {"w": torch.zeros(1)}, {"settings": {}, "seed": 0, "command": command}
     write_checkpoint(path, kind=kind, tensors=tensors, parents=(reference(data, "dataset", path),), facts={}, **common)
     if finished is not None:
         facts = {"finished": finished}

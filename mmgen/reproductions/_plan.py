@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 from mmgen.artifacts import read_header
 from mmgen.config import read_toml, validate
-from mmgen.errors import ArtifactError, UsageError
-from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, read_bounded
+from mmgen.errors import ArtifactError, UsageError, clip
+from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, printable, read_bounded
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
 from mmgen.reproductions._foreign import check_foreign, check_text
-from mmgen.reproductions._stages import Plan, Scale, Stage
+from mmgen.reproductions._stages import PROGRAM, Plan, Scale, Stage
 
 __all__ = [
     "State",
@@ -145,8 +145,8 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
         earlier: Files that the stages before it make; a dataset that takes the place of one is an input too.
 
     Raises:
-        ArtifactError: What is there is damaged, was made from other files than those there or with another seed, and is
-            too dear to be replaced without asking.
+        ArtifactError: What is there is damaged, was made from other files than those there, with another seed or by
+            another command, and is too dear to be replaced without asking.
     """
     path = folder / stage.makes
     if not path.exists():
@@ -163,6 +163,11 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
             f"{path} was made with seed {header.seed} and is now to be made with seed {stage.seed}; remove it and its "
             "training state to have it made again, or use another --output"
         )
+    if not _same(header.command, stage.typed):
+        raise ArtifactError(
+            f"{path} was made by another command ({clip(printable(header.command, 1000), 1000)}) than this list has "
+            f"({stage.typed}); remove it and its training state to have it made again, or use another --output"
+        )
     parents = {parent.content_id for parent in header.parents}
     for parent in inputs:
         if read_header(parent).content_id not in parents:
@@ -176,6 +181,35 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     if state.exists() and not read_header(state).facts.get("finished", True):
         return "unfinished"
     return "done"
+
+
+_SWITCHES = ("--overwrite", "--keep-state", "--resume")
+_VALUED = ("-o", "--output", "--device", "--workers", "--scheduler", "--log-to")
+"""Options, without and with a value, that two commands may differ in and still make the same file."""
+
+
+def _same(recorded: str, typed: str) -> bool:
+    """Whether two commands make the same file; one that was not typed is taken on trust."""
+    return not recorded.startswith(f"{PROGRAM} ") or _words(recorded) == _words(typed)
+
+
+def _words(command: str) -> list[str]:
+    """What a command says, in no order; of files their names alone, since their content is compared."""
+    try:
+        left = shlex.split(command)
+    except ValueError:
+        return [command]
+    words = []
+    while left:
+        option, equals, value = left.pop(0).partition("=")
+        if option in _SWITCHES:
+            continue
+        if option in _VALUED:
+            del left[: 0 if equals else 1]
+            continue
+        for word in (option, value) if option.startswith("--") and equals else (option + equals + value,):
+            words.append(Path(word).name if word.endswith((".h5", ".safetensors")) else word)
+    return sorted(words)
 
 
 def _is_given(word: str) -> bool:

@@ -61,6 +61,21 @@ def test_a_file_that_is_not_there_is_told_before_anything_heavy_is_loaded() -> N
         assert "no-such-file" in left.said, line
 
 
+def test_an_option_that_names_a_file_which_is_not_there_is_told_as_early() -> None:
+    """Every option of every command that reads a file by its name; those that write one are not asked for it."""
+    lines = [
+        f"{command} no-first-file {option.opts[0]} no-such-file" + (" folder" if command == "export" else "")
+        for command in _main.command_names()
+        for option in _main.load_command(command).params
+        if option.param_type_name == "option" and option.metavar in ("FILE", "MODEL")
+        if option.name not in ("output", "latents")
+    ]
+    assert len(lines) >= 10
+    for line, left in zip(lines, left_by(*lines), strict=True):
+        assert not left.loaded & {"torch", "matplotlib", "sklearn"}, line
+        assert left.said.startswith("mmgen: ") and "no-such-file" in left.said.splitlines()[0], line
+
+
 def test_showing_a_file_loads_no_torch() -> None:
     golden = sorted((Path(__file__).parents[1] / "golden").iterdir())
     shown = left_by(*(f"show {path}" for path in golden if path.suffix in (".h5", ".safetensors")))
