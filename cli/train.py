@@ -98,7 +98,9 @@ def train_command(
     resume: Resume = False,
     overwrite: Anew = False,
     keep_state: KeepState = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the effective settings as JSON and leave.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Build the networks once, print the effective settings as JSON and leave.")
+    ] = False,
 ) -> None:
     """Train a model on a dataset.
 
@@ -138,6 +140,7 @@ def train_command(
         assignments=parse_assignments(assignments or []), start=start,
     )  # fmt: skip
     if dry_run:
+        plan.check()
         result(plan.settings.model_dump_json(indent=2))
         return
     trained = plan.run(command_line(), mode, CONSOLE)

@@ -24,6 +24,7 @@ from mmgen.loading import TrainedModel, load
 from mmgen.metrics import get as metric_called
 from mmgen.metrics._evaluate import evaluate, notice
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from mmgen.models._build import build_model
 from mmgen.progress import Watch
 from mmgen.registry import unknown_name
 from mmgen.score import Score
@@ -65,6 +66,14 @@ class TrainingPlan:
         """Train; see :func:`mmgen.training.model_run.train_model`."""
         work = train_model(self.dataset, self.settings, self.out, command, resume, self.start)
         return watch.follow(work)
+
+    def check(self) -> None:
+        """Build the networks once, and drop them: what does not fit is told as a training would.
+
+        Raises:
+            SettingsError: Settings of the networks do not fit each other, the objective or the data.
+        """
+        build_model(self.settings.model, self.settings.build_objective().demands, self.settings.data)
 
 
 def plan_training(

@@ -92,6 +92,18 @@ def test_the_command_says_it_on_stderr(path: Path, capsys: pytest.CaptureFixture
         assert stderr.count("mvae looks at image and attributes, and leaves out edges and text of this dataset;") == 1
 
 
+def test_networks_that_do_not_fit_the_pictures_are_told_by_a_dry_run_too(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = [f"model.image_network.{setting}" for setting in ("name=spatial-broadcast", "patch=4", "cell=5")]
+    options = [word for setting in ("model.latent_size=2", *cells) for word in ("--set", setting)]
+    with pytest.raises(SystemExit) as stop:
+        main(["train", str(path), "--objective", "elbo", "--dry-run", *options])
+    captured = capsys.readouterr()
+    assert (stop.value.code, captured.out) == (2, "")
+    assert captured.err.endswith("got images of 8x8, expected sides divisible by 5; change its cell\n")
+
+
 @pytest.mark.parametrize("objective", ["telbo", "jmvae", "bivcca"])
 def test_a_dataset_of_captions_alone_is_described_by_them(objective: str, tmp_path: Path) -> None:
     with Dataset.open(_captions_alone(tmp_path / "captions.h5")) as data:
