@@ -137,11 +137,14 @@ def read_path(text: str, what: str = "file") -> Path:
     return path
 
 
-def _check_there(path: Path, what: str) -> None:
+_MAKES = ", or make it with the command before"
+
+
+def _check_there(path: Path, what: str, makes: str = _MAKES) -> None:
     try:
         os.stat(path)
     except FileNotFoundError:
-        raise MmgenError(f"there is no {what} at {path}: check the path, or make it with the command before") from None
+        raise MmgenError(f"there is no {what} at {path}: check the path{makes}") from None
     except (OSError, ValueError) as error:
         why = (getattr(error, "strerror", None) or str(error)).lower()
         raise MmgenError(f"cannot read the {what} {str(path)!r}: {why}; check the path") from None
@@ -153,14 +156,18 @@ class Reads:
 
     Attributes:
         what: What the file should be, for the message ("dataset").
+        makes: What makes one.
+        piped: Whether ``-`` stands for a path from stdin.
     """
 
     what: str
+    makes: str = _MAKES
+    piped: bool = False
 
     def check(self, value: str | Path | None) -> None:
         """Refuse the path of a file that is not there."""
-        if value is not None and str(value) != "-":
-            _check_there(Path(value), self.what)
+        if value is not None and not (self.piped and str(value) == "-"):
+            _check_there(Path(value), self.what, self.makes)
 
 
 def resume_mode(resume: bool, overwrite: bool) -> str:

@@ -30,7 +30,11 @@ __all__ = ["run_here", "run_on_cluster"]
 _ASK_EVERY = 0.5  # seconds, of a lock that somebody else holds
 _LOOK_EVERY = 30.0  # seconds, whether a cluster still has workers
 _WHAT = "the reproduction"
-_REMARKS = {"done": "{} is there", "unfinished": "continued"}
+_REMARKS = {
+    "done": "{} is there",
+    "unfinished": "continued",
+    "unsure": "{} is there, by a command in other words: this one says whether it is the same",
+}
 
 
 @dataclass(frozen=True)
@@ -54,7 +58,7 @@ def run_here(stages: "Sequence[Stage]", folder: Path, what: str = _WHAT) -> bool
 
     Raises:
         MmgenError: A command failed, or made another file than its list says.
-        ArtifactError: What is there is of other files or of another seed.
+        ArtifactError: What is there is of other files, of another seed or of another command.
     """
     from mmgen.reproductions._plan import state_of
 
@@ -88,7 +92,7 @@ def _perform(
     wanted: Callable[[], bool] = lambda: True,
 ) -> _Ran:
     """Run a stage under its lock, unless somebody else has while we waited."""
-    from mmgen.reproductions._plan import state_of
+    from mmgen.reproductions._plan import remember, state_of
 
     with _locked(folder / stage.makes, wanted) as lock:
         began = time.monotonic()
@@ -101,6 +105,7 @@ def _perform(
             raise MmgenError(
                 f"this command did not make {stage.makes}, as its list says: {shlex.join(stage.arguments)}"
             )
+        remember(stage, folder)
         return _Ran(time.monotonic() - began, socket.gethostname())
 
 

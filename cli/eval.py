@@ -187,7 +187,8 @@ def eval_command(
     path = read_path(checkpoint, "model or aggregate")
 
     from mmgen.artifacts import check_nothing_lost, check_output
-    from mmgen.workflow import measure, write_scores
+    from mmgen.metrics._kept import write_scores
+    from mmgen.workflow import measure
 
     kept = output or (None if as_json else _beside(path))
     if kept:
@@ -238,7 +239,7 @@ def eval_command(
 
 def _beside(path: Path) -> Path | None:
     """Where scores of a file go by default; None in a folder that is not ours to write to."""
-    from mmgen.workflow import scores_beside
+    from mmgen.metrics._kept import scores_beside
 
     found = scores_beside(path)
     if os.access(found.parent, os.W_OK):

@@ -73,7 +73,7 @@ def fit_aggregate_command(
             help="With --guidance, the fitted q_agg to start from; fitted first, beside the model, if left out.",
             show_default=False,
         ),
-        Reads("aggregate"),
+        Reads("aggregate", piped=True),
     ] = None,
     family: Annotated[
         str | None,
@@ -171,6 +171,7 @@ def fit_aggregate_command(
         latents=latents,
     )
     if dry_run:
+        plan.check()
         result(plan.settings.model_dump_json(indent=2))
         return
     plan.run(command_line(), mode, CONSOLE)

@@ -38,7 +38,7 @@ def train_command(
     config: Annotated[
         Path | None,
         typer.Option("--config", metavar="FILE", help="Settings from a TOML file, over the preset."),
-        Reads("file of settings"),
+        Reads("file of settings", makes=""),
     ] = None,
     assignments: Annotated[
         list[str] | None,

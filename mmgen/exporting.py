@@ -25,12 +25,12 @@ from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
 from mmgen.generation.judge import find_judge, sees_samples
 from mmgen.loading import TrainedModel, load
+from mmgen.metrics._kept import scores_beside, write_scores
 from mmgen.parsing import printable
 from mmgen.progress import Watch
 from mmgen.queries import ANYTHING, quoted
 from mmgen.score import Score, read_scores
 from mmgen.version import __version__
-from mmgen.workflow import scores_beside, write_scores
 
 __all__ = ["export"]
 

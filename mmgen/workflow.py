@@ -3,16 +3,17 @@
 What is said meanwhile, and how progress is shown, is up to a :class:`~mmgen.progress.Watch`.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
+
 import mmgen.config
 from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
 from mmgen.aggregates._guided import few_candidates
-from mmgen.artifacts import Dataset, check_output, find_parent, read_header, write_text_atomic
+from mmgen.artifacts import Dataset, check_output, find_parent, read_header
 from mmgen.classifier import load_classifier
 from mmgen.classifier import names as judge_networks
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, resolve_told
@@ -41,8 +42,6 @@ __all__ = [
     "plan_fit",
     "plan_judge",
     "plan_training",
-    "scores_beside",
-    "write_scores",
 ]
 
 
@@ -68,12 +67,17 @@ class TrainingPlan:
         return watch.follow(work)
 
     def check(self) -> None:
-        """Build the networks once, and drop them: what does not fit is told as a training would.
+        """Build the networks without their weights, and drop them: what does not fit is told as a training would.
 
         Raises:
             SettingsError: Settings of the networks do not fit each other, the objective or the data.
         """
-        build_model(self.settings.model, self.settings.build_objective().demands, self.settings.data)
+        material = self.settings.model, self.settings.build_objective().demands, self.settings.data
+        try:
+            with torch.device("meta"):
+                build_model(*material)
+        except RuntimeError:  # a network from outside that looks at its first weights
+            build_model(*material)
 
 
 def plan_training(
@@ -162,13 +166,24 @@ class FitPlan:
     dataset: Path | None = None
     latents: Path | None = None
 
+    def check(self) -> None:
+        """Refuse what :func:`mmgen.aggregates._fit.fit_aggregate` refuses before its work."""
+        data = self.dataset or find_parent(self.model, "dataset")
+        fit_aggregate(self.model, data, self.settings, self.out, self.latents, base_path=self._start)
+
+    @property
+    def _start(self) -> Path | None:
+        """The fit that this one starts from: the one that was named, else one beside the model, missing or not."""
+        if self.settings.base is None or self.base is not None:
+            return self.base
+        return self.model.with_name(f"{self.model.stem}-{self.settings.base.slug}.safetensors")
+
     def run(self, command: str, resume: str, watch: Watch) -> None:
         """Encode and fit; what a fit starts from, if it was not given, is made first, beside the model."""
         settings, data = self.settings, self.dataset or find_parent(self.model, "dataset")
-        base = self.base
+        base = self._start
         before: list[tuple[FitSettings, Path, Path | None, str]] = []
-        if settings.base is not None and base is None:
-            base = self.model.with_name(f"{self.model.stem}-{settings.base.slug}.safetensors")
+        if settings.base is not None and base is not None and self.base is None:
             check_output(self.out, "aggregate", base)
             if not is_fit(base, settings.base, self.model):
                 # --resume asks for a state of the last fit; that of the one it starts from may have ended.
@@ -266,18 +281,6 @@ def plan_judge(
     values = {"network": chosen, "told": tell, **others, "training": {**default_training(chosen), **said}}
     settings = validate(ClassifierSettings, merge(values, dict(assignments or {})))
     return settings, out or Path(f"{dataset.stem}-judge.safetensors")
-
-
-def scores_beside(path: Path) -> Path:
-    """Where scores of a model or an aggregate go by default."""
-    return path.with_name(f"{path.stem}-scores.jsonl")
-
-
-def write_scores(path: Path, scores: Sequence[Score]) -> list[str]:
-    """Write scores as JSON lines, whole or not at all; returns the lines."""
-    lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
-    write_text_atomic(path, "".join(line + "\n" for line in lines))
-    return lines
 
 
 def measure(

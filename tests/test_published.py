@@ -10,7 +10,7 @@ import mmgen
 from mmgen import reproductions
 from mmgen.config import validate
 from mmgen.errors import SettingsError
-from mmgen.figures.report.scores import score_tables
+from mmgen.figures.report.scores import _column, _published_rows, score_tables
 from mmgen.parsing import parse_toml
 from mmgen.published import published_papers, published_table, published_tables
 from mmgen.reproductions._comparison import Compared
@@ -86,6 +86,15 @@ def test_numbers_from_memory_say_so_wherever_they_stand() -> None:
 
 
 COLUMN, ROW = {"name": "MVAE"}, {"name": "log p(x1)"}
+
+
+def test_every_published_table_can_be_drawn_in_a_report() -> None:
+    """Rows with a spread for some of their numbers too."""
+    for table in published_tables():
+        for row in table.row:
+            drawn = _published_rows(table, row.get("metric", ""), row.get("protocol", ""), [_column(row)[1]])
+            shown = [cell.text for line in drawn for cell in line.cells if cell]
+            assert len(shown) >= sum(value != "" for value in row["values"]) or "metric" not in row
 
 
 def test_a_table_may_have_models_as_rows_or_as_columns() -> None:

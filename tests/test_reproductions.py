@@ -1,25 +1,21 @@
 """Lists of stages: they can be typed, what is there is used only if it fits, the paper's numbers stand beside ours."""
 
-import json
 import re
 import shlex
 from pathlib import Path
 
-import numpy as np
 import pytest
-import torch
 
 import mmgen.objectives
 from mmgen import reproductions
-from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
 from mmgen.cli._main import command_names, load_command
 from mmgen.config import build_member, preset
-from mmgen.errors import ArtifactError, SettingsError, UsageError
+from mmgen.errors import SettingsError, UsageError
 from mmgen.presets import names as preset_names
-from mmgen.reproductions._plan import find_list, only, read_plan, script, state_of, with_data
+from mmgen.reproductions._plan import find_list, only, read_plan, script, with_data
 from mmgen.reproductions._seeds import with_seed
 from mmgen.reproductions._stages import Scale, Stage
-from mmgen.training.state import state_path
+from tests.test_reproduction_states import write_data
 
 PLANS = [(name, scale) for name in reproductions.names() for scale in ("cpu", "paper")]
 
@@ -225,53 +221,6 @@ def test_another_seed_is_every_commands_but_the_datasets(name: str, scale: str) 
         with_seed(plots, 7)
 
 
-def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> None:
-    data, model, scores = (tmp_path / name for name in ("d.h5", "m.safetensors", "m.jsonl"))
-    write_data(data)
-    write_model(model, data)
-    trained = Stage(why="", command="mmgen train d.h5 --seed 0 -o m.safetensors", makes="m.safetensors")
-    other = Stage(why="", command="mmgen train d.h5 --seed 1 -o m.safetensors", makes="m.safetensors")
-    assert state_of(trained, tmp_path, ["d.h5"]) == "done"
-    with pytest.raises(ArtifactError, match=r"was made with seed 0 and is now to be made with seed 1; remove it"):
-        state_of(other, tmp_path, ["d.h5"])
-    line = {"ids": {"dataset": read_header(data).content_id}, "seed": 0}
-    scores.write_text(json.dumps(line) + "\n")
-    command = "mmgen baseline d.h5 --method vae --seed {} -o m.jsonl"
-    found = [
-        state_of(Stage(why="", command=command.format(seed), makes="m.jsonl"), tmp_path, ["d.h5"]) for seed in (0, 1)
-    ]
-    assert found == ["done", "outdated"]
-
-
-def test_what_another_command_made_is_not_taken_for_this_ones(tmp_path: Path) -> None:
-    data, model = tmp_path / "d.h5", tmp_path / "m.safetensors"
-    write_data(data)
-    trained = Stage(
-        why="", command="mmgen train d.h5 --preset a --set objective.beta=4 -o m.safetensors", makes=model.name
-    )
-
-    def state(command: str) -> str:
-        write_model(model, data, command=command)
-        return state_of(trained, tmp_path, ["d.h5"])
-
-    for same in (
-        "mmgen train --set objective.beta=4 /else/d.h5 --preset=a --output x/m.safetensors --overwrite --device cuda",
-        trained.typed,
-        "written by a program of mine",  # not by the command line: nothing to compare
-    ):
-        assert state(same) == "done", same
-    for other in (
-        "mmgen train d.h5 --preset b --set objective.beta=4 -o m.safetensors",
-        "mmgen train d.h5 --preset a -o m.safetensors",
-        "mmgen train d.h5 --preset a --set objective.beta=4 --steps 3 -o m.safetensors",
-        "mmgen train 'd.h5",
-    ):
-        with pytest.raises(
-            ArtifactError, match=r"m.safetensors was made by another command \(mmgen .* --preset a .*remove"
-        ):
-            state(other)
-
-
 def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="did you mean 'cremer-table"):
         read_plan("cremer-table")
@@ -291,50 +240,6 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
     own.write_text(plain.replace("[[table.row]]", "[[table.row]]\npaper = [72.75]", 1))
     with pytest.raises(SettingsError, match="has 1 published numbers, expected 4"):
         read_plan(str(own))
-
-
-def write_data(path: Path, level: int = 0, recipe: str = "toy") -> None:
-    with DatasetWriter(path, size=3, settings={"recipe": recipe}, seed=0, command="make") as writer:
-        writer.add_image("image", shape=(1, 2, 2), layout="bytes")
-        writer.write(0, {"image": np.full((3, 1, 2, 2), level, np.uint8)})
-        writer.add_splits("iid", train=np.array([0]), val=np.array([1]), test=np.array([2]))
-
-
-def write_model(
-    path: Path, data: Path, kind: str = "model", finished: bool | None = None, command: str = "train"
-) -> None:
-    tensors, common = {"w": torch.zeros(1)}, {"settings": {}, "seed": 0, "command": command}
-    write_checkpoint(path, kind=kind, tensors=tensors, parents=(reference(data, "dataset", path),), facts={}, **common)
-    if finished is not None:
-        facts = {"finished": finished}
-        write_checkpoint(state_path(path), kind="training-state", tensors=tensors, parents=(), facts=facts, **common)
-
-
-TRAIN = Stage(why="", command="mmgen train data.h5 -o model.safetensors", makes="model.safetensors")
-EVAL = Stage(why="", command="mmgen eval model.safetensors -o scores.jsonl", makes="scores.jsonl")
-EARLIER = ["data.h5", "model.safetensors"]
-
-
-def test_what_is_there_is_used_only_if_it_fits(tmp_path: Path) -> None:
-    data, model, scores = (tmp_path / name for name in ("data.h5", "model.safetensors", "scores.jsonl"))
-    make = Stage(why="", command="mmgen make-data x -o data.h5", makes="data.h5")
-    assert state_of(make, tmp_path, []) == "missing"
-    write_data(data)
-    assert state_of(make, tmp_path, []) == "done"
-    assert state_of(TRAIN, tmp_path, ["data.h5"]) == "missing"
-    write_model(model, data, finished=False)
-    assert state_of(TRAIN, tmp_path, ["data.h5"]) == "unfinished"
-    write_model(model, data, finished=True)
-    assert state_of(TRAIN, tmp_path, ["data.h5"]) == "done"
-    for text in ("", "no json", '{"metric": "a"}', json.dumps({"ids": {"model": "another"}})):
-        scores.write_text(text)
-        assert state_of(EVAL, tmp_path, EARLIER) == "outdated"
-    scores.write_text(json.dumps({"ids": {"model": read_header(model).content_id, "dataset": "d"}}))
-    assert state_of(EVAL, tmp_path, EARLIER) == "done"
-    data.unlink()
-    write_data(data, level=7)
-    with pytest.raises(ArtifactError, match=r"made from another data.h5 .* remove model.safetensors"):
-        state_of(TRAIN, tmp_path, ["data.h5"])
 
 
 WEAK = [name for name in reproductions.names() if name.startswith("wu-figure3/")]

@@ -9,11 +9,12 @@ from mmgen.classifier._accuracy import Accuracy
 from mmgen.classifier._training import train_classifier as work_of_judge
 from mmgen.config import merge, nested
 from mmgen.markup import facts_table
+from mmgen.metrics._kept import scores_beside, write_scores
 from mmgen.notebook._typed import File, Settings, command_of, mode_of, optional, path_of
 from mmgen.notebook._watching import watching
 from mmgen.progress import Watch
 from mmgen.score import Scores
-from mmgen.workflow import measure, plan_judge, scores_beside, write_scores
+from mmgen.workflow import measure, plan_judge
 
 __all__ = ["Judge", "evaluate", "train_classifier"]
 

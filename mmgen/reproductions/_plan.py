@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mmgen.artifacts import read_header
+from mmgen.artifacts import read_header, write_text_atomic
 from mmgen.config import read_toml, validate
-from mmgen.errors import ArtifactError, UsageError, clip
-from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, printable, read_bounded
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, parse_toml, printable, read_bounded
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
 from mmgen.reproductions._foreign import check_foreign, check_text
-from mmgen.reproductions._stages import PROGRAM, Plan, Scale, Stage
+from mmgen.reproductions._stages import Plan, Scale, Stage
+from mmgen.reproductions._typed import choices, is_typed, words
 
 __all__ = [
     "State",
@@ -25,13 +26,16 @@ __all__ = [
     "fitting",
     "only",
     "read_plan",
+    "remember",
     "script",
     "state_of",
     "with_data",
 ]
 
-State = Literal["missing", "unfinished", "outdated", "done"]
-"""What there is of a stage: nothing, a run that was interrupted, scores or a page of other files, or all to be used."""
+State = Literal["missing", "unfinished", "outdated", "unsure", "done"]
+"""What there is of a stage: nothing, a run that was interrupted, scores or a page of other files or of another command,
+what was trained by a command in other words, which has to say whether it is the same, or all to be used.
+"""
 
 
 def read_plan(name: str) -> Plan:
@@ -145,71 +149,80 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
         earlier: Files that the stages before it make; a dataset that takes the place of one is an input too.
 
     Raises:
-        ArtifactError: What is there is damaged, was made from other files than those there, with another seed or by
-            another command, and is too dear to be replaced without asking.
+        ArtifactError: What is there is damaged, was made from other files than those there, with another seed or, a
+            dataset, by another command, and is too dear to be replaced without asking.
     """
     path = folder / stage.makes
     if not path.exists():
         return "missing"
     inputs = [folder / word for word in stage.arguments if word in earlier or _is_given(word)]
-    newest = max((parent.stat().st_mtime for parent in inputs if parent.exists()), default=0.0)
-    if path.suffix == ".jsonl":
-        return "done" if _scored(path, inputs, stage.seed) else "outdated"
-    if path.suffix not in (".h5", ".safetensors"):
-        return "done" if path.stat().st_mtime >= newest else "outdated"
+    if not _has_header(path):
+        return _state_of_product(path, stage, folder, inputs)
     header = read_header(path)
     if stage.seed is not None and header.seed != stage.seed:
         raise ArtifactError(
-            f"{path} was made with seed {header.seed} and is now to be made with seed {stage.seed}; remove it and its "
-            "training state to have it made again, or use another --output"
-        )
-    if not _same(header.command, stage.typed):
-        raise ArtifactError(
-            f"{path} was made by another command ({clip(printable(header.command, 1000), 1000)}) than this list has "
-            f"({stage.typed}); remove it and its training state to have it made again, or use another --output"
+            f"{path} was made with seed {header.seed} and is now to be made with seed {stage.seed}; {_way_out(stage)}"
         )
     parents = {parent.content_id for parent in header.parents}
     for parent in inputs:
         if read_header(parent).content_id not in parents:
             raise ArtifactError(
-                f"{path} was made from another {parent.name} than the one that is there; remove {path.name} and its "
-                "training state to have it made again, or use another --output"
+                f"{path} was made from another {parent.name} than the one that is there; {_way_out(stage)}"
             )
+    if stage.is_data:
+        if is_typed(header.command) and choices(header.command) != choices(stage.typed):
+            raise ArtifactError(
+                f"{path} was made by another command ({printable(header.command, 1000)}) than this list has "
+                f"({stage.typed}); {_way_out(stage)}"
+            )
+        return "done"
     from mmgen.training.state import state_path  # seconds, which a list that is only printed need not take
 
     state = state_path(path)
     if state.exists() and not read_header(state).facts.get("finished", True):
         return "unfinished"
-    return "done"
+    return "done" if not is_typed(header.command) or words(header.command) == words(stage.typed) else "unsure"
 
 
-_SWITCHES = ("--overwrite", "--keep-state", "--resume")
-_VALUED = ("-o", "--output", "--device", "--workers", "--scheduler", "--log-to")
-"""Options, without and with a value, that two commands may differ in and still make the same file."""
+def _state_of_product(path: Path, stage: Stage, folder: Path, inputs: list[Path]) -> State:
+    """Scores, a page or a picture: made anew where they are not what the stage would make."""
+    told = _told(folder, stage.makes)
+    if told is not None and words(told) != words(stage.typed):
+        return "outdated"
+    if path.suffix == ".jsonl":
+        return "done" if _scored(path, inputs, stage.seed) else "outdated"
+    newest = max((parent.stat().st_mtime for parent in inputs if parent.exists()), default=0.0)
+    return "done" if path.stat().st_mtime >= newest else "outdated"
 
 
-def _same(recorded: str, typed: str) -> bool:
-    """Whether two commands make the same file; one that was not typed is taken on trust."""
-    return not recorded.startswith(f"{PROGRAM} ") or _words(recorded) == _words(typed)
+def _way_out(stage: Stage) -> str:
+    if stage.is_data:
+        return f"take it as it is with --data {stage.makes}, move it away, or use another --output"
+    return "remove it and its training state to have it made again, or use another --output"
 
 
-def _words(command: str) -> list[str]:
-    """What a command says, in no order; of files their names alone, since their content is compared."""
+def remember(stage: Stage, folder: Path) -> None:
+    """Note the command that has made a file which cannot tell it: scores, a page, a picture."""
+    if not _has_header(folder / stage.makes):
+        note = _note(folder, stage.makes)
+        note.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomic(note, stage.typed + "\n")
+
+
+def _told(folder: Path, makes: str) -> str | None:
+    """The command that was noted; None where none was."""
     try:
-        left = shlex.split(command)
-    except ValueError:
-        return [command]
-    words = []
-    while left:
-        option, equals, value = left.pop(0).partition("=")
-        if option in _SWITCHES:
-            continue
-        if option in _VALUED:
-            del left[: 0 if equals else 1]
-            continue
-        for word in (option, value) if option.startswith("--") and equals else (option + equals + value,):
-            words.append(Path(word).name if word.endswith((".h5", ".safetensors")) else word)
-    return sorted(words)
+        return read_bounded(_note(folder, makes)).strip()
+    except (OSError, Malformed):
+        return None
+
+
+def _note(folder: Path, makes: str) -> Path:
+    return folder / ".stages" / f"{makes}.txt"
+
+
+def _has_header(path: Path) -> bool:
+    return path.suffix in (".h5", ".safetensors")
 
 
 def _is_given(word: str) -> bool:
@@ -218,15 +231,15 @@ def _is_given(word: str) -> bool:
 
 
 def fitting(scale: Scale, folder: Path) -> list[str]:
-    """Files that are there, finished, and made from those beside them."""
+    """Files that are there, finished, and made by the list's commands from those beside them, which are so too."""
     made = [stage.makes for stage in scale.stage]
-    found = []
+    found: list[str] = []
     for number, stage in enumerate(scale.stage):
         try:
             state = state_of(stage, folder, made[:number])
         except ArtifactError:  # of another dataset, and belongs to a row that is not asked for
             continue
-        if state == "done":
+        if state == "done" and all(word in found for word in stage.arguments if word in made[:number]):
             found.append(stage.makes)
     return found
 

@@ -168,9 +168,9 @@ def _published_rows(table: Published, metric: str, protocol: str, columns: Seque
         for row in rows:
             value = row["values"][position]
             if value != "":
-                spread = row.get("spread", [None] * len(table.columns))[position]
-                text = f"{value:,.2f}" + (f" ± {spread:.2f}" if spread is not None else "")
-                cells[columns.index(_column(row)[1])] = Cell(text, table.spread_means if spread is not None else "")
+                spread = row.get("spread", [""] * len(table.columns))[position]  # "" where none was published
+                text = f"{value:,.2f}" + (f" ± {spread:.2f}" if spread != "" else "")
+                cells[columns.index(_column(row)[1])] = Cell(text, table.spread_means if spread != "" else "")
         if any(cells):
             found.append(Row(method, table.called, cells, published=True))
     return found

@@ -1,0 +1,22 @@
+"""Where scores are kept: JSON lines, beside what was measured unless somebody says where."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmgen.artifacts import write_text_atomic
+from mmgen.score import Score
+
+__all__ = ["scores_beside", "write_scores"]
+
+
+def scores_beside(path: Path) -> Path:
+    """Where scores of a model or an aggregate go by default."""
+    return path.with_name(f"{path.stem}-scores.jsonl")
+
+
+def write_scores(path: Path, scores: Sequence[Score]) -> list[str]:
+    """Write scores as JSON lines, whole or not at all; returns the lines."""
+    lines = [json.dumps(score.to_json(), allow_nan=False) for score in scores]
+    write_text_atomic(path, "".join(line + "\n" for line in lines))
+    return lines
