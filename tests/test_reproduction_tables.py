@@ -11,7 +11,7 @@ from mmgen.reproductions._page import judge_sentence, markdown, tables_of
 from mmgen.reproductions._plan import fitting, only, read_plan, with_data
 from mmgen.reproductions._stages import Plan
 from mmgen.score import Score
-from tests.test_reproductions import write_data, write_model
+from tests.test_reproduction_states import write_data, write_model
 
 
 def score(posterior: str, value: float, protocol: str = "paper", metric: str = "correctness") -> Score:

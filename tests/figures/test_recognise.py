@@ -178,7 +178,7 @@ def test_the_commands(world: Path, tmp_path: Path, capfd: pytest.CaptureFixture[
         (["--from", "x.png", "-n", "2"], "got --number too, which is for drawing images; choose one"),
         (["--dataset-row", "4", "-o", "x.png", "--sampled"], "got --output and --sampled too"),
         (["--from", "x.png", "--posterior", "prior"], "got --posterior too, which only drawing for a description"),
-        (["--dataset-row", "4", "--judge", "x"], "got --judge too, which only drawing for a description"),
+        (["--dataset-row", "4", "--judge", __file__], "got --judge too, which only drawing for a description"),
         (["--dataset-row", "4000"], "rows outside 0 to 159"),
     ],
 )

@@ -289,7 +289,7 @@ def test_sample_draws_one_kind_of_picture_from_another(
         (["--from", "edges", "--to", "mask", "--json"], "it goes with --from or --dataset-row, without --to"),
         (["--from", "edges", "--to", "mask", "--given", "Red=yes", "--given", "Red=no"], "got 2 descriptions"),
         (
-            ["--from", "edges", "--to", "mask", "--posterior", "prior", "--judge", "x"],
+            ["--from", "edges", "--to", "mask", "--posterior", "prior", "--judge", __file__],
             "got --posterior and --judge too",
         ),
         (["--from", "edges", "--to", "mask", "-o", "x.gif"], "expected a name ending in .png"),
