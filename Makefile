@@ -11,6 +11,8 @@ QUIET := $(if $(CI),--quiet)
 INPUTS := pyproject.toml constraints.txt
 # Tests start many programs, each of which would compile the package anew where somebody forbids bytecode.
 TESTED := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python
+# In the order of their names: else files with few tests come last, which are the longest, and one core waits.
+PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
 .PHONY: help quickstart test test-all lint format types docs clean
 
@@ -21,10 +23,10 @@ quickstart: $(VENV)/.installed  ## Install into .venv, then go from data to repo
 	$(BIN)/mmgen quickstart $(QUICKSTART_OPTIONS)
 
 test: $(VENV)/.installed-dev  ## Install into .venv with what testing needs, then run the fast tests
-	$(TESTED) -m pytest -n 2 --dist loadscope $(PYTEST_OPTIONS)
+	$(TESTED) -m pytest $(PARALLEL) $(PYTEST_OPTIONS)
 
 test-all: $(VENV)/.installed-dev  ## Every test, the slow ones too
-	$(TESTED) -m pytest -n 2 --dist loadscope -m 'slow or not slow' $(PYTEST_OPTIONS)
+	$(TESTED) -m pytest $(PARALLEL) -m 'slow or not slow' $(PYTEST_OPTIONS)
 
 lint: $(VENV)/.installed-dev  ## Style
 	$(BIN)/ruff check .

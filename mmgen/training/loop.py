@@ -9,10 +9,9 @@ import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from mmgen.artifacts import check_nothing_lost, check_place
@@ -31,6 +30,9 @@ from mmgen.training.settings import TrainingSettings
 from mmgen.training.signals import StopRequest, stop_on_signals
 from mmgen.training.state import RunState, load_state, save_state, state_path
 from mmgen.training.task import BOUND, Task
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 __all__ = ["Resume", "TrainingResult", "train", "validate"]
 
@@ -93,7 +95,7 @@ def train(
     described: dict[str, Any],
     description: str = "training",
     resume: Resume = "auto",
-    fabric: Fabric | None = None,
+    fabric: "Fabric | None" = None,
 ) -> Work[TrainingResult]:
     """Maximise a task's values and keep the best weights by what it selects (or the last, see the settings).
 
@@ -141,7 +143,7 @@ class _Run:
         save: Callable[[Path, dict[str, Any]], None],
         described: dict[str, Any],
         resume: Resume,
-        fabric: Fabric | None,
+        fabric: "Fabric | None",
     ) -> None:
         self.task, self.rows, self.validation, self.settings = task, rows, validation, settings
         self.out, self.save, self.described = out, save, described

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
@@ -12,6 +12,9 @@ from mmgen.batch import Batch
 from mmgen.training.guard import Guard
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import BOUND, Task
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 __all__ = ["Player", "make_optimizers", "set_up"]
 
@@ -86,7 +89,9 @@ def make_optimizers(task: Task, settings: TrainingSettings) -> dict[str, Optimiz
     return made
 
 
-def set_up(task: Task, optimizers: Mapping[str, Optimizer], fabric: Fabric, settings: TrainingSettings) -> list[Player]:
+def set_up(
+    task: Task, optimizers: Mapping[str, Optimizer], fabric: "Fabric", settings: TrainingSettings
+) -> list[Player]:
     """The players in their order, on the devices of the run."""
     own = {
         name: [p for group in optimizer.param_groups for p in group["params"]] for name, optimizer in optimizers.items()

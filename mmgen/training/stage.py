@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor, nn
 
 from mmgen.artifacts import KINDS, Header, check_output, read_checkpoint, reference, write_checkpoint
@@ -19,6 +18,9 @@ from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume, TrainingResult, train
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import Task
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 __all__ = ["Built", "Stage", "add_facts", "load_trained", "run_stage"]
 
@@ -73,7 +75,7 @@ class Stage:
     stream: str = "initial weights"
 
 
-def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: Fabric | None = None) -> Work[TrainingResult]:
+def run_stage(stage: Stage, out: Path, resume: Resume = "auto", fabric: "Fabric | None" = None) -> Work[TrainingResult]:
     """Build what a stage trains, and give the work of training it and writing it to ``out``.
 
     Args:
