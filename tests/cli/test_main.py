@@ -85,17 +85,6 @@ def test_showing_a_file_loads_no_torch() -> None:
         assert "numpy" in left.loaded and not left.loaded & {"torch", "matplotlib"}
 
 
-def test_what_measures_and_draws_loads_nothing_that_only_training_needs() -> None:
-    """Lightning brings torch's compiler along, which takes as long to load as torch itself."""
-    code = (
-        "import sys, mmgen.workflow, mmgen.loading, mmgen.exporting;"
-        "import mmgen.figures.report.make, mmgen.figures.explore.make;"
-        "print(*{'lightning_fabric', 'torch._dynamo'} & {*sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
-
-
 @pytest.mark.parametrize("command", _main.command_names())
 def test_each_commands_help_says_what_it_is(command: str, run) -> None:
     done = run(command, "--help")

@@ -5,10 +5,17 @@ import json
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 from mmgen.artifacts import read_header
 from tests.program import MMGEN, ROOT, TINY, environment, mmgen, within
+
+NOTING = (
+    "import atexit, sys; atexit.register(lambda: open('loaded', 'w').write(' '.join(sys.modules)));"
+    "from mmgen.cli._main import main; main()"
+)
+"""The program, which leaves the names of what it has loaded."""
 
 
 def test_stages_compose_in_a_pipe(folder: Path) -> None:
@@ -21,7 +28,8 @@ def test_stages_compose_in_a_pipe(folder: Path) -> None:
         ["fit-aggregate", "-", "--steps", "30", "--examples", "500"],
         ["eval", "-", "--metric", "correctness", "--metric", "coverage", "--queries", "8", "--draws", "4", "--json"],
     ]
-    pipe = " | tee -a paths | ".join(shlex.join([*MMGEN, *stage]) for stage in stages)
+    programs = [MMGEN, MMGEN, [sys.executable, "-c", NOTING]]
+    pipe = " | tee -a paths | ".join(shlex.join([*one, *stage]) for one, stage in zip(programs, stages, strict=True))
     command = ["bash", "-c", f"set -o pipefail; echo d.h5 | {pipe}"]
     scored = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment(), check=False)
     assert scored.returncode == 0, scored.stderr
@@ -33,6 +41,9 @@ def test_stages_compose_in_a_pipe(folder: Path) -> None:
     for line in lines:
         assert keys <= line.keys()
         assert line["n"] > 0
+    # What only training needs takes as long to load as torch itself.
+    loaded = set((folder / "loaded").read_text().split())
+    assert "torch" in loaded and not loaded & {"lightning_fabric", "torch._dynamo"}
     (folder / "scores.jsonl").write_text(scored.stdout)
     assert mmgen(folder, "sample", made[1], "--given", "digit=3 scale=big", "-n", 4, "-o", "grid.png") == "grid.png\n"
     assert (folder / "grid.png").read_bytes()[:4] == b"\x89PNG"

@@ -7,6 +7,7 @@ References:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from PIL import ImageDraw
@@ -101,18 +102,18 @@ class WordPanels:
         """Pixels from the top of the first panel to the bottom of the last."""
         return _PITCH * self.info.length
 
-    @property
+    @cached_property
     def bars(self) -> int:
         """Bars of a panel: the words, and for free text "no word"."""
         return len(self.info.vocabulary) + (not slot_words(self.info, self.attributes))
 
-    @property
+    @cached_property
     def label_width(self) -> int:
         """Pixels to the left of the bars, for the words."""
         longest = max(round(font(_TYPE).getlength(word)) for word in self.info.vocabulary)
         return min(longest + 10, round(0.45 * self.width))
 
-    @property
+    @cached_property
     def bar_pitch(self) -> int:
         """Pixels from one bar to the next.
 
