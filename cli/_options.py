@@ -24,6 +24,7 @@ __all__ = [
     "Anew",
     "Overwrite",
     "Reads",
+    "ReadsPictures",
     "Resume",
     "Seed",
     "Workers",
@@ -168,6 +169,25 @@ class Reads:
         """Refuse the path of a file that is not there."""
         if value is not None and not (self.piped and str(value) == "-"):
             _check_there(Path(value), self.what, self.makes)
+
+
+_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".h5")
+"""Endings that are a file's; other words with a dot may be names of modalities."""
+
+
+@dataclass(frozen=True)
+class ReadsPictures(Reads):
+    """The same of --from, which takes names of modalities too: a file is what ends like one, or stands behind a =."""
+
+    what: str = "picture"
+    makes: str = "; name a picture, or an HDF5 file (.h5) of images"
+
+    def check(self, value: str | Path | None) -> None:
+        """Refuse the path of a file that is not there."""
+        text = str(value or "")
+        _, named, file = text.partition("=")
+        if (named or Path(text).suffix.lower() in _PICTURES) and not Path(text).exists():
+            super().check(file if named else text)
 
 
 def resume_mode(resume: bool, overwrite: bool) -> str:

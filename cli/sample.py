@@ -8,7 +8,7 @@ import typer
 
 from mmgen.cli._completion import words
 from mmgen.cli._console import CONSOLE, result, result_table, say
-from mmgen.cli._options import Device, Guidance, InputPath, Output, Reads, Seed, command_line, read_path
+from mmgen.cli._options import Device, Guidance, InputPath, Output, Reads, ReadsPictures, Seed, command_line, read_path
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,6 +78,7 @@ def sample_command(
             "several together, edges+mask; or edges=FILE. With "
             "--to it is what other pictures are drawn from.",
         ),
+        ReadsPictures(),
     ] = None,
     targets: Annotated[
         list[str] | None,

@@ -70,6 +70,7 @@ def test_an_option_that_names_a_file_which_is_not_there_is_told_as_early() -> No
         if option.param_type_name == "option" and option.metavar in ("FILE", "MODEL")
         if option.name not in ("output", "latents")
     ]
+    lines += ["sample no-first-file --from no-such-file.png", "sample no-first-file --from image=no-such-file"]
     assert len(lines) >= 10
     for line, left in zip(lines, left_by(*lines), strict=True):
         assert not left.loaded & {"torch", "matplotlib", "sklearn"}, line
