@@ -11,7 +11,7 @@ QUIET := $(if $(CI),--quiet)
 INPUTS := pyproject.toml constraints.txt
 # Tests start many programs, each of which would compile the package anew where somebody forbids bytecode.
 TESTED := OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python
-# In the order of their names: else files with few tests come last, which are the longest, and one core waits.
+# In the order of their names: xdist would put files with few tests last, and those take longest, while one core waits.
 PARALLEL := -n 2 --dist loadscope --no-loadscope-reorder
 
 .PHONY: help quickstart test test-all lint format types docs clean

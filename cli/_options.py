@@ -1,6 +1,7 @@
 """Options and arguments that several commands share, and what reads them."""
 
 import os
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -171,7 +172,7 @@ class Reads:
             _check_there(Path(value), self.what, self.makes)
 
 
-_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".h5")
+_PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".h5", ".hdf5")
 """Endings that are a file's; other words with a dot may be names of modalities."""
 
 
@@ -185,8 +186,9 @@ class ReadsPictures(Reads):
     def check(self, value: str | Path | None) -> None:
         """Refuse the path of a file that is not there."""
         text = str(value or "")
-        _, named, file = text.partition("=")
-        if (named or Path(text).suffix.lower() in _PICTURES) and not Path(text).exists():
+        name, equals, file = text.partition("=")
+        named = equals and re.fullmatch(r"[A-Za-z][\w.-]*", name)
+        if (named or text.lower().endswith(_PICTURES)) and not os.path.exists(text):
             super().check(file if named else text)
 
 

@@ -17,12 +17,10 @@ pytest.register_assert_rewrite("mmgen.testing")
 # Somebody else's package, with a test of its own: test_stranger.py walks through it.
 collect_ignore = ["stranger"]
 
-# What tests verify is no business of the user's cache. Programs that they start take the same folder, and pytest's
-# workers that of the process which started them: kernels are compiled once.
-if "PYTEST_XDIST_WORKER" not in os.environ:
-    _CACHE = tempfile.TemporaryDirectory(prefix="mmgen-cache-")
-    os.environ["MMGEN_CACHE"] = _CACHE.name
-    os.environ |= {"HF_HOME": _CACHE.name, "HF_HUB_OFFLINE": "1"}  # nor is the network
+# What tests verify is no business of the user's cache; programs that they start take the same folder.
+_CACHE = tempfile.TemporaryDirectory(prefix="mmgen-cache-")
+os.environ["MMGEN_CACHE"] = _CACHE.name
+os.environ |= {"HF_HOME": _CACHE.name, "HF_HUB_OFFLINE": "1"}  # nor is the network
 
 
 def outside_data(name: str) -> Path:

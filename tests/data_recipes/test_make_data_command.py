@@ -48,7 +48,7 @@ def test_stdout_holds_the_path_only(small_mnist, tmp_path):
 
 def test_options_reach_the_recipe(small_mnist, tmp_path):
     options = ["--source", "digits", "--grey", "--copies", 1, "--set", "size=16", "--seed", 7, "-o", "other.h5"]
-    done = within(tmp_path, "make-data", "mnist-2bit", *options, "--workers", 1)
+    done = within(tmp_path, "make-data", "mnist-2bit", *options, "--workers", 2)
     assert (done.returncode, done.stdout) == (0, "other.h5\n")
     with Dataset.open(tmp_path / "other.h5") as dataset:
         assert dataset.size == 1797
