@@ -40,7 +40,7 @@ def eval_command(
             "--posterior",
             "-p",
             metavar="NAME",
-            help="Where z comes from: prior, own (the model's q(z | words)), true or aggregate; repeatable. "
+            help="Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; repeatable. "
             "By default prior and own of a model, what was fitted of an aggregate.",
             autocompletion=words("prior", "own", "aggregate", "true", "scan"),
         ),

@@ -70,7 +70,8 @@ def fit_aggregate_command(
         typer.Option(
             "--from",
             metavar="FILE",
-            help="With --guidance, the fitted q_agg to start from; fitted first, beside the model, if left out.",
+            help="With --guidance, the fitted q_agg to start from; with operators of SCAN, the fitted SCAN. If left "
+            "out, fitted first, beside the model.",
             show_default=False,
         ),
         Reads("aggregate", piped=True),

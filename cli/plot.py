@@ -82,14 +82,17 @@ def plot_command(
             metavar="N",
             min=0,
             show_default=False,
-            help="Of traversal and interpolation: a row of the dataset to start from; repeatable, for interpolation in "
-            "pairs. By default test examples at random.",
+            help="Of traversal, interpolation and analogies: a row of the dataset to start from; repeatable, for "
+            "interpolation in pairs. By default test examples at random.",
         ),
     ] = None,
     by: Annotated[
         str,
         typer.Option(
-            "--by", metavar="NAME", show_default=False, help="Of embedding: the attribute or factor that colours mean."
+            "--by",
+            metavar="NAME",
+            show_default=False,
+            help="Of embedding: the attribute or factor that colours mean; of analogies: the one that columns change.",
         ),
     ] = "",
     straight: Annotated[

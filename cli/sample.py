@@ -53,8 +53,8 @@ def sample_command(
             "-p",
             metavar="NAME",
             show_default=False,
-            help="Where z comes from: prior, own (the model's q(z | words)), aggregate or true; by default what was "
-            "fitted, else own.",
+            help="Where z comes from: prior, own (the model's q(z | words)), aggregate, true or scan; by default what "
+            "was fitted, else own.",
             autocompletion=words("prior", "own", "aggregate", "true", "scan"),
         ),
     ] = None,

@@ -55,7 +55,11 @@ def train_command(
     ] = None,
     split: Annotated[
         str | None,
-        typer.Option("--split", metavar="SCHEME", help="Split scheme to train on: iid, iid-paper, compositional."),
+        typer.Option(
+            "--split",
+            metavar="SCHEME",
+            help="Split scheme to train on, such as iid; mmgen show DATA names those of the file.",
+        ),
     ] = None,
     paired: Annotated[
         float | None,

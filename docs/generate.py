@@ -199,7 +199,7 @@ def _docstring(function: Any) -> str:
             parts.append(f"{head}\n\n" + "\n".join(f"* {item}" for item in items))
         else:
             parts.append(" ".join(part.split()))
-    return re.sub(r"``([^`]+)``", r"`\1`", "\n\n".join(parts))
+    return re.sub(r"(?<!`)``([^`]+)``(?!`)", r"`\1`", "\n\n".join(parts))
 
 
 def python_page() -> str:

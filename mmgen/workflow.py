@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 import mmgen.config
+from mmgen import presets
 from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
 from mmgen.aggregates._guided import few_candidates
 from mmgen.artifacts import Dataset, check_output, find_parent, read_header
@@ -143,6 +144,8 @@ def _full_preset(name: str, dataset: Path, device: str, watch: Watch) -> str:
     full = find_preset(name, str(read_header(dataset).settings.get("recipe", "")), on_cpu)
     if full != name:
         watch.say(f"preset {name}: {full}" + (" (there is no GPU here)" if full.endswith("-cpu") else ""))
+    elif on_cpu and f"{name}-cpu" in presets.names():
+        watch.say(f"preset {name} is for a GPU, and there is none here; {name}-cpu is its variant for CPUs")
     return full
 
 
@@ -240,7 +243,9 @@ def plan_fit(
         values["aggregate"] = merge(shape, values["aggregate"])
     settings = complete_fit_settings(merge(values, dict(assignments or {})), trained)
     if base is not None and settings.base is None:
-        raise UsageError(f"--from got {base}, expected nothing without --guidance: no other fit starts from one")
+        raise UsageError(
+            f"--from got {base}, expected nothing: only a fit with --guidance and a SCAN with operators start from one"
+        )
     if base is not None:
         load_base(base, settings, model)  # before anything slow
     out = out or model.with_name(f"{model.stem}-{settings.slug}.safetensors")

@@ -133,7 +133,8 @@ class FitSettings(StageSettings):
             if getattr(family, key) != getattr(usual, key)
         ]
         parts += ["operators"] if family.base is not None else []
-        parts += ["nothing"] if asked.given == "nothing" else []
+        if asked.given == "nothing" or (asked.given == "text" and self.data.attributes):
+            parts.append(asked.given)  # captions and attributes of the same model are two conditions
         parts += ["top"] if asked.layers == "top" else []
         return "-".join(parts)
 

@@ -27,7 +27,8 @@ class Bernoulli(Likelihood):
             return element.flatten(-event_dims).sum(-1)
         # Without a gradient (importance sampling) the linear term is an inner product, and x is never broadcast.
         flat = logits.flatten(-event_dims)
-        linear = torch.einsum("...e,...e->...", flat, x.flatten(-event_dims))
+        with torch.autocast(flat.device.type, enabled=False):  # which would round the sum over all pixels to eight bits
+            linear = torch.einsum("...e,...e->...", flat, x.flatten(-event_dims))
         return linear - functional.softplus(flat).sum(-1)
 
     def mean(self, parameters: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ def train_classifier(
         device: Where to compute.
         precision: auto, 32-true or bf16-mixed.
         seed: All randomness comes from this number.
-        settings: Any settings, as ``{"training.tensorboard": True}`` or nested, over everything else.
+        settings: Any settings, as ``{"training.log_to": ["tensorboard"]}`` or nested, over everything else.
         resume: Insist on continuing a saved run.
         overwrite: Begin anew even if a run was saved.
         progress: Whether a notebook shows progress; or who watches.
@@ -128,7 +128,7 @@ def evaluate(
         metric: Names; correctness by default, and coverage where attributes are given; retrieval where there are only
             captions.
         output: JSON lines of the scores; NAME-scores.jsonl beside the model by default.
-        posterior: Where z comes from: prior, own, true or aggregate.
+        posterior: Where z comes from: prior, own, true, aggregate or scan.
         guidance: Weight of guidance, or several.
         given_count: Numbers of attributes that queries give.
         judge: Classifier; found by itself if near.

@@ -10,7 +10,7 @@ __all__ = ["check_likelihood"]
 
 
 def check_likelihood(name: str) -> None:
-    """One value per image, batch axes broadcast, and sampled means approach ``mean``."""
+    """One value per image, batch axes broadcast, densities are fp32 at least, and sampled means approach ``mean``."""
     likelihood = mmgen.likelihoods.get(name)()
     torch.manual_seed(0)
     parameters = torch.randn(7, 4, likelihood.parameters_per_value, 3, 3, dtype=torch.float64)
@@ -20,6 +20,11 @@ def check_likelihood(name: str) -> None:
     torch.testing.assert_close(broadcast[3], likelihood.log_prob(parameters[3], value))
     with_gradient = likelihood.log_prob(parameters.clone().requires_grad_(), value)
     torch.testing.assert_close(broadcast, with_gradient.detach())
+    single, many = parameters.float().repeat(1, 1, 1, 8, 8), value.float().repeat(1, 1, 8, 8)
+    exact = likelihood.log_prob(single, many)
+    with torch.autocast("cpu", torch.bfloat16):
+        torch.testing.assert_close(likelihood.log_prob(single, many), exact)
+        torch.testing.assert_close(likelihood.log_prob(single.clone().requires_grad_(), many).detach(), exact)
     draws = likelihood.sample(parameters[:1, :1].expand(20_000, 1, -1, -1, -1), torch.Generator().manual_seed(1))
     error = (draws.mean(0) - likelihood.mean(parameters[0, :1])).abs().max()
     assert error < 5 * draws.std(0).max() / math.sqrt(20_000)

@@ -11,9 +11,11 @@ from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_checkpoint
 from mmgen.cli._main import main
 from mmgen.config import merge
 from mmgen.errors import UsageError
+from mmgen.progress import Watch
 from mmgen.training.model_run import complete_settings, train_model
 from mmgen.training.start import start_values
 from mmgen.training.state import _check_same, state_path
+from mmgen.workflow import _full_preset
 
 SIZE = 40
 VAE: dict[str, Any] = {
@@ -55,6 +57,27 @@ def train(dataset_path: Path, out: Path, values: dict[str, Any], start: Path | N
         if begin and progress.done >= begin:
             break
     return out
+
+
+class Heard(Watch):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.texts.append(text)
+
+
+def test_a_preset_for_a_gpu_says_that_there_is_one_for_cpus(dataset_path: Path) -> None:
+    def told(preset: str) -> list[str]:
+        watch = Heard()
+        assert _full_preset(preset, dataset_path, "cpu", watch) in (preset, f"{preset}-cpu")
+        return watch.texts
+
+    (said,) = told("higgins/beta-vae-mnist-a")
+    assert "none here" in said and "higgins/beta-vae-mnist-a-cpu is its variant for CPUs" in said
+    assert told("higgins/beta-vae-mnist-a-cpu") == told("kingma/mnist-m2-100") == []
 
 
 def test_networks_and_what_objectives_share_are_taken_over_and_nothing_of_the_training(vae: Path) -> None:
