@@ -183,7 +183,8 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
     """Mean and standard error of ``after`` less ``before``, point by point; None where they are not of the same points.
 
     Points are what ``values`` in ``extra`` are of: data points, images or queries; queries may have weights. They are
-    not of a score that is no mean of them, such as a median, nor where one of them was not finite.
+    not of a score that is no mean of them, such as a median, nor where one of them was not finite. Noise that points of
+    a score share (``shared_stderr``) is no part of how their differences spread, and is added.
     """
     if Conditions.of(before) != Conditions.of(after) or before.given != after.given:
         return None
@@ -205,7 +206,8 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
     middle, count = mean(differences), len(differences)
     # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
     spread = math.fsum((w * (d - middle)) ** 2 for w, d in zip(weights, differences, strict=True)) * count / (count - 1)
-    return middle, math.sqrt(spread) / total
+    shared = [score.extra.get("shared_stderr", 0.0) for score in (before, after)]
+    return (middle, math.hypot(math.sqrt(spread) / total, *shared)) if _are_numbers(shared) else None
 
 
 def _are_numbers(values: Any) -> TypeGuard[list[float]]:

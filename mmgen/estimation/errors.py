@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mmgen.estimation.importance import Estimate, Noise, mean_noise
 
-__all__ = ["diagnostics", "disagreement", "standard_error", "summarise"]
+__all__ = ["diagnostics", "disagreement", "shared_error", "standard_error", "summarise"]
 
 _SIGMAS = 3.0
 """Two estimates disagree that differ by more than so many standard errors, and by more than what they are known to be
@@ -35,10 +35,25 @@ def standard_error(values: Tensor, *noises: Noise) -> float | None:
         return None
     between, of_estimates = float(values.var()) / count, 0.0
     for variances, source in noises:
-        noise = mean_noise(variances, source)
-        between -= (float(variances.sum()) - count * noise) / (count * (count - 1))
-        of_estimates += noise
+        between -= _seen(variances, source)
+        of_estimates += mean_noise(variances, source)
     return math.hypot(math.sqrt(max(between, 0.0)), math.sqrt(of_estimates))
+
+
+def shared_error(count: int, *noises: Noise) -> float:
+    """What the spread of N values does not show of the standard error of their mean: noise that points share.
+
+    The difference of two scores, point by point, has it from both: values of one description move together.
+    """
+    if count < 2:
+        return 0.0
+    return math.sqrt(max(0.0, sum(mean_noise(*noise) - _seen(*noise) for noise in noises)))
+
+
+def _seen(variances: Tensor, source: Tensor | None) -> float:
+    """What noise of estimates adds to the variance of N values over N, on average."""
+    count = len(variances)
+    return (float(variances.sum()) - count * mean_noise(variances, source)) / (count * (count - 1))
 
 
 def disagreement(one: Estimate, other: Estimate) -> float | None:

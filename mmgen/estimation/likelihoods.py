@@ -8,7 +8,7 @@ out.
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -54,6 +54,9 @@ __all__ = [
 
 Quantities = dict[str, Estimate]
 _Sampler = Callable[[Batch, int, torch.Generator], Tensor]
+_ROUGH = 0.1
+"""Standard error of log Z(y), nats, from which its bias, of which half the variance is only the leading term, can be
+much larger than that."""
 
 
 def _decoded(loaded: "OpenModel", name: str, precision: str) -> Density:
@@ -97,18 +100,35 @@ def guiding_words(loaded: "OpenModel", posterior: str, points: Batch) -> str | N
 def with_normaliser(loaded: "OpenModel", posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
     """Mean log densities of a guided posterior, with the error of its log Z(y) in their standard errors.
 
+    A log Z(y) is too low by half its variance on average, so that densities are too high by that. It is too low by more
+    where no draw of q(z|y) came near what says the words, which a large error tells.
+
     Args:
         loaded: The model, guided.
         posterior: What is guided.
         points: The data points that ``scores`` are means over.
         scores: In nats.
     """
-    error = loaded.guide(posterior).normaliser_error(_told(loaded, posterior, points))
+    guide, told = loaded.guide(posterior), _told(loaded, posterior, points)
+    error, errors = guide.normaliser_error(told), guide.normaliser(told)[1]
+    known: dict[str, Any] = {"too_high_by_at_least": float(0.5 * errors.square().mean())}
+    rough = int((errors > _ROUGH).sum())
+    if rough:
+        known["warnings"] = [
+            f"log Z(y) of {rough:,} of {len(errors):,} points has an error above {_ROUGH:g} nats: it may be too high "
+            "by much more than is printed; use a smaller weight of guidance"
+        ]
     return [
         replace(
             score,
             stderr=None if score.stderr is None else math.hypot(score.stderr, error),
-            extra={**score.extra, "normaliser_stderr": error},
+            extra={
+                **score.extra,
+                **known,
+                **({"warnings": [*score.extra.get("warnings", []), *known["warnings"]]} if rough else {}),
+                "normaliser_stderr": error,
+                "shared_stderr": math.hypot(score.extra.get("shared_stderr", 0.0), error),
+            },
         )
         for score in scores
     ]

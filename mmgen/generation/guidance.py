@@ -37,8 +37,6 @@ _MOST = 1e6
 """The largest weight: far beyond it only the likeliest candidate is left."""
 _ENOUGH = 10.0
 """Effective sample size of the candidates of a draw below which the draws are said to be few."""
-_DISTINCT = 100
-"""Draws from a pool that should differ from each other."""
 _POOLS = 2
 """Pools that are kept."""
 _GUIDES = 8
@@ -99,11 +97,12 @@ class Guide:
         notice = ""
         if self._few:
             of = "in the pool of" if not self._read else "among"
+            small = "less than there were draws" if not self._read else "small"
             notice = (
                 f"guidance {self.weight:g} found little that says the words: for {len(self._few):,} of "
                 f"{len(self._effective):,} descriptions the effective sample size {of} {self._most:,} candidates was "
-                f"small (the least {min(self._few):.1f}), so that draws resemble each other; use a smaller weight, or "
-                "another posterior to guide"
+                f"{small} (the least {min(self._few):.1f}), so that draws resemble each other; use a smaller weight, "
+                "or another posterior to guide"
             )
         weights = self._files.weights_of(self.posterior, self.weight)
         return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"))
@@ -143,7 +142,7 @@ class Guide:
         chosen: Chosen
         if not self._read:
             chosen = self._pool.resample(self._pool_weights(condition, expression), n, generator)
-            enough = max(_ENOUGH, min(n, _DISTINCT))
+            enough = max(_ENOUGH, n)  # of fewer in effect, draws repeat each other and look less varied than q_w is
         else:
             chosen = resample(
                 lambda count: self._draw(condition, count, generator)[:, 0],

@@ -71,11 +71,18 @@ class Code:
         ]
 
     def alike(self, rows: NDArray[np.int64], factor: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """For each of ``rows`` (of any shape) a random row with the same value of a factor, itself among them."""
+        """For each of ``rows`` (of any shape) another random row with the same value of a factor.
+
+        Only a row that is alone with its value gets itself: pairs of a row with itself differ in nothing, and are the
+        more frequent the more values a factor has, which would tell the factor.
+        """
         order, first = self._sorted[factor]
+        places = np.empty_like(order)
+        places[order] = np.arange(len(order))
         values = self.factors[rows, factor]
         low, high = first[values], first[values + 1]
-        return order[low + (rng.random(rows.shape) * (high - low)).astype(np.int64)]
+        found = low + (rng.random(rows.shape) * (high - low - 1)).astype(np.int64)
+        return order[np.where((found >= places[rows]) & (high - low > 1), found + 1, found)]
 
     def divided(self, rng: np.random.Generator, share: float = 2 / 3) -> tuple["Code", "Code"]:
         """Two parts, drawn at random: what is learnt from, and what it is tested on."""

@@ -39,7 +39,8 @@ class Disentanglement(Metric):
     """Base of metrics that ask which dimension of z follows which factor behind the examples.
 
     They look at means of q(z | image). Each is repeated five times, with a seed of its own and half of the encodings,
-    another choice each time; the value is the mean over repeats, and its standard error comes from their spread.
+    another choice each time; the value is the mean over repeats. Halves of one sample differ as much as two samples of
+    its whole size do, so that its standard error is their standard deviation, not that over the root of their number.
     """
 
     better = "higher"
@@ -82,9 +83,7 @@ class Disentanglement(Metric):
         scores = []
         for quantity in repeats[0].values:
             values = np.array([found.values[quantity] for found in repeats])
-            error = float(values.std(ddof=1) / np.sqrt(_REPEATS))
-            if self.tests:
-                error = share_error(float(values.mean()), error, _REPEATS * self.tests)
+            error = _error(values, self.tests)
             scores.append(
                 Score(
                     metric=self.name,
@@ -109,3 +108,21 @@ class Disentanglement(Metric):
                 )
             )
         return scores
+
+
+def _error(values: NDArray[np.float64], tests: int) -> float:
+    """Standard error of the mean over repeats, of which each has another half of the same examples.
+
+    A mean over N examples has the variance s^2 / N, and so has, given the N, that of a random half of them. The mean of
+    R halves has s^2 / N from the choice of the N and s^2 / (R N) from the choice of halves. Only what answers of their
+    own add, each repeat its ``tests``, is less the more repeats there are.
+
+    Args:
+        values: A value for each repeat [R]; shares in percent where there are answers.
+        tests: Answers behind each; 0 where it is no share.
+    """
+    count, mean, variance = len(values), float(values.mean()), float(values.var(ddof=1))
+    of_answers = mean * (100 - mean) / tests if tests else 0.0
+    of_examples = max(0.0, variance - of_answers)
+    error = float(np.sqrt(of_examples * (1 + 1 / count) + min(variance, of_answers) / count))
+    return share_error(mean, error, count * tests) if tests else error

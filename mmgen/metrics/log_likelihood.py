@@ -18,8 +18,8 @@ from torch import Tensor
 
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
-from mmgen.estimation.errors import diagnostics, standard_error
-from mmgen.estimation.importance import Estimate, Terms
+from mmgen.estimation.errors import diagnostics, shared_error, standard_error
+from mmgen.estimation.importance import Estimate, Noise, Terms
 from mmgen.estimation.likelihoods import (
     Quantities,
     described,
@@ -279,21 +279,19 @@ def _ratio(evaluation: "Evaluation", posterior: str, quantity: str, joint: _Foun
     if warnings:
         extra["warnings"] = warnings
     values = joint.result.value - denominator.result.value
-    stderr = standard_error(values, joint.result.noise, denominator.result.noise)
-    return _of(evaluation, posterior, quantity, "importance", values, stderr, joint.drawn_from, extra)
+    noises = (joint.result.noise, denominator.result.noise)
+    return _of(evaluation, posterior, quantity, "importance", values, noises, joint.drawn_from, extra)
 
 
 def _score(evaluation: "Evaluation", posterior: str, quantity: str, protocol: str, found: _Found) -> Score:
     result, extra = found.result, found.known()
     if protocol != "bound":
-        stderr = standard_error(result.value, result.noise)
-        return _of(evaluation, posterior, quantity, protocol, result.value, stderr, found.drawn_from, extra)
+        return _of(evaluation, posterior, quantity, protocol, result.value, (result.noise,), found.drawn_from, extra)
     # One sample is what the bound is defined with; averaging over K only makes its estimate quieter. It is through the
     # first proposal, of a mixture too.
     for key in ("too_low_by_at_least", "monte_carlo_stderr", "alone", "checked", "warnings"):
         extra.pop(key, None)
-    stderr = standard_error(result.bound, result.bound_noise)
-    return _of(evaluation, posterior, quantity, protocol, result.bound, stderr, result.names[0], extra)
+    return _of(evaluation, posterior, quantity, protocol, result.bound, (result.bound_noise,), result.names[0], extra)
 
 
 def _of(
@@ -302,10 +300,11 @@ def _of(
     quantity: str,
     protocol: str,
     values: Tensor,
-    stderr: float | None,
+    noises: tuple[Noise, ...],
     drawn_from: str,
     extra: dict[str, Any],
 ) -> Score:
+    stderr = standard_error(values, *noises)
     return Score(
         metric="log-likelihood",
         quantity=quantity,
@@ -323,6 +322,7 @@ def _of(
             "proposal": drawn_from,
             # Of each point, for paired comparisons: points differ by far more than what they are compared for.
             "values": [round(value, 4) for value in values.tolist()],
+            "shared_stderr": shared_error(len(values), *noises),
         },
     )
 

@@ -135,7 +135,7 @@ def _score(
         metric="reconstruction",
         quantity="reconstruction",
         value=float(of_point.mean()),
-        stderr=share_error(float(of_point.mean()), spread, int(known.sum())),
+        stderr=share_error(float(of_point.mean()), spread, count),
         unit="%",
         better="higher",
         n=count,

@@ -9,7 +9,7 @@ import pytest
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.errors import UsageError
 from mmgen.metrics._code import Code, read_factors
-from mmgen.metrics._disentanglement import Disentanglement
+from mmgen.metrics._disentanglement import Disentanglement, _error
 from mmgen.metrics.beta_score import BetaScore
 from mmgen.metrics.dci import Dci, concentration
 from mmgen.metrics.factor_score import FactorScore
@@ -120,6 +120,24 @@ def test_rows_alike() -> None:
         others = found.alike(rows, factor, rng)
         assert np.array_equal(found.factors[others, factor], found.factors[rows, factor])
         assert len(np.unique(others)) > 900, "not the same few every time"
+        assert not (others == rows).any(), "another row"
+
+
+def test_the_others_are_equally_likely_and_a_lone_row_is_its_own() -> None:
+    found = Code(np.zeros((5, 1)), np.array([[0], [1], [0], [0], [2]]), ("a",))
+    others = found.alike(np.repeat(np.arange(5)[:, None], 6000, 1), 0, np.random.default_rng(0))
+    for row, expected in ((0, [2, 3]), (2, [0, 3]), (3, [0, 2]), (1, [1]), (4, [4])):
+        values, counts = np.unique(others[row], return_counts=True)
+        assert values.tolist() == expected
+        assert np.abs(counts - 6000 / len(expected)).max() < 4 * np.sqrt(6000 / 4)
+
+
+def test_the_beta_score_of_noise_is_chance() -> None:
+    """Pairs of a picture with itself would tell how many values the factor has."""
+    rng = np.random.default_rng(0)
+    noise = Code(rng.normal(size=(900, 6)), np.stack([rng.integers(n, size=900) for n in (2, 10, 40)], 1), NAMES[:3])
+    found = BetaScore().measure(noise, rng).values["accuracy"]
+    assert found == pytest.approx(100 / 3, abs=4.0)
 
 
 def dataset(path: Path, number: int = 60, unknown: bool = True) -> Path:
@@ -207,7 +225,7 @@ def test_a_single_dimension_is_complete() -> None:
 
 
 def test_repeats_and_their_error() -> None:
-    """The value is the mean over five halves, its error their standard deviation over the root of five."""
+    """The value is the mean over five halves, its error that of a mean over halves of one sample."""
     whole = code("rotated", 400)
     evaluation = SimpleNamespace(
         code=whole,
@@ -226,6 +244,26 @@ def test_repeats_and_their_error() -> None:
     repeats = np.array(score.extra["repeats"])
     assert len(set(repeats)) == 5
     assert score.value == pytest.approx(repeats.mean())
-    assert score.stderr == pytest.approx(repeats.std(ddof=1) / 5**0.5)
+    assert score.stderr == pytest.approx(repeats.std(ddof=1) * (1 + 1 / 5) ** 0.5)
     assert score.extra["better_half"] == pytest.approx(np.sort(repeats)[2:].mean())
     assert score.n == 200
+
+
+def test_errors_know_of_the_choice_of_examples() -> None:
+    """Means over halves of 200 normal numbers: the mean of five halves has the variance (1 + 1/5) / 200."""
+    rng, values, squares = np.random.default_rng(0), [], []
+    for _ in range(1000):
+        numbers = rng.normal(size=200)
+        halves = np.array([rng.permutation(numbers)[:100].mean() for _ in range(5)])
+        values.append(halves.mean())
+        squares.append(_error(halves, 0) ** 2)
+    assert np.var(values) == pytest.approx(1.2 / 200, rel=0.15)
+    assert np.mean(squares) == pytest.approx(1.2 / 200, rel=0.1)
+
+
+def test_errors_of_answers_are_less_the_more_repeats_there_are() -> None:
+    """Shares of 500 answers each, whose examples say nothing: binomial over all 2,500, or a little more."""
+    rng = np.random.default_rng(0)
+    shares = 100 * rng.binomial(500, 0.7, size=(2000, 5)) / 500
+    squares = [_error(row, 500) ** 2 for row in shares]
+    assert 1.0 <= np.mean(squares) / (100**2 * 0.7 * 0.3 / 2500) <= 4.0

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from mmgen.batch import Batch
-from mmgen.estimation.errors import standard_error
+from mmgen.estimation.errors import shared_error, standard_error
 from mmgen.estimation.importance import Estimate, estimate
 from mmgen.estimation.likelihoods import text_estimate
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
+from mmgen.runs import contrast, summed_up
 from mmgen.score import Score
 from tests.metrics.toy import Gaussian, loaded_gaussian
 from tests.metrics.two_modes import TwoModes, loaded_two_modes, two_modes_points
@@ -112,6 +113,35 @@ def test_proposals_that_agree_are_not_said_to_disagree() -> None:
 def test_few_draws_that_count_are_told() -> None:
     found = scores(samples=4, proposal="description")["log p(x)"]
     assert any("few of the 4 draws count" in text for text in found.extra["warnings"])
+
+
+def paired_share_inside(labels: int, points: int, repeats: int, log_variance: float, draws: int) -> float:
+    """Share of 95 % intervals of the difference that hold 0, of two scores of the same truth."""
+    random, inside = torch.Generator().manual_seed(labels), 0
+    for _ in range(repeats):
+        truths = -2.3 + 0.05 * torch.randn(labels, generator=random, dtype=torch.float64)
+        rows = torch.randint(labels, (points,), generator=random) if labels < points else torch.arange(points)
+        groups = []
+        for _ in range(2):
+            noise = torch.randn(draws, labels, generator=random, dtype=torch.float64)
+            found = estimate(truths + math.sqrt(log_variance) * noise - log_variance / 2)[rows]
+            extra = {"values": found.value.tolist(), "shared_stderr": shared_error(points, found.noise)}
+            value, error = float(found.value.mean()), standard_error(found.value, found.noise)
+            groups.append(
+                summed_up([Score("m", "log p(y)", value, error, "nats", "higher", points, "own", extra=extra)])
+            )
+        found_difference = contrast(*groups)
+        assert (
+            found_difference.over == "points" and found_difference.low is not None and found_difference.high is not None
+        )
+        inside += found_difference.low <= 0 <= found_difference.high
+    return inside / repeats
+
+
+@pytest.mark.parametrize("labels", [10, 300])
+def test_intervals_of_a_difference_hold_whether_labels_repeat_or_not(labels: int) -> None:
+    """300 points, K = 500, variance of log weights 2; without what points share 16 % of the intervals of ten would."""
+    assert 0.91 <= paired_share_inside(labels, 300, 300, 2.0, 500) <= 0.985
 
 
 def share_inside(labels: int, points: int, repeats: int, log_variance: float, draws: int, spread: float) -> float:

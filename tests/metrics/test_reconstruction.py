@@ -12,6 +12,7 @@ from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from mmgen.shares import share_error
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 
@@ -44,7 +45,7 @@ def all_small(batch: Batch, given: tuple[str, ...]) -> DiagonalGaussian:
 def test_what_an_encoding_keeps_is_read_and_what_it_loses_is_not(dataset: Dataset) -> None:
     (whole,) = measured(dataset, Judge())
     assert (whole.value, whole.n, whole.extra["real"]) == (100.0, 30, 100.0)
-    assert 0 < whole.stderr < 3  # no proof that none is ever lost
+    assert whole.stderr == pytest.approx(share_error(100.0, 0.0, 30))  # no proof that none is ever lost
     (lossy,) = measured(dataset, Judge(), all_small)
     small = lossy.extra["by_attribute"]["size"]  # right where the size was small, as about half of them are
     assert 20 < small < 80
