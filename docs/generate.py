@@ -29,7 +29,8 @@ lines. Everything else goes to stderr. Where a command takes a path, `-` reads i
 pipes. Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted, 143 terminated.
 
 No command replaces a finished dataset, model, judge, aggregate or file of scores unless told `--overwrite`, and none
-replaces what is no regular file, such as a device or a pipe.
+replaces what is no regular file, such as a device or a pipe. CK, VE and
+WG are [the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and Goodman.
 
 """
 
@@ -106,7 +107,8 @@ SETTINGS_OPENING = """# Settings
 
 Every setting of every member, as `--set` calls it; in a TOML file the words before the last dot are the table. Unknown
 names are refused with the nearest right one. `mmgen list objective telbo` prints the settings of one member, those of
-installed packages and of `--code` too, and `mmgen list preset NAME` a preset with the source of each value.
+installed packages and of `--code` too, and `mmgen list preset NAME` a preset with the source of each value. CK, VE
+and WG are [the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and Goodman.
 
 """
 

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
@@ -216,3 +217,19 @@ def test_labels_do_not_hide_each_other_or_what_is_drawn() -> None:
     assert not any(box.contains(*place) for box in boxes for place in line)
     crowded = [labels.put(5, 5, "a rather long label", "black", must=False) for _ in range(60)]
     assert crowded[-1] is None  # where nothing is free it is left out
+
+
+def test_a_label_that_had_to_go_far_has_a_line_to_its_point() -> None:
+    axes = new_figure(5, 4).add_subplot()
+    axes.set_xlim(0, 10)
+    axes.set_ylim(0, 10)
+    labels = Labels(axes)
+    near = labels.put(5, 5, "near", "black")
+    assert near is not None and list(axes.texts) == [near]
+    labels.keep_free([5], [8], 12)
+    far = labels.put(5, 8, "far", "black")
+    assert far is not None
+    (line,) = (text for text in axes.texts if text.get_text() == "")
+    assert line.xy == (5, 8) and line.arrow_patch is not None
+    end = axes.transData.transform((5, 8)) + np.array(line.get_position()) * axes.figure.dpi / 72
+    assert far.get_window_extent().padded(0.01).contains(*end)

@@ -13,6 +13,8 @@ __all__ = ["Labels"]
 _DIRECTIONS = [math.radians(angle) for angle in (0, 45, 315, 90, 270, 135, 225, 180)]
 _DISTANCES = (5.0, 9.0, 14.0, 22.0, 32.0)
 """Distances of labels from their points; the nearest free one is taken, so that it is clear whose label it is."""
+_NEAR = 9.0
+"""Distance up to which a label shows by itself whose it is; farther ones get a line to their point."""
 _STEP = 4.0
 """Points between places along a line that labels keep away from."""
 
@@ -68,7 +70,15 @@ class Labels:
             label.remove()
             return None
         label.set_position(best)
-        self._taken.append(label.get_window_extent().padded(1))
+        extent = label.get_window_extent()
+        self._taken.append(extent.padded(1))
+        place = self._axes.transData.transform((x, y))
+        away = (np.clip(place, extent.min, extent.max) - place) / self._pixels
+        if math.hypot(*away) > _NEAR + 0.5:
+            line = {"arrowstyle": "-", "color": colour, "linewidth": 0.6, "shrinkA": 0, "shrinkB": 4}
+            self._axes.annotate(
+                "", (x, y), xytext=away, textcoords="offset points", arrowprops=line, annotation_clip=False, zorder=3
+            )
         return label
 
     def _offsets(self, half: np.ndarray, distances: Sequence[float]) -> Iterable[tuple[float, float]]:
