@@ -13,7 +13,16 @@ from mmgen.config import parse_assignments, read_toml
 from mmgen.errors import ArtifactError, MmgenError, SettingsError, UsageError
 from mmgen.figures.plots._material import gather
 from mmgen.figures.report.curves import read_log
-from mmgen.parsing import MAX_DEPTH, MAX_TEXT_BYTES, Malformed, NotToml, parse_json, parse_toml, read_bounded
+from mmgen.parsing import (
+    MAX_DEPTH,
+    MAX_TEXT_BYTES,
+    Malformed,
+    NotToml,
+    lines_bounded,
+    parse_json,
+    parse_toml,
+    read_bounded,
+)
 from mmgen.reproductions._plan import read_plan
 from mmgen.score import read_scores
 from mmgen.training.log import RunLog
@@ -197,6 +206,14 @@ def test_read_bounded(tmp_path: Path) -> None:
     assert read_bounded(tmp_path / "a", 5) == "12345"
     with pytest.raises(Malformed, match="it has 5 bytes, expected at most 4"):
         read_bounded(tmp_path / "a", 4)
+
+
+def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b'"1"\n"\xe2\x80\xa8"\n' + b"x" * (MAX_TEXT_BYTES + 1))
+    lines = lines_bounded(tmp_path / "a")
+    assert [next(lines), next(lines)] == ['"1"\n', '"\u2028"\n'], "the line separator of Unicode ends no line"
+    with pytest.raises(Malformed, match="a line has more than"):
+        next(lines)
 
 
 # json.loads of what the same expression has just written, and a file that Blender's own Python reads.
