@@ -23,6 +23,7 @@ __all__ = [
     "MAX_TEXT_BYTES",
     "Malformed",
     "NotToml",
+    "beginning",
     "flat",
     "lines_bounded",
     "parse_json",
@@ -188,13 +189,13 @@ def parse_toml(text: str) -> dict[str, Any]:
     return values
 
 
-def _open_bounded(path: Path, most: int) -> BinaryIO:
+def _open_bounded(path: Path, most: float) -> BinaryIO:
     """A file of bounded size, open: a pipe would block its reader."""
-    file = open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb")  # noqa: SIM115
-    status = os.fstat(file.fileno())
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(descriptor)
     if stat.S_ISREG(status.st_mode) and status.st_size <= most:
-        return file
-    file.close()
+        return open(descriptor, "rb")
+    os.close(descriptor)
     if not stat.S_ISREG(status.st_mode):
         raise Malformed("it is a folder, a device or a pipe, expected a file")
     raise Malformed(f"it has {status.st_size:,} bytes, expected at most {most:,}")
@@ -205,6 +206,15 @@ def _decoded(data: bytes, errors: str = "strict") -> str:
         return data.decode("utf-8", errors)
     except UnicodeDecodeError:
         raise Malformed("it is no text") from None
+
+
+def beginning(path: Path, most: int = 4096) -> str:
+    """The first letters of a file of any size; "" where there is none that can be read."""
+    try:
+        with _open_bounded(path, math.inf) as file:
+            return file.read(most).decode("utf-8", "replace")
+    except (OSError, Malformed):
+        return ""
 
 
 def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
