@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgen.metrics._code import Code
 from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._settings import ENCODINGS
 
 __all__ = ["Dci"]
 
@@ -23,6 +24,7 @@ class Dci(Disentanglement):
 
     name = "dci"
     protocol = "random forest of 100 trees"
+    reads = ("factors", *ENCODINGS)
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:
         from sklearn.ensemble import RandomForestClassifier

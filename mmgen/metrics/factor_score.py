@@ -8,6 +8,7 @@ import numpy as np
 
 from mmgen.metrics._code import Code
 from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._settings import ENCODINGS
 
 __all__ = ["FactorScore"]
 
@@ -26,6 +27,7 @@ class FactorScore(Disentanglement):
     unit = "%"
     tests = _TEST
     protocol = f"{_ALIKE} examples alike, {_TRAIN:,} votes to learn from, {_TEST:,} to test"
+    reads = ("factors", *ENCODINGS)
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:
         active, variances = code.active, code.means.var(axis=0)

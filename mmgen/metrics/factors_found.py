@@ -16,6 +16,7 @@ from mmgen.metrics._base import Score
 from mmgen.metrics._code import Code
 from mmgen.metrics._disentanglement import Disentanglement, Found
 from mmgen.metrics._information import BINS, GAP, followers, information
+from mmgen.metrics._settings import ENCODINGS
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -36,6 +37,7 @@ class FactorsFound(Disentanglement):
 
     name = "factors-found"
     protocol = f"{BINS} bins, gap {GAP}"
+    reads = ("factors", *ENCODINGS)
     further_units: ClassVar = {"factors": "higher"}
     columns: ClassVar = {"of": "factors_in_all", "dimension": "dimension", "gap": "gap", "found": "found"}
 

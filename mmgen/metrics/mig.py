@@ -10,6 +10,7 @@ import numpy as np
 from mmgen.metrics._code import Code
 from mmgen.metrics._disentanglement import Disentanglement, Found
 from mmgen.metrics._information import BINS, information
+from mmgen.metrics._settings import ENCODINGS
 
 __all__ = ["Mig"]
 
@@ -23,6 +24,7 @@ class Mig(Disentanglement):
 
     name = "mig"
     protocol = f"{BINS} bins"
+    reads = ("factors", *ENCODINGS)
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:
         known = information(code)

@@ -12,6 +12,7 @@ import numpy as np
 
 from mmgen.metrics._code import Code
 from mmgen.metrics._disentanglement import Disentanglement, Found
+from mmgen.metrics._settings import ENCODINGS
 
 __all__ = ["Sap"]
 
@@ -26,6 +27,7 @@ class Sap(Disentanglement):
 
     name = "sap"
     protocol = f"linear SVM, C = {_C}, classes weighed equally"
+    reads = ("factors", *ENCODINGS)
 
     def measure(self, code: Code, rng: np.random.Generator) -> Found:
         from sklearn.exceptions import ConvergenceWarning
