@@ -59,7 +59,12 @@ def sample_command(
         ),
     ] = None,
     guidance: Guidance = 0.0,
-    mean: Annotated[bool, typer.Option("--mean/--sampled", help="Show means of p(image|z), or draws from it.")] = True,
+    mean: Annotated[
+        bool | None,
+        typer.Option(
+            "--mean/--sampled", show_default="mean", help="Of a .png: show means of p(image|z), or draws from it."
+        ),
+    ] = None,
     judge: Annotated[
         Path | None,
         typer.Option(
@@ -117,11 +122,15 @@ def sample_command(
     _check_start(
         starts,
         bool(targets),
-        drawing={"--given": given, "--output": output, "--number": number, "--sampled": not mean},
+        drawing={"--given": given, "--output": output, "--number": number, "--sampled": mean is False, "--mean": mean},
         described={"--posterior": posterior, "--judge": judge, "--guidance": guidance},
     )
     if as_json and (not starts or targets):
         raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")
+    out = output or path.with_name(f"{path.stem}-samples.png")
+    if mean is not None and out.suffix.lower() == ".h5":
+        typed = "--mean" if mean else "--sampled"
+        raise UsageError(f"{typed} got {out}, expected a picture (.png): a file of samples holds both; leave it out")
 
     from mmgen.generation.translations import parse_start
     from mmgen.loading import load
@@ -129,16 +138,15 @@ def sample_command(
     loaded = load(path, device).guided(guidance, seed)
     for notice in loaded.notices:
         say(notice)
-    out = output or path.with_name(f"{path.stem}-samples.png")
     if starts:
         main = loaded.image.name if loaded.image is not None else ""
         start = parse_start(loaded, source or main)
         if not targets:
             _read_images(loaded, start, rows or [], seed, as_json)
             return
-        _translate_images(loaded, start, targets, given or [""], number or 4, rows or [], out, mean, seed)
+        _translate_images(loaded, start, targets, given or [""], number or 4, rows or [], out, mean is not False, seed)
     else:
-        _draw_images(loaded, given or [""], number or 16, out, posterior, mean, judge, seed, targets or [])
+        _draw_images(loaded, given or [""], number or 16, out, posterior, mean is not False, judge, seed, targets or [])
     result(out)
 
 
