@@ -8,7 +8,18 @@ import typer
 
 from mmgen.cli._completion import words
 from mmgen.cli._console import CONSOLE, result, result_table, say
-from mmgen.cli._options import Device, Guidance, InputPath, Output, Reads, ReadsPictures, Seed, command_line, read_path
+from mmgen.cli._options import (
+    Device,
+    Guidance,
+    InputPath,
+    Output,
+    OverwriteOthers,
+    Reads,
+    ReadsPictures,
+    Seed,
+    command_line,
+    read_path,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +57,7 @@ def sample_command(
         ),
     ] = None,
     output: Output = None,
+    overwrite: OverwriteOthers = False,
     posterior: Annotated[
         str | None,
         typer.Option(
@@ -122,7 +134,14 @@ def sample_command(
     _check_start(
         starts,
         bool(targets),
-        drawing={"--given": given, "--output": output, "--number": number, "--sampled": mean is False, "--mean": mean},
+        drawing={
+            "--given": given,
+            "--output": output,
+            "--number": number,
+            "--sampled": mean is False,
+            "--mean": mean,
+            "--overwrite": overwrite,
+        },
         described={"--posterior": posterior, "--judge": judge, "--guidance": guidance},
     )
     if as_json and (not starts or targets):
@@ -144,8 +163,10 @@ def sample_command(
         if not targets:
             _read_images(loaded, start, rows or [], seed, as_json)
             return
+        _check_output(out, overwrite, *([start.file] if start.file else []))
         _translate_images(loaded, start, targets, given or [""], number or 4, rows or [], out, mean is not False, seed)
     else:
+        _check_output(out, overwrite)
         _draw_images(loaded, given or [""], number or 16, out, posterior, mean is not False, judge, seed, targets or [])
     result(out)
 
@@ -226,13 +247,17 @@ def _read_texts(
         )
 
 
-def _check_output(out: Path, *inputs: Path) -> None:
+def _check_output(out: Path, overwrite: bool, *inputs: Path) -> None:
     from mmgen.artifacts import check_output
+    from mmgen.artifacts.pages import check_page
     from mmgen.errors import UsageError
 
     if out.suffix.lower() not in (".png", ".h5"):
         raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
-    check_output(out, "samples" if out.suffix.lower() == ".h5" else None, *inputs)
+    if out.suffix.lower() == ".png":
+        check_page(out, "picture", overwrite, *inputs)
+    else:
+        check_output(out, "samples", *inputs)
 
 
 def _translate_images(
@@ -251,7 +276,6 @@ def _translate_images(
     from mmgen.generation.samples import save_samples
     from mmgen.generation.translations import drawn_from, started
 
-    _check_output(out, *([start.file] if start.file else []))
     if len(given) > 1:
         raise UsageError(f"--given got {len(given)} descriptions, expected one to go with the pictures of --from")
     shown = started(loaded, start, _EXAMPLES, seed, rows)
@@ -281,7 +305,6 @@ def _draw_images(
     from mmgen.generation.judge import sees_samples
     from mmgen.generation.samples import save_samples
 
-    _check_output(out)
     drawn, found, judging = draw_asked(
         loaded, given, number, CONSOLE, posterior=posterior, judge=judge, near=out, seed=seed, targets=targets
     )

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._console import result, result_lines, say
-from mmgen.cli._options import InputPath, output_option, read_path
+from mmgen.cli._options import InputPath, OverwriteOthers, output_option, read_path
 
 __all__ = ["show_command"]
 
@@ -19,6 +19,7 @@ def show_command(
         int | None,
         typer.Option("--number", "-n", min=1, show_default="32", help="With -o: images on the contact sheet."),
     ] = None,
+    overwrite: OverwriteOthers = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line on stdout.")] = False,
     seed: Annotated[
         int | None,
@@ -33,14 +34,15 @@ def show_command(
     """
     path = read_path(file, "file")
 
-    from mmgen.artifacts import check_output
     from mmgen.artifacts.ancestors import lineage, tree_lines
     from mmgen.artifacts.contents import describe
+    from mmgen.artifacts.pages import check_page
     from mmgen.errors import UsageError
 
+    options = {"--number": number, "--seed": seed, "--overwrite": overwrite}
     if output is not None:
-        check_output(output, None, path)
-    elif asked := [name for name, value in {"--number": number, "--seed": seed}.items() if value is not None]:
+        check_page(output, "picture", overwrite, path)
+    elif asked := [name for name, value in options.items() if value not in (None, False)]:
         raise UsageError(f"{' and '.join(asked)} got no contact sheet to go with; name one with -o sheet.png")
     described = describe(path)
     if as_json:
