@@ -267,7 +267,7 @@ def plan_judge(
 
     Args:
         dataset: Dataset file.
-        out: The judge to make; named after the dataset if None.
+        out: The judge to make; beside the dataset, and named after it, if None.
         network: One by name, or auto: by data and device.
         told: Attributes that it is told; None for the usual ones.
         training: Settings of its training; None is not said.
@@ -286,7 +286,7 @@ def plan_judge(
     said = {key: value for key, value in training.items() if value is not None}
     values = {"network": chosen, "told": tell, **others, "training": {**default_training(chosen), **said}}
     settings = validate(ClassifierSettings, merge(values, dict(assignments or {})))
-    return settings, out or Path(f"{dataset.stem}-judge.safetensors")
+    return settings, out or dataset.with_name(f"{dataset.stem}-judge.safetensors")
 
 
 def measure(
