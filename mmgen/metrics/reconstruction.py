@@ -46,6 +46,7 @@ class Reconstruction(Metric):
     unit = "%"
     better = "higher"
     judged = True
+    takes_guidance = False
     per_posterior = False
     scores_points = True
     reads = POINTS

@@ -143,3 +143,9 @@ def test_exactly_what_is_said_is_read(made: Evaluation) -> None:
         evaluate(asked, [name]).run()
         allowed = {*read, "seed", "precision", "split", "part"} | LOOKED_AT.get(name, set())
         assert set(read) - BESIDE <= READ <= allowed, name
+
+
+@pytest.mark.parametrize("name", [name for name in metrics.names() if not metrics.get(name).per_posterior])
+def test_guidance_is_only_of_what_looks_at_posteriors(name: str) -> None:
+    member = metrics.get(name)
+    assert not member.takes_guidance or "posteriors" in (member.reads or ())
