@@ -24,6 +24,7 @@ __all__ = [
     "Output",
     "Anew",
     "Overwrite",
+    "OverwriteOthers",
     "Reads",
     "ReadsPictures",
     "Resume",
@@ -49,6 +50,9 @@ def output_option(default: str) -> Any:
 Output = Annotated[Path | None, output_option("named after the input by default")]
 Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="All randomness comes from this number.")]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
+OverwriteOthers = Annotated[
+    bool, typer.Option("--overwrite", help="Replace the file that is there, even one that mmgen did not make.")
+]
 Resume = Annotated[
     bool,
     typer.Option("--resume", help="Insist on continuing a saved run (the same command again continues one if found)."),

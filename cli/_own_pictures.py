@@ -177,13 +177,18 @@ def check_folder(folder: Path, planned: "list[Stage]", found: "Found") -> None:
         MmgenError: It cannot be written.
     """
     from mmgen.artifacts import write_text_atomic
+    from mmgen.parsing import Malformed, read_bounded
     from mmgen.reproductions._plan import comment
 
     path = folder / _COMMANDS
     lines = ["#!/bin/sh", *comment(f"pictures and table: sha256 {found.sha256}"), "set -eu"]
     text = "\n".join([*lines, *(stage.typed for stage in planned), ""])
     if path.exists():
-        if path.read_bytes() != text.encode():
+        try:
+            same = read_bounded(path) == text
+        except Malformed as error:
+            raise UsageError(f"{path} holds no commands: {error}; remove it, or use another --output") from None
+        if not same:
             raise UsageError(
                 f"{folder} holds a quickstart of other pictures, words or settings ({_COMMANDS}); remove it, or use "
                 "another --output"

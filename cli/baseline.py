@@ -99,7 +99,7 @@ def baseline_command(
     from mmgen.baselines import get
     from mmgen.baselines._run import lines_of
 
-    out = output or Path(f"{path.stem}-{method}.jsonl")
+    out = output or path.with_name(f"{path.stem}-{method}.jsonl")
     check_output(out, None, path)
     check_nothing_lost(out, overwrite)
     if get(method).answers == "densities":  # a wrong name is reported before anything slow

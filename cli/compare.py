@@ -2,16 +2,13 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from mmgen.cli._console import result, result_lines, result_table, say
 from mmgen.cli._options import read_path
 from mmgen.errors import UsageError
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["compare_command"]
 

@@ -56,14 +56,15 @@ def eval_command(
         ),
     ] = None,
     protocol: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--protocol",
             metavar="NAME",
+            show_default="exact",
             help="Of coverage: exact, or paper as Vedantam et al. did.",
             autocompletion=words("exact", "paper"),
         ),
-    ] = "exact",
+    ] = None,
     dropped: Annotated[
         str | None,
         typer.Option("--dropped", metavar="LIST", hidden=True, help="Like --given-count, but counting those left out."),
@@ -78,24 +79,36 @@ def eval_command(
         ),
     ] = None,
     samples: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--samples", min=1, metavar="K", help="Importance samples of a log-likelihood, or draws of z, per point."
+            "--samples",
+            min=1,
+            metavar="K",
+            show_default="100",
+            help="Importance samples of a log-likelihood, or draws of z, per point.",
         ),
-    ] = 100,
+    ] = None,
     proposal: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--proposal",
             metavar="NAME",
+            show_default="mixture",
             help="What importance samples are drawn from: mixture of all that there are and p(z); or one alone, image, "
             "joint for that given all modalities, description, or auto for the image's where there is one.",
             autocompletion=words("mixture", "image", "joint", "description", "auto"),
         ),
-    ] = "mixture",
+    ] = None,
     text_samples: Annotated[
-        int, typer.Option("--text-samples", min=2, metavar="K", help="Importance samples of log p(y) per description.")
-    ] = 5000,
+        int | None,
+        typer.Option(
+            "--text-samples",
+            min=2,
+            metavar="K",
+            show_default="5000",
+            help="Importance samples of log p(y) per description.",
+        ),
+    ] = None,
     text_proposal: Annotated[
         Path | None,
         typer.Option(
@@ -107,11 +120,17 @@ def eval_command(
         Reads("aggregate"),
     ] = None,
     number: Annotated[
-        int, typer.Option("--number", "-n", min=2, help="Data points of likelihoods, labels, active units.")
-    ] = 1000,
+        int | None,
+        typer.Option(
+            "--number", "-n", min=2, show_default="1000", help="Data points of likelihoods, labels, active units."
+        ),
+    ] = None,
     encodings: Annotated[
-        int, typer.Option(min=40, metavar="N", help="Images that metrics of disentanglement encode, at most.")
-    ] = 20_000,
+        int | None,
+        typer.Option(
+            min=40, metavar="N", show_default="20000", help="Images that metrics of disentanglement encode, at most."
+        ),
+    ] = None,
     factor: Annotated[
         list[str] | None,
         typer.Option(
@@ -121,19 +140,30 @@ def eval_command(
         ),
     ] = None,
     pool: Annotated[
-        int, typer.Option("--pool", min=2, metavar="N", help="Examples among which retrieval looks for the right one.")
-    ] = 200,
+        int | None,
+        typer.Option(
+            "--pool",
+            min=2,
+            metavar="N",
+            show_default="200",
+            help="Examples among which retrieval looks for the right one.",
+        ),
+    ] = None,
     draws: Annotated[
-        int, typer.Option("--draws", min=1, help="Pictures of each query; exact coverage takes more where it must.")
-    ] = 24,
+        int | None,
+        typer.Option(
+            "--draws", min=1, show_default="24", help="Pictures of each query; exact coverage takes more where it must."
+        ),
+    ] = None,
     queries: Annotated[
-        int,
+        int | None,
         typer.Option(
             "--queries",
             min=1,
+            show_default="1000",
             help="Descriptions asked for, at most: a random choice where the part has more; of captions, examples.",
         ),
-    ] = 1000,
+    ] = None,
     split: Annotated[
         str | None,
         typer.Option(
@@ -141,14 +171,15 @@ def eval_command(
         ),
     ] = None,
     part: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--part",
             metavar="NAME",
+            show_default="test",
             help="Where queries and points come from: train, val or test.",
             autocompletion=words("test", "val", "train"),
         ),
-    ] = "test",
+    ] = None,
     judge: Annotated[
         Path | None,
         typer.Option("--judge", metavar="FILE", show_default=False, help="Classifier; found by itself if near."),
@@ -194,7 +225,7 @@ def eval_command(
     if kept:
         check_output(kept, None, path)
         check_nothing_lost(kept, overwrite, "" if output else "use --json to keep no file, ")
-    values = {
+    settings = {
         "protocol": protocol,
         "draws": draws,
         "queries": queries,
@@ -205,7 +236,7 @@ def eval_command(
         "pool": pool,
         "encodings": encodings,
         "factors": factor or None,
-        "split": split or "",
+        "split": split or None,
         "part": part,
         "seed": seed,
         "precision": precision,
@@ -216,7 +247,7 @@ def eval_command(
         metrics=metric or (),
         posteriors=posterior or (),
         weights=_weights(guidance),
-        values=values,
+        values={name: value for name, value in settings.items() if value is not None},
         dropped=_numbers(dropped, "--dropped"),
         given_count=_numbers(given_count, "--given-count"),
         judge=read_path(str(judge), "classifier") if judge else None,

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import follow, result, say
-from mmgen.cli._options import Device, Guidance, Seed, command_line, output_option, read_path
+from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, command_line, output_option, read_path
 
 __all__ = ["explore_command"]
 
@@ -51,6 +51,7 @@ def explore_command(
     max_size: Annotated[
         float, typer.Option("--max-size", metavar="MB", min=0.1, max=100, help="Megabytes of the page at most.")
     ] = 3.0,
+    overwrite: OverwriteOthers = False,
     guidance: Guidance = 0.0,
     device: Device = "auto",
     seed: Seed = 0,
@@ -61,11 +62,11 @@ def explore_command(
     what is decoded under the pointer. Everything is drawn beforehand: the page needs no server and no network, so that
     it can be opened from a disk, sent, or put on a web site.
     """
-    from mmgen.artifacts import check_output
+    from mmgen.artifacts.pages import check_page
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path("explore.html")
-    check_output(out, None, *paths)
+    check_page(out, "explore", overwrite, *paths)
 
     from mmgen.figures.explore.make import Limits, make_explorer  # seconds, which a mistake need not take
 

@@ -7,7 +7,7 @@ import typer
 
 from mmgen.cli._completion import members
 from mmgen.cli._console import result, say
-from mmgen.cli._options import Device, Guidance, Seed, output_option, read_path
+from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, output_option, read_path
 
 __all__ = ["plot_command"]
 
@@ -98,6 +98,7 @@ def plot_command(
     straight: Annotated[
         bool, typer.Option("--straight", help="Of interpolation: straight from one z to another instead of by the arc.")
     ] = False,
+    overwrite: OverwriteOthers = False,
     guidance: Guidance = 0.0,
     device: Device = "auto",
     seed: Seed = 0,
@@ -106,11 +107,11 @@ def plot_command(
 
     Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg.
     """
-    from mmgen.artifacts import check_output
+    from mmgen.artifacts.pages import check_page
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path(f"{name}.png")
-    check_output(out, None, *paths)
+    check_page(out, "picture", overwrite, *paths)
 
     from mmgen.figures.plots._draw import draw_plot  # seconds, which a mistake need not take
 

@@ -14,9 +14,8 @@ import typer
 from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._options import Seed, output_option
 from mmgen.cli._stages import end_with_children, run_command
-from mmgen.errors import MmgenError, UsageError
+from mmgen.errors import ArtifactError, MmgenError, UsageError
 from mmgen.naming import guided_name, posterior_name
-from mmgen.parsing import Malformed, parse_json, read_bounded
 
 __all__ = ["quickstart_command"]
 
@@ -157,11 +156,13 @@ def run_stage(stage: Stage, folder: Path) -> None:
 
 
 def read_scores(path: Path) -> list[dict[str, Any]]:
-    """The JSON lines that ``mmgen eval --json`` printed."""
+    """The scores that ``mmgen eval --json`` printed."""
+    from mmgen import score
+
     try:
-        return [parse_json(line) for line in read_bounded(path).splitlines()]
-    except Malformed as error:
-        raise MmgenError(f"{path} holds no scores ({error}); remove it and run the quickstart again") from None
+        return [found.to_json() for found in score.read_scores(path)]
+    except ArtifactError as error:
+        raise MmgenError(f"{error}; or remove it and run the quickstart again") from None
 
 
 ASKED = (("correctness", 4), ("correctness", 3), ("coverage", 3))

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import follow, result, say
-from mmgen.cli._options import Device, Guidance, Seed, command_line, output_option, read_path
+from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, command_line, output_option, read_path
 
 __all__ = ["report_command"]
 
@@ -24,6 +24,7 @@ def report_command(
     title: Annotated[
         str, typer.Option("--title", metavar="TEXT", show_default=False, help="Heading; names the models by default.")
     ] = "",
+    overwrite: OverwriteOthers = False,
     guidance: Guidance = 0.0,
     device: Device = "auto",
     seed: Seed = 0,
@@ -32,11 +33,11 @@ def report_command(
 
     Parents, logs and the judge are found through the files' lineage. The page needs no other file and no network.
     """
-    from mmgen.artifacts import check_output
+    from mmgen.artifacts.pages import check_page
 
     paths = [read_path(file, "file") for file in files]
     out = output or Path("report.html")
-    check_output(out, None, *paths)
+    check_page(out, "report", overwrite, *paths)
 
     from mmgen.figures.report.make import make_report  # seconds, which a mistake need not take
 

@@ -8,7 +8,18 @@ import typer
 
 from mmgen.cli._completion import words
 from mmgen.cli._console import CONSOLE, result, result_table, say
-from mmgen.cli._options import Device, Guidance, InputPath, Output, Reads, ReadsPictures, Seed, command_line, read_path
+from mmgen.cli._options import (
+    Device,
+    Guidance,
+    InputPath,
+    Output,
+    OverwriteOthers,
+    Reads,
+    ReadsPictures,
+    Seed,
+    command_line,
+    read_path,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -46,6 +57,7 @@ def sample_command(
         ),
     ] = None,
     output: Output = None,
+    overwrite: OverwriteOthers = False,
     posterior: Annotated[
         str | None,
         typer.Option(
@@ -59,7 +71,12 @@ def sample_command(
         ),
     ] = None,
     guidance: Guidance = 0.0,
-    mean: Annotated[bool, typer.Option("--mean/--sampled", help="Show means of p(image|z), or draws from it.")] = True,
+    mean: Annotated[
+        bool | None,
+        typer.Option(
+            "--mean/--sampled", show_default="mean", help="Of a .png: show means of p(image|z), or draws from it."
+        ),
+    ] = None,
     judge: Annotated[
         Path | None,
         typer.Option(
@@ -117,11 +134,22 @@ def sample_command(
     _check_start(
         starts,
         bool(targets),
-        drawing={"--given": given, "--output": output, "--number": number, "--sampled": not mean},
+        drawing={
+            "--given": given,
+            "--output": output,
+            "--number": number,
+            "--sampled": mean is False,
+            "--mean": mean,
+            "--overwrite": overwrite,
+        },
         described={"--posterior": posterior, "--judge": judge, "--guidance": guidance},
     )
     if as_json and (not starts or targets):
         raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")
+    out = output or path.with_name(f"{path.stem}-samples.png")
+    if mean is not None and out.suffix.lower() == ".h5":
+        typed = "--mean" if mean else "--sampled"
+        raise UsageError(f"{typed} got {out}, expected a picture (.png): a file of samples holds both; leave it out")
 
     from mmgen.generation.translations import parse_start
     from mmgen.loading import load
@@ -129,16 +157,17 @@ def sample_command(
     loaded = load(path, device).guided(guidance, seed)
     for notice in loaded.notices:
         say(notice)
-    out = output or path.with_name(f"{path.stem}-samples.png")
     if starts:
         main = loaded.image.name if loaded.image is not None else ""
         start = parse_start(loaded, source or main)
         if not targets:
             _read_images(loaded, start, rows or [], seed, as_json)
             return
-        _translate_images(loaded, start, targets, given or [""], number or 4, rows or [], out, mean, seed)
+        _check_output(out, overwrite, *([start.file] if start.file else []))
+        _translate_images(loaded, start, targets, given or [""], number or 4, rows or [], out, mean is not False, seed)
     else:
-        _draw_images(loaded, given or [""], number or 16, out, posterior, mean, judge, seed, targets or [])
+        _check_output(out, overwrite)
+        _draw_images(loaded, given or [""], number or 16, out, posterior, mean is not False, judge, seed, targets or [])
     result(out)
 
 
@@ -218,13 +247,17 @@ def _read_texts(
         )
 
 
-def _check_output(out: Path, *inputs: Path) -> None:
+def _check_output(out: Path, overwrite: bool, *inputs: Path) -> None:
     from mmgen.artifacts import check_output
+    from mmgen.artifacts.pages import check_page
     from mmgen.errors import UsageError
 
     if out.suffix.lower() not in (".png", ".h5"):
         raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
-    check_output(out, "samples" if out.suffix.lower() == ".h5" else None, *inputs)
+    if out.suffix.lower() == ".png":
+        check_page(out, "picture", overwrite, *inputs)
+    else:
+        check_output(out, "samples", *inputs)
 
 
 def _translate_images(
@@ -243,7 +276,6 @@ def _translate_images(
     from mmgen.generation.samples import save_samples
     from mmgen.generation.translations import drawn_from, started
 
-    _check_output(out, *([start.file] if start.file else []))
     if len(given) > 1:
         raise UsageError(f"--given got {len(given)} descriptions, expected one to go with the pictures of --from")
     shown = started(loaded, start, _EXAMPLES, seed, rows)
@@ -273,7 +305,6 @@ def _draw_images(
     from mmgen.generation.judge import sees_samples
     from mmgen.generation.samples import save_samples
 
-    _check_output(out)
     drawn, found, judging = draw_asked(
         loaded, given, number, CONSOLE, posterior=posterior, judge=judge, near=out, seed=seed, targets=targets
     )

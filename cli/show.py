@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._console import result, result_lines, say
-from mmgen.cli._options import InputPath, Seed, output_option, read_path
+from mmgen.cli._options import InputPath, OverwriteOthers, output_option, read_path
 
 __all__ = ["show_command"]
 
@@ -15,9 +15,16 @@ __all__ = ["show_command"]
 def show_command(
     file: InputPath,
     output: Annotated[Path | None, output_option("a contact sheet (.png); without it none is drawn")] = None,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, help="Images on the contact sheet.")] = 32,
+    number: Annotated[
+        int | None,
+        typer.Option("--number", "-n", min=1, show_default="32", help="With -o: images on the contact sheet."),
+    ] = None,
+    overwrite: OverwriteOthers = False,
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line on stdout.")] = False,
-    seed: Seed = 0,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", min=0, max=2**63 - 1, show_default="0", help="With -o: which images these are."),
+    ] = None,
 ) -> None:
     """Show what an artifact is, its lineage, settings and facts, and with -o sheet.png its images.
 
@@ -27,12 +34,16 @@ def show_command(
     """
     path = read_path(file, "file")
 
-    from mmgen.artifacts import check_output
     from mmgen.artifacts.ancestors import lineage, tree_lines
     from mmgen.artifacts.contents import describe
+    from mmgen.artifacts.pages import check_page
+    from mmgen.errors import UsageError
 
+    options = {"--number": number, "--seed": seed, "--overwrite": overwrite}
     if output is not None:
-        check_output(output, None, path)
+        check_page(output, "picture", overwrite, path)
+    elif asked := [name for name, value in options.items() if value not in (None, False)]:
+        raise UsageError(f"{' and '.join(asked)} got no contact sheet to go with; name one with -o sheet.png")
     described = describe(path)
     if as_json:
         result(json.dumps(described))
@@ -45,7 +56,7 @@ def show_command(
     if output is not None:
         from mmgen.figures.report.show import contact_sheet  # draws, which needs everything
 
-        contact_sheet(path, number, seed).save(output)
+        contact_sheet(path, number or 32, seed or 0).save(output)
         if not as_json:  # the line of JSON stays alone on stdout
             result(output)
 

@@ -28,9 +28,12 @@ Results go to stdout: the path of what was made, one per line, or what was asked
 lines. Everything else goes to stderr. Where a command takes a path, `-` reads it from stdin, so that commands form
 pipes. Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted, 143 terminated.
 
-No command replaces a finished dataset, model, judge, aggregate or file of scores unless told `--overwrite`, and none
-replaces what is no regular file, such as a device or a pipe. CK, VE and
-WG are [the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and Goodman.
+No command replaces a finished dataset, model, judge, aggregate or file of scores unless told `--overwrite`. Pages and
+pictures replace those that mmgen has made, which say so inside, and any other file only if told. None replaces what is
+no regular file, such as a device or a pipe.
+
+CK, VE and WG are [the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and
+Goodman.
 
 """
 

@@ -12,6 +12,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,14 +119,18 @@ def export(
 
 
 def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
-    """The files in the folder ``out``; where one cannot be written, none is left that was not there before."""
+    """The files in the folder ``out``, which take their places when all are written, the checksums last.
+
+    Where one cannot be written, none is left that was not there before; a folder without checksums is half replaced.
+    """
     new_folder = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
     new = [out / name for name in names if not (out / name).exists()]
     try:
-        for name in names:
-            with atomic_path(out / name) as temporary:
-                shutil.copyfile(folder / name, temporary)
+        with ExitStack() as stack:  # which ends with what began it
+            for name in sorted(names, key=lambda name: name != SUMS):
+                shutil.copyfile(folder / name, stack.enter_context(atomic_path(out / name)))
+            (out / SUMS).unlink(missing_ok=True)
     except BaseException:
         for path in new:
             path.unlink(missing_ok=True)

@@ -12,9 +12,9 @@ import re
 import stat
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 __all__ = [
     "LOG_ENDING",
@@ -23,7 +23,9 @@ __all__ = [
     "MAX_TEXT_BYTES",
     "Malformed",
     "NotToml",
+    "beginning",
     "flat",
+    "lines_bounded",
     "parse_json",
     "parse_toml",
     "printable",
@@ -34,7 +36,7 @@ __all__ = [
 MAX_TEXT_BYTES = 16 * 2**20
 """No honest header, line or settings file comes near this; a larger one is refused unread."""
 LOG_ENDING = ".log.jsonl"
-"""Limit of the logs of training, beside what is trained."""
+"""What logs of training end in, beside what is trained."""
 MAX_LOG_BYTES = 2**30
 """Limit of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
 MAX_DEPTH = 64
@@ -187,24 +189,57 @@ def parse_toml(text: str) -> dict[str, Any]:
     return values
 
 
+def _open_bounded(path: Path, most: float) -> BinaryIO:
+    """A file of bounded size, open: a pipe would block its reader."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= most:
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise Malformed("it is a folder, a device or a pipe, expected a file")
+    raise Malformed(f"it has {status.st_size:,} bytes, expected at most {most:,}")
+
+
+def _decoded(data: bytes, errors: str = "strict") -> str:
+    try:
+        return data.decode("utf-8", errors)
+    except UnicodeDecodeError:
+        raise Malformed("it is no text") from None
+
+
+def beginning(path: Path, most: int = 4096) -> str:
+    """The first letters of a file of any size; "" where there is none that can be read."""
+    try:
+        with _open_bounded(path, math.inf) as file:
+            return file.read(most).decode("utf-8", "replace")
+    except (OSError, Malformed):
+        return ""
+
+
 def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
-    """The text of a UTF-8 file, after making sure that it is one of bounded size: a pipe would block its reader.
+    """The text of a UTF-8 file, after making sure that it is one of bounded size.
 
     Raises:
         OSError: It cannot be read.
         Malformed: It is a folder, a device or a pipe, too large, or no text.
     """
-    with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise Malformed("it is a folder, a device or a pipe, expected a file")
-        if status.st_size > most:
-            raise Malformed(f"it has {status.st_size:,} bytes, expected at most {most:,}")
-        data = file.read(most + 1)
-    try:
-        return data.decode("utf-8", errors)
-    except UnicodeDecodeError:
-        raise Malformed("it is no text") from None
+    with _open_bounded(path, most) as file:
+        return _decoded(file.read(most + 1), errors)
+
+
+def lines_bounded(path: Path) -> Iterator[str]:
+    """Lines of a log or a file of scores, one after the other, each of bounded size.
+
+    Raises:
+        OSError: It cannot be read.
+        Malformed: It is a folder, a device or a pipe, it or a line is too large, or it is no text.
+    """
+    with _open_bounded(path, MAX_LOG_BYTES) as file:
+        while line := file.readline(MAX_TEXT_BYTES + 1):
+            if len(line) > MAX_TEXT_BYTES:
+                raise Malformed(f"a line has more than {MAX_TEXT_BYTES:,} bytes")
+            yield _decoded(line)
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

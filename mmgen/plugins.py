@@ -26,6 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mmgen.errors import UsageError, clip
+from mmgen.parsing import Malformed, read_bounded
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -239,15 +240,14 @@ def named_files() -> None:
 
 def _run(path: Path) -> _File:
     try:
-        data = path.read_bytes()
-        text = data.decode("utf-8")
+        text = read_bounded(path)
     except OSError as error:
         raise UsageError(
             f"cannot read the code {path}: {(error.strerror or str(error)).lower()}; check the path"
         ) from None
-    except UnicodeDecodeError:
-        raise UsageError(f"the code {path} is not text, expected a Python file; check the path") from None
-    digest = hashlib.sha256(data).hexdigest()
+    except Malformed as error:
+        raise UsageError(f"the code {path} cannot be read: {error}, expected a Python file; check the path") from None
+    digest = hashlib.sha256(text.encode()).hexdigest()
     # The name differs between files of the same name, and is the same in every process: a worker can find the classes.
     name = f"mmgen_code_{re.sub(r'[^0-9a-zA-Z]', '_', path.stem)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
     module = ModuleType(name)

@@ -154,8 +154,8 @@ def contrast(last: Group, first: Group) -> Contrast:
     both = _apart(first.stderr, last.stderr)
     if first.n < 2 or last.n < 2 or not both:
         return _interval(value, both, None, 1, "examples")
-    parts = [(group.stderr or 0.0) ** 2 for group in (first, last)]
-    freedom = sum(parts) ** 2 / sum(part**2 / (group.n - 1) for part, group in zip(parts, (first, last), strict=True))
+    shares = [((group.stderr or 0.0) / both) ** 2 for group in (first, last)]  # of the variance, which sum to 1
+    freedom = 1 / sum(share**2 / (group.n - 1) for share, group in zip(shares, (first, last), strict=True))
     return _interval(value, both, freedom, 1, "both")
 
 

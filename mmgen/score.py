@@ -1,7 +1,7 @@
 """A number with its error, its unit and which way is better, and what is needed to read it."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -9,7 +9,7 @@ from typing import Any, Literal
 from mmgen.errors import ArtifactError
 from mmgen.markup import grid_table
 from mmgen.naming import guided_name, guided_title, posterior_called, posterior_name, posterior_title
-from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
+from mmgen.parsing import Malformed, lines_bounded, parse_json
 
 __all__ = ["Better", "Score", "Scores", "read_scores"]
 
@@ -29,6 +29,9 @@ _KINDS: dict[str, Any] = {
 
 Better = Literal["higher", "lower", "neither"]
 """Which way is better; "neither" where a number is to be read and not to be won."""
+
+_LARGEST = 1e60
+"""Nothing computed in float32 comes near this, and sums of its squares are finite."""
 
 _RUN = ("name", "settings", "seed")
 
@@ -121,12 +124,11 @@ def read_scores(path: Path) -> list[Score]:
         ArtifactError: It cannot be read, or a line is no score.
     """
     try:
-        lines = read_bounded(path, MAX_LOG_BYTES).splitlines()
+        return [_score(path, number, line) for number, line in enumerate(lines_bounded(path), 1) if line.strip()]
     except OSError as error:
         raise ArtifactError(f"cannot read the scores {path}: {error.strerror}; check the path") from None
     except Malformed as error:
         raise ArtifactError(f"{path} holds no scores (JSON lines): {error}; check the path") from None
-    return [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
 
 
 def _score(path: Path, number: int, line: str) -> Score:
@@ -137,6 +139,8 @@ def _score(path: Path, number: int, line: str) -> Score:
         raise ArtifactError(f"{path}: line {number} is no JSON ({error}), {expected}") from None
     if not isinstance(record, dict) or any(key not in record for key in _REQUIRED):
         raise ArtifactError(f"{path}: line {number} has no metric and value, {expected}")
+    if beyond := next((value for value in _numbers(record) if abs(value) > _LARGEST), None):
+        raise ArtifactError(f"{path}: line {number} says {beyond:g}, expected numbers of at most {_LARGEST:g}; mend it")
     known = {field.name for field in fields(Score)}
     values = {**_DEFAULTS, **{key: value for key, value in record.items() if key in known}}
     for key, kind in _KINDS.items():
@@ -147,13 +151,24 @@ def _score(path: Path, number: int, line: str) -> Score:
     values |= {key: posterior_called(values[key]) for key in ("posterior", "base")}
     if values["posterior"] == "true" and values["text_weight"] is None:
         values["text_weight"] = 1.0  # scores from before there was a choice
-    accuracies = (values["judge_accuracy"] or {}).values()
-    if not all(isinstance(accuracy, int | float) for accuracy in accuracies):
+    accuracies = values["judge_accuracy"] or {}
+    if accuracies and "mean" not in accuracies:
+        raise ArtifactError(f"{path}: line {number} has a judge_accuracy without mean, {expected}")
+    if not all(isinstance(accuracy, int | float) for accuracy in accuracies.values()):
         raise ArtifactError(f"{path}: line {number} has a judge_accuracy that is no number, {expected}")
     run = values["run"]
     if run and not all(isinstance(run.get(key), str) for key in _RUN):
         raise ArtifactError(f"{path}: line {number} has a run without {', '.join(_RUN)}, {expected}")
     return Score(**{**values, "value": float("nan") if values["value"] is None else float(values["value"])})
+
+
+def _numbers(value: Any) -> Iterator[float]:
+    """Every number of a JSON value."""
+    if isinstance(value, int | float):
+        yield value
+    elif isinstance(value, dict | list):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _numbers(part)
 
 
 class Scores(list[Score]):

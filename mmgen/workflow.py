@@ -24,6 +24,7 @@ from mmgen.generation.guidance import check_weight
 from mmgen.generation.judge import find_judge_of_dataset
 from mmgen.loading import TrainedModel, load
 from mmgen.metrics import get as metric_called
+from mmgen.metrics._asked import check_read, left_out, usual_metrics
 from mmgen.metrics._evaluate import evaluate, notice
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models._build import build_model
@@ -266,7 +267,7 @@ def plan_judge(
 
     Args:
         dataset: Dataset file.
-        out: The judge to make; named after the dataset if None.
+        out: The judge to make; beside the dataset, and named after it, if None.
         network: One by name, or auto: by data and device.
         told: Attributes that it is told; None for the usual ones.
         training: Settings of its training; None is not said.
@@ -285,7 +286,7 @@ def plan_judge(
     said = {key: value for key, value in training.items() if value is not None}
     values = {"network": chosen, "told": tell, **others, "training": {**default_training(chosen), **said}}
     settings = validate(ClassifierSettings, merge(values, dict(assignments or {})))
-    return settings, out or Path(f"{dataset.stem}-judge.safetensors")
+    return settings, out or dataset.with_name(f"{dataset.stem}-judge.safetensors")
 
 
 def measure(
@@ -333,15 +334,16 @@ def measure(
     for said in loaded.notices:
         watch.say(said)
     guided = [loaded.guided(weight, asking.seed) for weight in weights]
-    asked_for = list(metrics) or _usual_metrics(loaded)
-    if text_proposal and "log-likelihood" not in asked_for:
-        raise UsageError("--text-proposal is for log p(y); ask for it with --metric log-likelihood")
+    asked_for = list(metrics) or usual_metrics(loaded)
+    further = {"dropped": dropped is not None or given_count is not None, "posteriors": posteriors, "judge": judge}
+    further["text_proposal"] = text_proposal
+    check_read(asked_for, [*asking.model_fields_set, *(name for name, said in further.items() if said)])
     judged = list(dict.fromkeys(name for name in asked_for if metric_called(name).judged))
     if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
         other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
         raise UsageError(f"{' and '.join(judged)} needs a judge of attributes, and {path} knows no attributes{other}")
-    left_out = _dropped(asking.dropped if dropped is None else dropped, given_count, loaded)
-    settings = validate(EvaluationSettings, {**(values or {}), "dropped": left_out})
+    numbers = left_out(asking.dropped if dropped is None else dropped, given_count, loaded)
+    settings = validate(EvaluationSettings, {**(values or {}), "dropped": numbers})
     source = dataset or loaded.dataset_path()
     with Dataset.open(source) as data:
         judging = None
@@ -366,29 +368,6 @@ def measure(
         if all(score.metric != name for score in scores):
             watch.say(f"{name}: nothing to measure with these numbers of given attributes")
     return scores
-
-
-def _usual_metrics(loaded: TrainedModel) -> list[str]:
-    """What is measured unless told: what a judge sees, or, where there is none to ask, what the model itself finds."""
-    if loaded.attributes is None and loaded.text is not None:
-        return ["retrieval"]
-    captioned = loaded.text is not None and loaded.given != "attributes"
-    return ["correctness"] if captioned else ["correctness", "coverage"]
-
-
-def _dropped(
-    dropped: Sequence[int] | None, given_count: Sequence[int] | None, loaded: TrainedModel
-) -> list[int] | None:
-    """Numbers of attributes to leave out, from either way of saying it."""
-    if dropped is None and given_count is None:
-        return None
-    if dropped is not None and given_count is not None:
-        raise UsageError("--dropped and --given-count got both, expected one: they say the same in two ways")
-    count = len(loaded.attributes.names) if loaded.attributes is not None else 0
-    numbers = list(dropped) if dropped is not None else [count - number for number in given_count or ()]
-    if any(not 0 <= number <= count for number in numbers):
-        raise UsageError(f"--dropped and --given-count expect numbers from 0 to {count}, the model's attributes")
-    return list(dict.fromkeys(numbers))
 
 
 def _posteriors(asked: Sequence[str], loaded: TrainedModel) -> list[str]:

@@ -125,7 +125,7 @@ def test_processes_that_are_started_find_it(mine: Path, tmp_path: Path) -> None:
         ("import sys\nsys.exit(3)\n", "cannot be run: SystemExit: 3 in line 2"),
         ("class Helper: ...\n", "defines no member, expected a public class that derives from one of Recipe, "),
         ("__all__ = ['Nothing']\n", "names 'Nothing' in its __all__ and does not define it"),
-        ("\udcff", "is not text, expected a Python file"),
+        ("\udcff", "cannot be read: it is no text, expected a Python file"),
     ],
     ids=["raises", "syntax", "leaves", "no member", "all", "no text"],
 )
@@ -141,6 +141,12 @@ def test_files_that_cannot_be_used(source: str, said: str, call: Call, tmp_path:
 def test_a_file_that_is_not_there(call: Call, tmp_path: Path) -> None:
     code, _, err = call("list", "objective", "--code", tmp_path / "none.py")
     assert code == 2 and "cannot read the code" in err and "no such file" in err
+
+
+def test_a_pipe_is_no_code(call: Call, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    code, _, err = call("list", "objective", "--code", tmp_path / "pipe.py")
+    assert code == 2 and "cannot be read: it is a folder, a device or a pipe" in err
 
 
 def test_a_name_of_ours_is_refused(call: Call, tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
 """A folder that cannot be written whole is not left in part."""
 
 import errno
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
+from mmgen.artifacts.files import SUMS
 from mmgen.errors import ArtifactError
 from mmgen.exporting import _copy
 
@@ -44,3 +46,47 @@ def test_a_folder_stands_for_what_is_in_it_wherever_a_file_is_named(tmp_path: Pa
     (tmp_path / "aggregate.safetensors").touch()
     assert read_path(str(tmp_path), "file") == tmp_path / "aggregate.safetensors"
     assert read_path(str(tmp_path), "model") == tmp_path / "model.safetensors"
+
+
+NAMES = ["README.md", "model.safetensors", "samples.png", SUMS]
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> tuple[Path, Path]:
+    """What is to be exported, and an earlier export."""
+    for folder in (tmp_path / "new", tmp_path / "old"):
+        folder.mkdir()
+        for name in NAMES:
+            (folder / name).write_text(f"{folder.name} {name}")
+    return tmp_path / "new", tmp_path / "old"
+
+
+def test_a_file_that_cannot_be_copied_leaves_the_earlier_export(folders: tuple[Path, Path]) -> None:
+    new, old = folders
+    (new / "samples.png").unlink()
+    with pytest.raises(OSError, match=r"samples\.png"):
+        _copy(new, NAMES, old)
+    assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"old {name}" for name in NAMES}
+
+
+@pytest.mark.parametrize("after", range(1, len(NAMES)))
+def test_an_export_that_is_interrupted_midway_has_no_checksums(
+    folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, after: int
+) -> None:
+    new, old = folders
+    replace = os.replace
+    done: list[tuple[Path, ...]] = []
+
+    def interrupted(*paths: Path) -> None:
+        if len(done) == after:
+            raise KeyboardInterrupt
+        replace(*paths)
+        done.append(paths)
+
+    monkeypatch.setattr(os, "replace", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        _copy(new, NAMES, old)
+    assert sorted(path.name for path in old.iterdir()) == sorted(NAMES[:-1])
+    monkeypatch.undo()
+    _copy(new, NAMES, old)
+    assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"new {name}" for name in NAMES}

@@ -8,10 +8,9 @@ from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import Files, inside, listed
 from mmgen.data_recipes._own._parts import part_of
 from mmgen.data_recipes._own._source import Source, modality_names
-from mmgen.data_recipes._own._tables import ENDINGS, MOST_BYTES, Columns, read_table
+from mmgen.data_recipes._own._tables import ENDINGS, MOST_BYTES, Cell, Columns, cell_of, read_table
 from mmgen.errors import DataError, UsageError
 from mmgen.foreign import CannotReadError, read_file
-from mmgen.free_text import one_spelling
 from mmgen.parsing import printable
 from mmgen.pictures import FORMATS
 from mmgen.pictures import MOST_BYTES as MOST_PICTURE_BYTES
@@ -106,7 +105,7 @@ class FolderSource(Source):
             return self._checked(read_table(data, str(metadata)), "", str(metadata))
         names = [name for name in self._files.names if _is_table(name)]
         folders = [str(PurePosixPath(name).parent) for name in names]
-        twice = next((folder for folder in folders if folders.count(folder) > 1), None)
+        twice = next((folder for folder, count in Counter(folders).items() if count > 1), None)
         if twice is not None:
             both = [self._files.said(name) for name, folder in zip(names, folders, strict=True) if folder == twice]
             raise DataError(f"there are two tables, {both[0]} and {both[1]}; remove one of them")
@@ -212,16 +211,20 @@ class FolderSource(Source):
             if (
                 len(set(cells)) > 1 or not self.columns
             ):  # one folder beside a table holds the pictures, and says nothing
-                self.columns[name] = [" ".join(one_spelling(cell).split()) if cell else None for cell in cells]
+                self.columns[name] = [self._value(cell) for cell in cells]
+
+    def _value(self, folder: str | None) -> Cell:
+        """What a folder's name says, as a cell of a table would."""
+        try:
+            return cell_of(" ".join(folder.split())) if folder else None
+        except ValueError as error:
+            raise DataError(
+                f"{self.where} has a folder {error}, whose name holds a control character or is no text; rename it"
+            ) from None
 
 
 def _count(number: int) -> str:
     return f"{number:,} picture{'' if number == 1 else 's'}"
-
-
-def _value(folder: str) -> str:
-    """What a folder's name says, with one spelling of each letter, as :func:`cell_of` has it."""
-    return unicodedata.normalize("NFC", " ".join(folder.split()))
 
 
 def _is_table(name: str) -> bool:

@@ -133,8 +133,7 @@ class FitSettings(StageSettings):
             if getattr(family, key) != getattr(usual, key)
         ]
         parts += ["operators"] if family.base is not None else []
-        if asked.given == "nothing" or (asked.given == "text" and self.data.attributes):
-            parts.append(asked.given)  # captions and attributes of the same model are two conditions
+        parts += [asked.given] if asked.given == "nothing" or (asked.given == "text" and self.data.attributes) else []
         parts += ["top"] if asked.layers == "top" else []
         return "-".join(parts)
 

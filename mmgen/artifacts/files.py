@@ -102,7 +102,7 @@ def check_writable(final: Path) -> None:
         ArtifactError: It takes none.
     """
     final = Path(final)
-    tried = _temporary(final)
+    tried = _temporary(_target(final))
     try:
         os.close(os.open(tried, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
@@ -110,6 +110,11 @@ def check_writable(final: Path) -> None:
     finally:
         with suppress(OSError):
             os.unlink(tried)
+
+
+def _target(final: Path) -> Path:
+    """What a link points to, which it counts as; any other path itself, whole."""
+    return Path(os.path.realpath(final))
 
 
 def _prefix(final: Path) -> str:
@@ -143,7 +148,8 @@ def atomic_path(final: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes ``final`` when the block ends without an error.
 
     The temporary file is hidden and in the same folder; it is synced, renamed over ``final`` in one step, and the
-    folder is synced. Any error removes it and leaves an older ``final`` as it was.
+    folder is synced. Any error removes it and leaves an older ``final`` as it was. A link stays one: what it points to
+    is written.
 
     Raises:
         ArtifactError: The file system refuses (full, read-only, no such folder), or ``final`` is no regular file.
@@ -156,23 +162,23 @@ def atomic_path(final: Path) -> Iterator[Path]:
         ...     (Path(folder) / "notes.txt").read_text()
         'whole or not at all'
     """
-    final = Path(final)
-    temporary = _temporary(final)
     check_place(final)
+    target = _target(final)
+    temporary = _temporary(target)
     try:
-        _remove_stale(final.parent, _prefix(final))
+        _remove_stale(target.parent, _prefix(target))
         yield temporary
         _sync(temporary, os.O_RDONLY)
-        os.replace(temporary, final)
+        os.replace(temporary, target)
         # The data are safe already; some file systems cannot sync a folder, and that must not fail the work.
         with suppress(OSError):
-            _sync(final.parent, os.O_RDONLY)
+            _sync(target.parent, os.O_RDONLY)
     except OSError as error:
         # Trouble with a network or with another file that the block happened to read is not ours to explain.
-        ours = {None, *map(os.fspath, (temporary, final, final.parent))}
+        ours = {None, *map(os.fspath, (temporary, target, target.parent))}
         if error.errno not in _ADVICE or error.filename not in ours:
             raise
-        raise cannot_write(final, error) from error
+        raise cannot_write(Path(final), error) from error
     finally:
         with suppress(OSError):
             temporary.unlink()

@@ -35,6 +35,10 @@ class Metric(ABC):
     its error, number of samples and the judge's accuracy are there anyway; scores without a number leave its place
     empty."""
 
+    reads: ClassVar[tuple[str, ...] | None] = None
+    """Settings of an evaluation that it reads, beside seed and precision, by name: ("number", "split", "part"); also
+    "posteriors" or "text_proposal", if it looks at these. What no metric reads that is asked is refused. None: it does
+    not say, and nothing is refused."""
     conditions: ClassVar[tuple[str, ...]] = ()
     """What its scores tell in :attr:`Score.extra` that changes the question, so that only equal ones are compared:
     ("pool",). Split, part, importance samples, real pictures, dataset and judge are always compared."""

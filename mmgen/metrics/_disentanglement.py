@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._code import Code
+from mmgen.metrics._settings import ENCODINGS
 from mmgen.seeding import numpy_generator
 from mmgen.shares import share_error
 
@@ -47,6 +48,7 @@ class Disentanglement(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    reads = ("factors", *ENCODINGS)
     unit = "of 1"
     conditions: ClassVar = ("factors",)
     name: ClassVar[str]

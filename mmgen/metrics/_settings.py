@@ -6,7 +6,14 @@ from pydantic import Field
 
 from mmgen.config import Settings
 
-__all__ = ["EvaluationSettings"]
+__all__ = ["DESCRIPTIONS", "ENCODINGS", "POINTS", "EvaluationSettings"]
+
+POINTS = ("number", "split", "part")
+"""Settings that say which data points there are."""
+DESCRIPTIONS = ("queries", "dropped", "draws", "split", "part")
+"""Settings that say which descriptions are asked for, and how many pictures of each are drawn."""
+ENCODINGS = ("encodings", "split", "part")
+"""Settings that say which images are encoded."""
 
 Count = Annotated[int, Field(ge=1)]
 

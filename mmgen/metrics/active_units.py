@@ -13,6 +13,7 @@ from torch import Tensor
 from mmgen.encoding import mean_parts
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._settings import POINTS
 from mmgen.seeding import torch_generator
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class ActiveUnits(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    reads = POINTS
 
     def check(self, evaluation: "Evaluation") -> None:
         if evaluation.loaded.image is None:

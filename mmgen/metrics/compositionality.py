@@ -27,6 +27,7 @@ class Compositionality(Metric):
     better = "higher"
     judged = True
     rank = 3
+    reads = ("queries", "draws", "split", "part")
     columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
 
     def check(self, evaluation: "Evaluation") -> None:

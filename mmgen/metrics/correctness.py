@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._correctness import correctness_scores
+from mmgen.metrics._settings import DESCRIPTIONS
 from mmgen.notation import UNKNOWN
 from mmgen.shares import share_error
 
@@ -47,6 +48,7 @@ class Correctness(Metric):
     better = "higher"
     judged = True
     rank = 2
+    reads = DESCRIPTIONS
     columns: ClassVar = {"sd of 5 splits": "splits_sd", "queries": "queries"}
     protocols: ClassVar = {
         "exact": "How many of the attributes asked for the judge sees in a picture; what it is told does not count.",

@@ -17,6 +17,7 @@ from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
 from mmgen.metrics._queries import Frequencies, Mean, Queries, of_queries, weighted_mean
+from mmgen.metrics._settings import DESCRIPTIONS
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
 from mmgen.shares import share_error
@@ -60,6 +61,7 @@ class Coverage(Metric):
     better = "higher"
     judged = True
     rank = 1
+    reads = ("protocol", *DESCRIPTIONS)
     columns: ClassVar = {
         "sd of 5 splits": "splits_sd",
         "queries": "queries",

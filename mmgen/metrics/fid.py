@@ -16,6 +16,7 @@ from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._compared import Compared, check_real, compare_all
 from mmgen.metrics._frechet import Distance, extrapolated, jackknife_error, pooled, within
 from mmgen.metrics._real import Points
+from mmgen.metrics._settings import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -41,6 +42,7 @@ class Fid(Metric):
     judged = True
     scores_points = True
     rank = 3
+    reads = DESCRIPTIONS
     columns: ClassVar = {
         "real halves": "ceiling",
         "± of them": "ceiling_stderr",

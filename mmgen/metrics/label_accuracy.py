@@ -17,6 +17,7 @@ from mmgen.errors import UsageError
 from mmgen.estimation.likelihoods import described, described_by, main_image, proposal_of
 from mmgen.generation.read import latents_to_read, read_parts
 from mmgen.metrics._base import Metric, Score, relay
+from mmgen.metrics._settings import POINTS
 from mmgen.modalities.text import Text
 from mmgen.shares import binomial_error, share_error
 from mmgen.training.labelling import label_draw
@@ -54,6 +55,7 @@ class LabelAccuracy(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    reads = ("samples", *POINTS)
     protocols: ClassVar = {
         "samples": "The description that is likeliest on average over draws of q(z|x).",
         "mean": "The description that is likeliest at the mean of q(z|x).",

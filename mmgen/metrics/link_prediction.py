@@ -74,6 +74,7 @@ class LinkPrediction(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    reads = ("split", "part")
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded

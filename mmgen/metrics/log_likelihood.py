@@ -32,6 +32,7 @@ from mmgen.estimation.likelihoods import (
 )
 from mmgen.estimation.proposals import MIXTURE, described_by, main_image, proposal_given
 from mmgen.metrics._base import Metric, Score, relay
+from mmgen.metrics._settings import POINTS
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -73,6 +74,7 @@ class LogLikelihood(Metric):
     better = "higher"
     per_posterior = False
     scores_points = True
+    reads = ("samples", "proposal", "text_samples", "text_proposal", "posteriors", *POINTS)
     protocols: ClassVar = {
         "importance": "The log of the mean of K importance weights: a bound that is tight as K grows.",
         "bound": "The mean of log weights: the one-sample bound.",

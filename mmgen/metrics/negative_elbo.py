@@ -18,6 +18,7 @@ from mmgen.estimation.errors import summarise
 from mmgen.estimation.importance import passes
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._settings import POINTS
 from mmgen.models._base import GaussianModel
 from mmgen.seeding import torch_generator
 
@@ -45,6 +46,7 @@ class NegativeElbo(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    reads = ("samples", *POINTS)
     columns: ClassVar = {"pixels": "pixels", "samples": "samples"}
 
     def check(self, evaluation: "Evaluation") -> None:

@@ -22,6 +22,7 @@ class Parameters(Metric):
     better = "lower"
     takes_guidance = False
     per_posterior = False
+    reads = ()
 
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         model = evaluation.loaded.model

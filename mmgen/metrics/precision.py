@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._compared import check_real
 from mmgen.metrics._overlap import overlap_scores
+from mmgen.metrics._settings import DESCRIPTIONS
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -32,6 +33,7 @@ class Precision(Metric):
     judged = True
     scores_points = True
     rank = 3
+    reads = DESCRIPTIONS
     columns: ClassVar = {"real halves": "ceiling", "± of them": "ceiling_stderr", "queries": "queries"}
 
     def check(self, evaluation: "Evaluation") -> None:

@@ -17,6 +17,7 @@ from mmgen.encoding import encode_points
 from mmgen.errors import UsageError
 from mmgen.generation.decode import means, means_and_draws
 from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._settings import POINTS
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import torch_generator
 from mmgen.shares import share_error
@@ -45,8 +46,10 @@ class Reconstruction(Metric):
     unit = "%"
     better = "higher"
     judged = True
+    takes_guidance = False
     per_posterior = False
     scores_points = True
+    reads = POINTS
 
     def check(self, evaluation: "Evaluation") -> None:
         loaded = evaluation.loaded

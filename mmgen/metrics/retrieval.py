@@ -20,6 +20,7 @@ from mmgen.errors import UsageError
 from mmgen.estimation.likelihoods import described, main_image
 from mmgen.memory import check_memory
 from mmgen.metrics._base import Metric, Score, relay
+from mmgen.metrics._settings import POINTS
 from mmgen.seeding import numpy_generator, torch_generator
 from mmgen.shares import binomial_error
 from mmgen.training.precision import autocast
@@ -128,6 +129,7 @@ class Retrieval(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    reads = ("pool", "samples", "posteriors", *POINTS)
     conditions: ClassVar = ("pool", "described")
     columns: ClassVar = {"chance": "chance", "among": "pool", "same description": "shared", "draws": "samples"}
 

@@ -17,6 +17,7 @@ from mmgen.encoding import encode_parts
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
+from mmgen.metrics._settings import ENCODINGS
 from mmgen.seeding import numpy_generator, torch_generator
 from mmgen.training.batches import DatasetRows
 
@@ -55,6 +56,7 @@ class TotalCorrelation(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    reads = ENCODINGS
     columns: ClassVar = {"N": "examples", "log N": "log_examples"}
     conditions = ("examples",)
 

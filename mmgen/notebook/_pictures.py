@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mmgen.artifacts import check_output
+from mmgen.artifacts.pages import check_page
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
@@ -30,6 +30,7 @@ def sample(
     judge: "str | Path | Judge | None" = None,
     device: str = "auto",
     seed: int = 0,
+    overwrite: bool = False,
     progress: bool | Watch = True,
 ) -> Grid:
     """Draw pictures for descriptions, framed where the judge reads them differently: ``mmgen sample``.
@@ -47,19 +48,22 @@ def sample(
         judge: Who looks at the pictures; found beside the model.
         device: Where to compute.
         seed: Seed of the draws.
+        overwrite: Replace a file that is there and is no picture of mmgen.
         progress: Whether a notebook is told what the judge says; or who is.
 
     Returns:
         A picture that a notebook shows and that ``save`` writes.
 
     Raises:
-        UsageError: The model does not know the words, or has no such posterior.
+        UsageError: The model does not know the words, or has no such posterior; something would be lost.
     """
     loaded = model if isinstance(model, TrainedModel) else load(path_of(model), device)
     loaded = loaded.guided(guidance, seed)
     words = [as_words(given)] if isinstance(given, str | Mapping) else [as_words(one) for one in given]
     named = judge.path if isinstance(judge, Judge) else optional(judge)
     out = optional(output)
+    if out is not None:
+        check_page(out, "picture", overwrite, loaded.path)
     drawn, _, judging = draw_asked(
         loaded, words, n, watching(progress), posterior=posterior, judge=named, near=out, seed=seed
     )
@@ -68,6 +72,5 @@ def sample(
         accuracy=judging.accuracy if judging else None,
     )  # fmt: skip
     if out is not None:
-        check_output(out, None, loaded.path)
         picture.save(out)
     return picture

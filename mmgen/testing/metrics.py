@@ -47,6 +47,7 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
     """
     member = metrics.get(name)
     assert issubclass(member, Metric)
+    assert set(member.reads or ()) <= {*EvaluationSettings.model_fields, "posteriors", "text_proposal"}
     work = evaluate(evaluation, [name])
     done = [progress.done for progress in work]
     assert done == sorted(done)

@@ -96,3 +96,22 @@ def test_a_folder_that_takes_no_files_is_refused_before_work_that_always_writes(
     check_output(NO_FILES / "model.safetensors", "model")
     check_output(tmp_path / "page.html", None)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["a file", "nothing yet"])
+def test_a_link_stays_one_and_its_target_is_written(tmp_path: Path, there: bool) -> None:
+    (tmp_path / "else").mkdir()
+    target, link = tmp_path / "else" / "notes.txt", tmp_path / "link.txt"
+    if there:
+        target.write_text("before")
+    link.symlink_to(Path("else", "notes.txt"))
+    write_text_atomic(link, "after")
+    assert link.is_symlink() and not target.is_symlink() and target.read_text() == "after"
+    assert [path.name for path in target.parent.iterdir()] == ["notes.txt"]
+
+
+def test_a_link_into_no_folder_is_refused_by_the_name_that_was_typed(tmp_path: Path) -> None:
+    (tmp_path / "link.txt").symlink_to("missing/notes.txt")
+    with pytest.raises(ArtifactError, match=r"cannot write .*link\.txt: no such file or directory"):
+        write_text_atomic(tmp_path / "link.txt", "text")
+    assert (tmp_path / "link.txt").is_symlink()

@@ -134,6 +134,17 @@ def test_a_score_is_that_of_eval(points: Path, heavy: Numbers) -> None:
     assert score.run["seed"] == "0"
 
 
+def test_scores_go_beside_the_dataset_as_models_do(
+    points: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        main(["baseline", str(points), "--method", "gaussian"])
+    assert left.value.code == 0
+    assert capsys.readouterr().out == f"{points.with_name('points-gaussian.jsonl')}\n"
+    assert points.with_name("points-gaussian.jsonl").exists() and not list(tmp_path.iterdir())
+
+
 def test_mistakes_are_sentences(points: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SettingsError, match="scale"):
         measure_density(points, "gaussian-scale-mixture", {"scale": 3})

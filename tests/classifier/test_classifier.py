@@ -17,6 +17,7 @@ from mmgen.config import validate
 from mmgen.errors import ArtifactError, DataError, UsageError
 from mmgen.testing.networks import check_judge_canvas, check_judge_features
 from mmgen.training.state import state_path
+from mmgen.workflow import plan_judge
 
 NAMES = ("side", "height")
 VALUES = (("left", "right"), ("top", "middle", "bottom"))
@@ -181,3 +182,9 @@ def test_networks_by_name() -> None:
         validate(ClassifierSettings, {"network": name, "training": default_training(name)})
     with pytest.raises(UsageError, match="unknown judge network 'smal': did you mean 'small'"):
         build_classifier("smal", (1, 16, 16), NAMES, VALUES)
+
+
+def test_a_judge_goes_beside_its_dataset_as_models_do(tmp_path: Path) -> None:
+    dataset = write_dataset(tmp_path / "dots.h5")
+    _, out = plan_judge(dataset, None, network="small", training={}, others={})
+    assert out == tmp_path / "dots-judge.safetensors"

@@ -66,6 +66,25 @@ def test_no_scores(tmp_path: Path) -> None:
     assert done.returncode == 2 and "there is no score in these files" in done.stderr
 
 
+@pytest.mark.parametrize("field", ["value", "stderr", "extra"])
+def test_numbers_that_no_sum_holds_are_refused_in_a_sentence(tmp_path: Path, field: str) -> None:
+    names = write(tmp_path, of("c", 1.0, 2.0))
+    for name, size in zip(names, (1.7e308, -1.7e308), strict=True):
+        record = json.loads((tmp_path / name).read_text())
+        record[field] = {"values": [size, -size]} if field == "extra" else size
+        (tmp_path / name).write_text(json.dumps(record) + "\n")
+    done = run(*names, folder=tmp_path)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "line 1 says 1.7e+308, expected numbers of at most 1e+60" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("size", [9e59, 1e-200])
+def test_the_largest_and_smallest_numbers_are_compared(tmp_path: Path, size: float) -> None:
+    names = write(tmp_path, [*of("c", size, -size), *of("d", size, 0.0, -size), *of("e", size), *of("f", -size, size)])
+    done = run(*names, "--against", "c", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
 def test_csv_and_json_say_the_same() -> None:
     compared = compare_scores(files(), "telbo")
     lines = list(csv.DictReader(io.StringIO(_comparisons.csv(compared))))

@@ -63,3 +63,23 @@ def test_continuing_and_beginning_anew_exclude_each_other(
     assert left.value.code == 2
     words = "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
     assert words in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["show", "dataset-v2.h5", "-n", "3", "--seed", "4"], "--number and --seed got no contact sheet to go with"),
+        (["show", "dataset-v2.h5", "--json", "--seed", "0"], "--seed got no contact sheet to go with"),
+        (["sample", "model-v2.safetensors", "--sampled", "-o", "x.h5"], "--sampled got x.h5, expected a picture"),
+        (["sample", "model-v2.safetensors", "--mean", "-o", "x.h5"], "--mean got x.h5, expected a picture"),
+    ],
+)
+def test_an_option_that_would_do_nothing_is_refused(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, name, *options = arguments
+    with pytest.raises(SystemExit) as left:
+        main([command, str(Path(__file__).parents[1] / "golden" / name), *options])
+    written, told = capsys.readouterr()
+    assert (left.value.code, written) == (2, "")
+    assert said in " ".join(told.split())

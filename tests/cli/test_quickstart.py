@@ -1,5 +1,6 @@
 """``mmgen quickstart``: its commands can be typed, its table says what was measured, its failures are honest."""
 
+import json
 import re
 import shlex
 import subprocess
@@ -57,6 +58,13 @@ def test_all_posteriors_are_treated_alike() -> None:
         "--target true",  # with the weight of the model's training
         "--target true --text-weight 1",
     ]
+
+
+@pytest.mark.parametrize("record", [{**SCORE, "judge_accuracy": {"digit": 90.0}}, {**SCORE, "value": 1e300}, [1]])
+def test_scores_that_cannot_be_shown_are_refused_in_a_sentence(tmp_path: Path, record: Any) -> None:
+    (tmp_path / "scores.jsonl").write_text(json.dumps(record) + "\n")
+    with pytest.raises(MmgenError, match=r"scores\.jsonl: line 1 .* remove it and run the quickstart again"):
+        quickstart.final_table(quickstart.read_scores(tmp_path / "scores.jsonl"))
 
 
 def test_table_and_finding() -> None:

@@ -1,6 +1,7 @@
 """``mmgen quickstart --images``: settings by number and size, commands that can be typed, refusals, all of it."""
 
 import csv
+import os
 import shlex
 from pathlib import Path
 
@@ -114,6 +115,17 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "use another --output" in " ".join(refused("--images", str(told), "-o", str(told / "q")).split())
     assert "missing" in refused("--images", str(tmp_path / "missing"))
     assert not (tmp_path / "q").exists() and not (told / "q").exists()
+
+
+@pytest.mark.parametrize("what", ["folder", "pipe"])
+def test_what_is_no_file_of_commands_is_refused(tmp_path: Path, what: str) -> None:
+    found = found_in(folder_with(tmp_path, "colour"))
+    planned = own.stages(tmp_path / "pictures", found, own.sizes_for(found.number, found.side, quick=True), seed=0)
+    folder = tmp_path / "made"
+    folder.mkdir()
+    (folder / "commands.sh").mkdir() if what == "folder" else os.mkfifo(folder / "commands.sh")
+    with pytest.raises(UsageError, match=r"commands\.sh holds no commands: it is a folder, a device or a pipe"):
+        own.check_folder(folder, planned, found)
 
 
 @pytest.mark.slow

@@ -13,7 +13,16 @@ from mmgen.config import parse_assignments, read_toml
 from mmgen.errors import ArtifactError, MmgenError, SettingsError, UsageError
 from mmgen.figures.plots._material import gather
 from mmgen.figures.report.curves import read_log
-from mmgen.parsing import MAX_DEPTH, MAX_TEXT_BYTES, Malformed, NotToml, parse_json, parse_toml, read_bounded
+from mmgen.parsing import (
+    MAX_DEPTH,
+    MAX_TEXT_BYTES,
+    Malformed,
+    NotToml,
+    lines_bounded,
+    parse_json,
+    parse_toml,
+    read_bounded,
+)
 from mmgen.reproductions._plan import read_plan
 from mmgen.score import read_scores
 from mmgen.training.log import RunLog
@@ -199,6 +208,14 @@ def test_read_bounded(tmp_path: Path) -> None:
         read_bounded(tmp_path / "a", 4)
 
 
+def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b'"1"\n"\xe2\x80\xa8"\n' + b"x" * (MAX_TEXT_BYTES + 1))
+    lines = lines_bounded(tmp_path / "a")
+    assert [next(lines), next(lines)] == ['"1"\n', '"\u2028"\n'], "the line separator of Unicode ends no line"
+    with pytest.raises(Malformed, match="a line has more than"):
+        next(lines)
+
+
 # json.loads of what the same expression has just written, and a file that Blender's own Python reads.
 OWN = {"header.py": 2, "state.py": 1, "_blender_worker.py": 1, "parsing.py": 2}
 
@@ -212,3 +229,36 @@ def test_nothing_is_parsed_elsewhere() -> None:
                 if called in ("json.loads", "json.load", "tomllib.loads", "tomllib.load"):
                     found[path.name] = found.get(path.name, 0) + 1
     assert found == OWN
+
+
+# Files that were found to be regular ones before or have just been written, mmgen's own, and tables of Linux.
+READ = {
+    "mmgen/foreign.py": 1, "mmgen/parsing.py": 1, "mmgen/artifacts/checkpoint.py": 3, "mmgen/artifacts/kinds.py": 1,
+    "mmgen/artifacts/pages.py": 1, "mmgen/artifacts/tensors.py": 1, "mmgen/figures/plots/_material.py": 2,
+    "mmgen/exporting.py": 2, "data_recipes/_download.py": 1,
+    "cli/_main.py": 1, "cli/_streams.py": 1, "data_recipes/_clevr/_blender_worker.py": 1,
+    "data_recipes/_clevr/_compiled.py": 1, "mmgen/figures/explore/make.py": 1, "mmgen/plugins.py": 1,
+    "mmgen/presets/__init__.py": 1, "mmgen/published.py": 1, "mmgen/registry.py": 1,
+    "mmgen/reproductions/__init__.py": 1,
+    "mmgen/environment.py": 1, "mmgen/memory.py": 2, "mmgen/training/precision.py": 1,
+}  # fmt: skip
+
+
+def reads(node: ast.AST) -> bool:
+    """Whether it opens or reads a file with whatever is in it: a pipe would block it, a device fill the memory."""
+    if not isinstance(node, ast.Call):
+        return False
+    called = ast.unparse(node.func)
+    if called.endswith(".open") and called != "self.open":
+        return not node.args or ast.unparse(node.args[0]).startswith("'r")
+    return called == "open" or (called.endswith((".read_bytes", ".read_text")) and not node.args)
+
+
+def test_every_file_is_read_with_bounds() -> None:
+    found: dict[str, int] = {}
+    for folder in ("mmgen", "cli", "data_recipes"):
+        for path in (ROOT / folder).rglob("*.py"):
+            if not any(parent.is_symlink() for parent in path.parents):  # mmgen/cli is cli
+                count = sum(map(reads, ast.walk(ast.parse(path.read_text(encoding="utf-8")))))
+                found |= {path.relative_to(ROOT).as_posix(): count} if count else {}
+    assert found == READ

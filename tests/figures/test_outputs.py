@@ -1,10 +1,14 @@
 """No page, picture or table is written over an artifact, nor over what it is made from."""
 
+import io
 import json
 import shutil
 from pathlib import Path
 
 import pytest
+from PIL import Image
+
+from tests.figures.test_trade_off import example
 
 
 def _mmgen(*arguments: object) -> int:
@@ -51,8 +55,58 @@ def test_samples_and_pages_replace_their_own_kind(
     files: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(files)
-    Path("grid.png").write_bytes(b"another picture")
     for out in ("grid.png", "s.h5", "s.h5"):
         assert _mmgen("sample", "flat.safetensors", "-n", 1, "-o", out) == 0
     assert _mmgen("show", "s.h5", "--json", "-o", "grid.png") == 0
     assert json.loads(capfd.readouterr().out.splitlines()[-1])["kind"] == "samples"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "out"),
+    [
+        (["report", "flat.safetensors"], "thesis.html"),
+        (["report", "flat.safetensors"], "explored.html"),
+        (["explore", "flat.safetensors"], "thesis.html"),
+        (["plot", "curves", "flat.safetensors"], "photo.png"),
+        (["plot", "curves", "flat.safetensors"], "drawn.svg"),
+        (["show", "data.h5"], "photo.png"),
+        (["sample", "flat.safetensors"], "photo.png"),
+    ],
+)
+def test_what_mmgen_did_not_make_is_replaced_only_if_told(
+    files: Path, arguments: list[str], out: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(files)
+    before = {"thesis.html": b"<h1>mine</h1>", "drawn.svg": b"<svg></svg>", "photo.png": picture(),
+              "explored.html": b'<meta charset="utf-8"><meta name="generator" content="mmgen explore">'}  # fmt: skip
+    Path(out).write_bytes(before[out])
+    assert _mmgen(*arguments, "-o", out) == 2
+    written, said = capfd.readouterr()
+    assert written == "" and "that mmgen made, so it would be lost; use another --output, or --overwrite" in said
+    assert Path(out).read_bytes() == before[out]
+
+
+def picture() -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 8)).save(buffer, "png")
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("out", ["trade-off.png", "trade-off.svg", "trade-off.pdf"])
+def test_a_figure_replaces_its_own_kind_and_others_if_told(
+    tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    scores = example(tmp_path)
+    Path(out).write_bytes(b"mine")
+    assert _mmgen("plot", "trade-off", scores, "-o", out, "--overwrite") == 0
+    made = Path(out).read_bytes()
+    assert _mmgen("plot", "trade-off", scores, "-o", out) == 0
+    assert Path(out).read_bytes() == made or not out.endswith(".png")
+
+
+def test_a_page_replaces_its_own_kind(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(files)
+    for command in (["report", "scores.jsonl"], ["explore", "flat.safetensors", "--number", 1]):
+        Path(f"{command[0]}.html").write_text("mine")
+        assert [_mmgen(*command, *more) for more in ((), ("--overwrite",), ())] == [2, 0, 0]

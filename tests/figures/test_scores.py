@@ -199,6 +199,7 @@ def test_a_score_that_is_not_finite_says_so_and_never_wins(tmp_path: Path) -> No
         '{"metric": "a", "value": "b"}',
         '{"metric": "a", "value": 1, "ids": 3}',
         '{"metric": "a", "value": 1, "given": "4"}',
+        '{"metric": "a", "value": 1, "judge_accuracy": {"digit": 90.0}}',
         "x",
     ],
 )

@@ -82,6 +82,17 @@ def _two_parts(folder: Path) -> None:
     write_classes(folder, 30, ("train", "extra"))
 
 
+def _classes(name: str) -> Break:
+    """Folders that are classes, one of them called so."""
+
+    def broken(folder: Path) -> None:
+        (folder / "metadata.csv").unlink()
+        write_classes(folder, 30)
+        (folder / "red").rename(folder / name)
+
+    return broken
+
+
 def _many_values(folder: Path) -> None:
     write_csv(write_folder(folder, 300) / "metadata.csv", [r | {"x": f"v{n}"} for n, r in enumerate(rows_of(300))])
 
@@ -226,6 +237,10 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "second folder": (nothing, ["q"], 2, "unexpected extra argument"),
     # The folder itself.
     "few pictures": (table(lambda rows: rows[:19]), [], 1, "p holds 19 pictures, expected at least 20"),
+    "control character in a class": (
+        _classes("red\x1b[2Jx"), [], 1, "p has a folder 'red?[2Jx', whose name holds a control character"),
+    "class that is no text": (
+        _classes("red\udcff"), [], 1, "p has a folder 'red?', whose name holds a control character or is no text"),
     "parts and others": (
         _two_parts, [], 1, "some pictures in p are in the folders 'train' and some in 'none at all', 'extra'"),
 }  # fmt: skip

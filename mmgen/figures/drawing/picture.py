@@ -8,6 +8,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from mmgen.artifacts import atomic_path
+from mmgen.artifacts.pages import MAKER
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.page import Grid, annotated, framed
 from mmgen.figures.drawing.style import data_uri, figure_image, plain_words
@@ -76,4 +77,4 @@ class Picture:
             return
         assert isinstance(self.drawn, Figure)
         with atomic_path(path) as temporary, plain_words(self.drawn):
-            self.drawn.savefig(temporary, format=ending[1:], facecolor="white")
+            self.drawn.savefig(temporary, format=ending[1:], facecolor="white", metadata={"Creator": MAKER})

@@ -21,7 +21,7 @@ from mmgen.figures.report.context import about, context
 from mmgen.figures.report.judges import confusions
 from mmgen.figures.report.pictures import TileSheet, latents, maps, same_words, varied_words, without_words
 from mmgen.figures.report.reconstructions import reconstructed
-from mmgen.parsing import shown
+from mmgen.parsing import beginning, shown
 from mmgen.progress import Progress, Work
 from mmgen.score import Score
 
@@ -139,11 +139,7 @@ def render(values: Mapping[str, Any]) -> str:
 def _explored(out: Path, groups: Sequence[Group]) -> str:
     """Name of the page to explore that lies beside a report and shows one of its models; "" without one."""
     page = out.with_name("explore.html")
-    try:
-        with page.open(encoding="utf-8", errors="replace") as file:
-            start = file.read(4096)
-    except OSError:
-        return ""
+    start = beginning(page)
     marks = [f'<meta name="mmgen-model" content="{group.header.content_id}">' for group in groups]
     return page.name if any(mark in start for mark in marks) else ""
 

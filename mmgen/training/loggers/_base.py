@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mmgen.artifacts.files import write_text_atomic
-from mmgen.errors import UsageError
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.parsing import Malformed, read_bounded
 
 __all__ = ["Logger", "RunFacts", "remembered"]
 
@@ -72,8 +73,11 @@ class Logger(ABC):
 def remembered(run: RunFacts, what: str, new: str = "") -> str:
     """The id of a run at a logger, kept in its folder: the same where the run goes on, else ``new``, which is kept."""
     path = run.folder / f"{what}-run"
-    if run.after_step and path.exists() and (found := path.read_text(encoding="utf-8").strip()):
-        return found
+    try:
+        if run.after_step and path.exists() and (found := read_bounded(path).strip()):
+            return found
+    except Malformed as error:
+        raise ArtifactError(f"{path} is no id of a run: {error}; remove it") from None
     if new:
         run.folder.mkdir(parents=True, exist_ok=True)
         write_text_atomic(path, new)

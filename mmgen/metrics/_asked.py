@@ -1,0 +1,85 @@
+"""What an evaluation is asked: the usual metrics, attributes left out, and that every option is read by a metric."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from mmgen.errors import MmgenError, UsageError
+
+if TYPE_CHECKING:
+    from mmgen.generation.open_model import OpenModel
+    from mmgen.metrics._base import Metric
+
+__all__ = ["check_read", "left_out", "usual_metrics"]
+
+_OF_ALL = ("seed", "precision")
+"""Settings that say how something is computed, and not what: a metric that draws nothing has no use for a seed."""
+_TYPED = {"factors": "--factor", "dropped": "--given-count", "posteriors": "--posterior"}
+
+
+def usual_metrics(loaded: "OpenModel") -> list[str]:
+    """What is measured unless told: what a judge sees, or, where there is none to ask, what the model itself finds."""
+    if loaded.attributes is None and loaded.text is not None:
+        return ["retrieval"]
+    captioned = loaded.text is not None and loaded.given != "attributes"
+    return ["correctness"] if captioned else ["correctness", "coverage"]
+
+
+def left_out(dropped: Sequence[int] | None, given_count: Sequence[int] | None, loaded: "OpenModel") -> list[int] | None:
+    """Numbers of attributes to leave out, from either way of saying it.
+
+    Raises:
+        UsageError: Both are said, or there are not so many.
+    """
+    if dropped is None and given_count is None:
+        return None
+    if dropped is not None and given_count is not None:
+        raise UsageError("--dropped and --given-count got both, expected one: they say the same in two ways")
+    count = len(loaded.attributes.names) if loaded.attributes is not None else 0
+    numbers = list(dropped) if dropped is not None else [count - number for number in given_count or ()]
+    if any(not 0 <= number <= count for number in numbers):
+        raise UsageError(f"--dropped and --given-count expect numbers from 0 to {count}, the model's attributes")
+    return list(dict.fromkeys(numbers))
+
+
+def check_read(metrics: Sequence[str], said: Iterable[str]) -> None:
+    """Refuse what is said and none of the metrics reads.
+
+    Args:
+        metrics: Names of what is measured.
+        said: What a person set: names as in :attr:`~mmgen.metrics._base.Metric.reads`.
+
+    Raises:
+        UsageError: It names the metrics that read it.
+    """
+    from mmgen.metrics import get, names
+
+    read = [_read(get(name)) for name in dict.fromkeys(metrics)]
+    if None in read:
+        return
+    known = {setting for settings in read for setting in settings or ()}
+    unread = [name for name in said if name not in known and name not in _OF_ALL]
+    if not unread:
+        return
+    readers: dict[str, list[str]] = {name: [] for name in unread}
+    for metric in names():
+        with suppress(MmgenError):  # a metric from outside that cannot be used
+            for name in set(unread) & (_read(get(metric)) or set()):
+                readers[name].append(metric)
+    told = [f"{_typed(name)} ({', '.join(found) or 'no metric'})" for name, found in readers.items()]
+    raise UsageError(
+        f"--metric {' and '.join(dict.fromkeys(metrics))} got options that it does not read: {', '.join(told)}; leave "
+        "them out, or ask for one of the metrics in brackets, which do"
+    )
+
+
+def _read(metric: "type[Metric]") -> set[str] | None:
+    """What a metric reads; None where it does not say."""
+    if metric.reads is None:
+        return None
+    told = {"posteriors": metric.per_posterior, "judge": metric.judged}
+    return {*metric.reads, *(name for name, whether in told.items() if whether)}
+
+
+def _typed(name: str) -> str:
+    return _TYPED.get(name, f"--{name.replace('_', '-')}")

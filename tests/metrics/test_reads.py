@@ -1,0 +1,150 @@
+"""Metrics say which settings they read: what none of them reads is refused, and no command that is told of is."""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmgen import metrics, reproductions
+from mmgen.cli import _own_pictures, quickstart
+from mmgen.cli._main import load_command, main
+from mmgen.data_recipes._own._found import Found
+from mmgen.errors import UsageError
+from mmgen.metrics._asked import check_read
+from mmgen.metrics._evaluate import evaluate
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from mmgen.reproductions._plan import read_plan
+from mmgen.testing.metrics import small_evaluation, suits
+from tests.cli.test_docs import PAGES, command_lines
+
+BESIDE = {"posteriors", "text_proposal", "judge"}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
+    return small_evaluation(tmp_path_factory.mktemp("made"))
+
+
+def listed() -> Iterator[list[str]]:
+    for name in reproductions.names():
+        for scale in ("cpu", "paper"):
+            yield from (list(stage.arguments) for stage in read_plan(name).at(scale).stage)
+
+
+def typed() -> Iterator[list[str]]:
+    yield from (shlex.split(stage.command) for stage in quickstart.stages(quickstart.FULL, 0))
+    captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, codes=np.ones((1, 1), np.uint8))
+    for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
+        found = Found(500, 64, attributes, None, said, "", [])
+        planned = _own_pictures.stages(Path("pictures"), found, _own_pictures.sizes_for(500, 64), 0)
+        yield from (list(stage.arguments) for stage in planned)
+
+
+def told() -> Iterator[list[str]]:
+    for page in PAGES:
+        yield from command_lines(page)
+
+
+def said_in(arguments: list[str]) -> tuple[list[str], set[str]]:
+    """Metrics that a command line asks for, and settings that it gives."""
+    forms = {"factor": "factors", "given_count": "dropped", "posterior": "posteriors"}
+    given = load_command("eval").make_context("eval", arguments[1:]).params
+    known = {*EvaluationSettings.model_fields, *BESIDE}
+    said = {forms.get(name, name) for name, value in given.items() if value not in (None, [], ())}
+    return list(given["metric"] or ()), said & known
+
+
+@pytest.mark.parametrize("source", [listed, typed, told], ids=["lists", "quickstarts", "pages"])
+def test_no_command_line_of_ours_gives_what_nothing_reads(source: Callable[[], Iterator[list[str]]]) -> None:
+    lines = [line for line in source() if line[0] == "eval" and "[OPTIONS]" not in line]
+    forms = {re.sub(r"\d+", "0", " ".join(line)): line for line in lines}  # runs differ in seeds and names of files
+    assert forms
+    for line in forms.values():
+        asked, said = said_in(line)
+        check_read(asked or ["correctness", "coverage"], said)
+
+
+@pytest.mark.parametrize("name", metrics.names())
+def test_members_say_what_they_read(name: str) -> None:
+    read = metrics.get(name).reads
+    assert read is not None
+    assert set(read) <= {*EvaluationSettings.model_fields, *BESIDE} - {"seed", "precision", "judge"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ["--metric", "parameters", "--factor", "nonsense", "--pool", "5", "--protocol", "paper"],
+            ["--factor (dci, factor-score, factors-found, mig, sap)", "--pool (retrieval)", "--protocol (coverage)"],
+        ),
+        (["--metric", "mig", "--text-samples", "7"], ["--metric mig got", "--text-samples (log-likelihood)"]),
+        (["--metric", "active-units", "--posterior", "prior"], ["--posterior (", "log-likelihood"]),
+        (["--metric", "active-units", "--judge", "JUDGE"], ["--judge (", "correctness"]),
+        (["--metric", "parameters", "--part", "test"], ["--part ("]),
+        (["--metric", "log-likelihood", "--given-count", "1"], ["--given-count (", "coverage"]),
+    ],
+)
+def test_what_nothing_reads_is_refused(
+    made: Evaluation, arguments: list[str], said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [word.replace("JUDGE", str(made.loaded.path.with_name("judge.safetensors"))) for word in arguments]
+    with pytest.raises(SystemExit) as left:
+        main(["eval", str(made.loaded.path), *arguments, "--json"])
+    told = " ".join(capsys.readouterr().err.split())
+    assert left.value.code == 2
+    assert all(part in told for part in said), told
+    assert "leave them out, or ask for one of the metrics in brackets" in told
+
+
+def test_what_one_of_several_reads_is_accepted() -> None:
+    check_read(["parameters", "retrieval"], ["pool", "seed", "precision"])
+    with pytest.raises(UsageError, match="parameters and retrieval got options that it does not read: --proposal"):
+        check_read(["parameters", "retrieval"], ["pool", "proposal"])
+
+
+def test_a_metric_that_does_not_say_reads_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics.get("parameters"), "reads", None)
+    check_read(["parameters"], ["pool", "factors", "judge"])
+
+
+class Watched(EvaluationSettings):
+    """Settings that note which of them are read."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in EvaluationSettings.model_fields:
+            READ.add(name)
+        return super().__getattribute__(name)
+
+
+READ: set[str] = set()
+LOOKED_AT = {
+    "label-accuracy": {"text_samples"},
+    "reconstruction": {"draws"},  # whether memory holds them
+    "compositionality": {"dropped"},  # whether captions may be left out
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_exactly_what_is_said_is_read(made: Evaluation) -> None:
+    settings = Watched(draws=4, samples=5, text_samples=20, number=10, encodings=60, dropped=(0, 1), pool=8)
+    for name in metrics.names():
+        read = metrics.get(name).reads
+        asked = Evaluation(made.loaded, made.dataset, made._judge, made.posteriors, settings)
+        READ.clear()
+        if read is None or not suits(name, asked):
+            continue
+        evaluate(asked, [name]).run()
+        allowed = {*read, "seed", "precision", "split", "part"} | LOOKED_AT.get(name, set())
+        assert set(read) - BESIDE <= READ <= allowed, name
+
+
+@pytest.mark.parametrize("name", [name for name in metrics.names() if not metrics.get(name).per_posterior])
+def test_guidance_is_only_of_what_looks_at_posteriors(name: str) -> None:
+    member = metrics.get(name)
+    assert not member.takes_guidance or "posteriors" in (member.reads or ())
