@@ -9,7 +9,8 @@ import torch
 
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
 from mmgen.errors import ArtifactError
-from mmgen.reproductions._plan import fitting, remember, state_of, with_data
+from mmgen.reproductions._notes import remember
+from mmgen.reproductions._plan import fitting, state_of, with_data
 from mmgen.reproductions._stages import Scale, Stage
 from mmgen.training.state import state_path
 
@@ -22,9 +23,14 @@ def write_data(path: Path, level: int = 0, recipe: str = "toy", command: str = "
 
 
 def write_model(
-    path: Path, data: Path, kind: str = "model", finished: bool | None = None, command: str = "train"
+    path: Path,
+    data: Path,
+    kind: str = "model",
+    finished: bool | None = None,
+    command: str = "train",
+    weight: float = 0.0,
 ) -> None:
-    tensors, common = {"w": torch.zeros(1)}, {"settings": {}, "seed": 0, "command": command}
+    tensors, common = {"w": torch.full((1,), weight)}, {"settings": {}, "seed": 0, "command": command}
     write_checkpoint(path, kind=kind, tensors=tensors, parents=(reference(data, "dataset", path),), facts={}, **common)
     if finished is not None:
         facts = {"finished": finished}
@@ -135,6 +141,34 @@ def test_scores_of_a_changed_command_are_made_again(tmp_path: Path) -> None:
     assert state_of(many, tmp_path, ["d.h5"]) == "done"  # nobody knows by what
     remember(few, tmp_path)
     assert [state_of(stage, tmp_path, ["d.h5"]) for stage in (few, many)] == ["done", "outdated"]
+    (tmp_path / ".stages" / "m.jsonl.txt").write_text(few.typed + "\n")  # as earlier versions noted it
+    assert [state_of(stage, tmp_path, ["d.h5"]) for stage in (few, many)] == ["done", "outdated"]
+
+
+def test_scores_that_somebody_has_put_there_are_made_again(tmp_path: Path) -> None:
+    """The same ids do not make them the list's own."""
+    data, scores = tmp_path / "d.h5", tmp_path / "m.jsonl"
+    write_data(data)
+    line = {"ids": {"dataset": read_header(data).content_id}, "value": 1}
+    scores.write_text(json.dumps(line) + "\n")
+    stage = Stage(why="", command="mmgen eval d.h5 -o m.jsonl", makes="m.jsonl")
+    remember(stage, tmp_path)
+    assert state_of(stage, tmp_path, ["d.h5"]) == "done"
+    scores.write_text(json.dumps({**line, "value": 2}) + "\n")
+    assert state_of(stage, tmp_path, ["d.h5"]) == "outdated"
+
+
+def test_what_was_found_to_be_the_same_is_not_asked_again(tmp_path: Path) -> None:
+    data, model = tmp_path / "data.h5", tmp_path / "model.safetensors"
+    write_data(data)
+    write_model(model, data, command="mmgen train --steps 9 data.h5")
+    stage = Stage(why="", command="mmgen train data.h5 --steps 9 -o model.safetensors", makes="model.safetensors")
+    assert state_of(stage, tmp_path, ["data.h5"]) == "unsure"
+    remember(stage, tmp_path)
+    assert state_of(stage, tmp_path, ["data.h5"]) == "done"
+    model.unlink()
+    write_model(model, data, command="mmgen train --steps 8 data.h5", weight=1.0)
+    assert state_of(stage, tmp_path, ["data.h5"]) == "unsure"
 
 
 def test_scores_of_a_model_that_does_not_fit_are_not_shown(tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mmgen.artifacts import read_header, write_text_atomic
+from mmgen.artifacts import read_header
 from mmgen.config import read_toml, validate
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, parse_toml, printable, read_bounded
+from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, printable, read_bounded
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
 from mmgen.reproductions._foreign import check_foreign, check_text
+from mmgen.reproductions._notes import has_header, note_of
 from mmgen.reproductions._stages import Plan, Scale, Stage
 from mmgen.reproductions._typed import choices, is_typed, words
 
@@ -26,7 +27,6 @@ __all__ = [
     "fitting",
     "only",
     "read_plan",
-    "remember",
     "script",
     "state_of",
     "with_data",
@@ -34,7 +34,8 @@ __all__ = [
 
 State = Literal["missing", "unfinished", "outdated", "unsure", "done"]
 """What there is of a stage: nothing, a run that was interrupted, scores or a page of other files or of another command,
-what was trained by a command in other words, which has to say whether it is the same, or all to be used.
+what was trained by a command in other words, which has to say whether it is the same, or all to be used. What was said
+once is noted.
 """
 
 
@@ -156,7 +157,7 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     if not path.exists():
         return "missing"
     inputs = [folder / word for word in stage.arguments if word in earlier or _is_given(word)]
-    if not _has_header(path):
+    if not has_header(path):
         return _state_of_product(path, stage, folder, inputs)
     header = read_header(path)
     if stage.seed is not None and header.seed != stage.seed:
@@ -181,13 +182,16 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     state = state_path(path)
     if state.exists() and not read_header(state).facts.get("finished", True):
         return "unfinished"
-    return "done" if not is_typed(header.command) or words(header.command) == words(stage.typed) else "unsure"
+    if not is_typed(header.command) or words(header.command) == words(stage.typed):
+        return "done"
+    note = note_of(stage, folder)
+    return "done" if note is not None and note.is_of(stage, path) else "unsure"
 
 
 def _state_of_product(path: Path, stage: Stage, folder: Path, inputs: list[Path]) -> State:
     """Scores, a page or a picture: made anew where they are not what the stage would make."""
-    told = _told(folder, stage.makes)
-    if told is not None and words(told) != words(stage.typed):
+    note = note_of(stage, folder)
+    if note is not None and not note.is_of(stage, path):
         return "outdated"
     if path.suffix == ".jsonl":
         return "done" if _scored(path, inputs, stage.seed) else "outdated"
@@ -199,30 +203,6 @@ def _way_out(stage: Stage) -> str:
     if stage.is_data:
         return f"take it as it is with --data {stage.makes}, move it away, or use another --output"
     return "remove it and its training state to have it made again, or use another --output"
-
-
-def remember(stage: Stage, folder: Path) -> None:
-    """Note the command that has made a file which cannot tell it: scores, a page, a picture."""
-    if not _has_header(folder / stage.makes):
-        note = _note(folder, stage.makes)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_text_atomic(note, stage.typed + "\n")
-
-
-def _told(folder: Path, makes: str) -> str | None:
-    """The command that was noted; None where none was."""
-    try:
-        return read_bounded(_note(folder, makes)).strip()
-    except (OSError, Malformed):
-        return None
-
-
-def _note(folder: Path, makes: str) -> Path:
-    return folder / ".stages" / f"{makes}.txt"
-
-
-def _has_header(path: Path) -> bool:
-    return path.suffix in (".h5", ".safetensors")
 
 
 def _is_given(word: str) -> bool:
