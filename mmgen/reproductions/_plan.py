@@ -121,8 +121,7 @@ def with_data(scale: Scale, data: Path) -> Scale:
         )
 
     def renamed(stage: Stage) -> Stage:
-        words = [str(data.resolve()) if word in made else word for word in shlex.split(stage.command)]
-        return stage.model_copy(update={"command": shlex.join(words)})
+        return stage.with_arguments(str(data.resolve()) if word in made else word for word in stage.arguments)
 
     return scale.model_copy(update={"stage": tuple(renamed(stage) for stage in scale.stage if not stage.is_data)})
 

@@ -1,8 +1,6 @@
 """What two commands have to have in common so that they make the same file, as far as words can tell."""
 
-import shlex
-
-from mmgen.reproductions._stages import PROGRAM
+from mmgen.reproductions._stages import PROGRAM, split
 
 __all__ = ["choices", "is_typed", "words"]
 
@@ -39,14 +37,13 @@ def choices(command: str) -> list[list[str]]:
 def _options(command: str, left_out: tuple[str, ...]) -> list[list[str]]:
     """What comes before the first option, then every option with what follows it."""
     try:
-        typed = shlex.split(command) if len(command) <= _MOST else [command]
+        typed = split(command) if len(command) <= _MOST else [command]
     except ValueError:  # quotes without an end, as nobody can have typed
         typed = [command]
     options: list[list[str]] = [[]]
     for word in typed:
-        name, equals, value = word.partition("=")
         if word.startswith("-") and not word[1:2].isdecimal():
-            options.append([name, value] if equals else [word])
+            options.append([word])
         else:
             options[-1].append(word)
     kept = [[_kind(word) for word in option] for option in options]
