@@ -12,10 +12,11 @@ from mmgen.errors import ArtifactError
 from mmgen.reproductions._notes import remember
 from mmgen.reproductions._plan import fitting, state_of, with_data
 from mmgen.reproductions._stages import Scale, Stage
+from mmgen.reproductions._typed import choices
 from mmgen.training.state import state_path
 
 
-def write_data(path: Path, level: int = 0, recipe: str = "toy", command: str = "make") -> None:
+def write_data(path: Path, level: int = 0, recipe: str = "toy", command: str = "mmgen make-data x") -> None:
     with DatasetWriter(path, size=3, settings={"recipe": recipe}, seed=0, command=command) as writer:
         writer.add_image("image", shape=(1, 2, 2), layout="bytes")
         writer.write(0, {"image": np.full((3, 1, 2, 2), level, np.uint8)})
@@ -27,7 +28,7 @@ def write_model(
     data: Path,
     kind: str = "model",
     finished: bool | None = None,
-    command: str = "train",
+    command: str = "mmgen train data.h5",
     weight: float = 0.0,
 ) -> None:
     tensors, common = {"w": torch.full((1,), weight)}, {"settings": {}, "seed": 0, "command": command}
@@ -67,7 +68,7 @@ def test_what_is_there_is_used_only_if_it_fits(tmp_path: Path) -> None:
 def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> None:
     data, model, scores = (tmp_path / name for name in ("d.h5", "m.safetensors", "m.jsonl"))
     write_data(data)
-    write_model(model, data)
+    write_model(model, data, command="mmgen train d.h5 --seed 0")
     trained = Stage(why="", command="mmgen train d.h5 --seed 0 -o m.safetensors", makes="m.safetensors")
     other = Stage(why="", command="mmgen train d.h5 --seed 1 -o m.safetensors", makes="m.safetensors")
     assert state_of(trained, tmp_path, ["d.h5"]) == "done"
@@ -90,7 +91,8 @@ TOLD = "mmgen train d.h5 --preset a --set objective.beta=4 -o m.safetensors"
     [
         (TOLD, "done"),
         ("mmgen train '/else where/other.h5' --preset=a --set objective.beta=4 --output x/y.safetensors", "done"),
-        ("a caller's own word", "done"),  # nothing to compare
+        ("a caller's own word", "unsure"),
+        ("", "unsure"),
         ("mmgen train --preset a --set objective.beta=4 d.h5 --seed 0", "unsure"),
         (TOLD.replace("preset a", "preset b"), "unsure"),
         (TOLD.replace("beta=4", "beta=4 --set objective.beta=1"), "unsure"),
@@ -115,20 +117,39 @@ def test_a_command_in_other_words_is_asked(recorded: str, state: str, tmp_path: 
 @pytest.mark.parametrize(
     ("recorded", "fits"),
     [
-        ("mmgen make-data mnist-a --size 32 --mnist mnist --seed 0 -o d.h5", True),
-        ("mmgen make-data --seed 0 mnist-a --mnist /data/mnist/ --size=32 --workers 3 --overwrite -o other.h5", True),
-        ("mmgen make-data mnist-a --size 64 --mnist mnist --seed 0 -o d.h5", False),
+        ("mmgen make-data mnist-a --size 32 --mnist raw/train --seed 0 -o d.h5", True),
+        ("mmgen make-data --seed 0 mnist-a --mnist {}/raw/train/ --size=32 --workers 3 --overwrite -o o.h5", True),
+        ("mmgen make-data mnist-a --mnist ./raw/train --size 32 -o d.h5", True),
+        ("mmgen make-data mnist-a --size 64 --mnist raw/train --seed 0 -o d.h5", False),
+        ("mmgen make-data mnist-a --size 32 --mnist other/train --seed 0 -o d.h5", False),
+        ("mmgen make-data mnist-a --size 32 --mnist /raw/train --seed 0 -o d.h5", False),
+        ("a caller's own word", False),
+        ("", False),
     ],
 )
 def test_a_dataset_of_other_choices_is_refused(recorded: str, fits: bool, tmp_path: Path) -> None:
     data = tmp_path / "d.h5"
-    write_data(data, command=recorded)
-    stage = Stage(why="", command="mmgen make-data mnist-a --size 32 --mnist mnist --seed 0 -o d.h5", makes="d.h5")
+    write_data(data, command=recorded.format(tmp_path))
+    stage = Stage(why="", command="mmgen make-data mnist-a --size 32 --mnist raw/train --seed 0 -o d.h5", makes="d.h5")
     if fits:
         assert state_of(stage, tmp_path, []) == "done"
     else:
-        with pytest.raises(ArtifactError, match=r"made by another command \(mmgen .* --size 64 .*--data d.h5"):
+        with pytest.raises(ArtifactError, match=r"made by another command \(.*--data d.h5"):
             state_of(stage, tmp_path, [])
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("--set x=1 --set y=2", "--set y=2 --set x=1", True),
+        ("--set x=1 --set x=2", "--set x=2 --set x=1", False),
+        ("--column a --column b", "--column b --column a", False),
+        ("--size 3 --column a", "--column a --size 3", True),
+    ],
+)
+def test_the_order_of_options_counts_where_one_is_said_twice(one: str, other: str, same: bool, tmp_path: Path) -> None:
+    first, second = (choices(f"mmgen make-data toy {options}", tmp_path) for options in (one, other))
+    assert (first == second) == same
 
 
 def test_scores_of_a_changed_command_are_made_again(tmp_path: Path) -> None:

@@ -170,7 +170,7 @@ def test_what_rows_are_compared_with_has_to_be_there(two_models: Plan, tmp_path:
 
 def test_only_scores_of_files_that_fit_are_shown(two_models: Plan, tmp_path: Path) -> None:
     scale = two_models.at("cpu")
-    write_data(tmp_path / "data.h5")
+    write_data(tmp_path / "data.h5", command="mmgen make-data mnist")
     write_model(tmp_path / "a.safetensors", tmp_path / "data.h5", finished=True)
     write_model(tmp_path / "b.safetensors", tmp_path / "data.h5", finished=False)
     assert fitting(scale, tmp_path) == ["data.h5", "a.safetensors"]

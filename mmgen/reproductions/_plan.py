@@ -18,7 +18,7 @@ from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
 from mmgen.reproductions._foreign import check_foreign, check_text
 from mmgen.reproductions._notes import has_header, note_of
 from mmgen.reproductions._stages import Plan, Scale, Stage
-from mmgen.reproductions._typed import choices, is_typed, words
+from mmgen.reproductions._typed import choices, words
 
 __all__ = [
     "State",
@@ -170,10 +170,10 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
                 f"{path} was made from another {parent.name} than the one that is there; {_way_out(stage)}"
             )
     if stage.is_data:
-        if is_typed(header.command) and choices(header.command) != choices(stage.typed):
+        if choices(header.command, folder) != choices(stage.typed, folder):
+            told = printable(header.command, 1000) or "which it does not tell"
             raise ArtifactError(
-                f"{path} was made by another command ({printable(header.command, 1000)}) than this list has "
-                f"({stage.typed}); {_way_out(stage)}"
+                f"{path} was made by another command ({told}) than this list has ({stage.typed}); {_way_out(stage)}"
             )
         return "done"
     from mmgen.training.state import state_path  # seconds, which a list that is only printed need not take
@@ -181,7 +181,7 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     state = state_path(path)
     if state.exists() and not read_header(state).facts.get("finished", True):
         return "unfinished"
-    if not is_typed(header.command) or words(header.command) == words(stage.typed):
+    if words(header.command) == words(stage.typed):
         return "done"
     note = note_of(stage, folder)
     return "done" if note is not None and note.is_of(stage, path) else "unsure"
