@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -30,9 +31,12 @@ def write_model(
     finished: bool | None = None,
     command: str = "mmgen train data.h5",
     weight: float = 0.0,
+    told: dict[str, Any] | None = None,
 ) -> None:
     tensors, common = {"w": torch.full((1,), weight)}, {"settings": {}, "seed": 0, "command": command}
-    write_checkpoint(path, kind=kind, tensors=tensors, parents=(reference(data, "dataset", path),), facts={}, **common)
+    write_checkpoint(
+        path, kind=kind, tensors=tensors, parents=(reference(data, "dataset", path),), facts=told or {}, **common
+    )
     if finished is not None:
         facts = {"finished": finished}
         write_checkpoint(state_path(path), kind="training-state", tensors=tensors, parents=(), facts=facts, **common)
@@ -63,6 +67,31 @@ def test_what_is_there_is_used_only_if_it_fits(tmp_path: Path) -> None:
     write_data(data, level=7)
     with pytest.raises(ArtifactError, match=r"model.safetensors was made from another data.h5 .* remove it"):
         state_of(TRAIN, tmp_path, ["data.h5"])
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "state", "found"),
+    [
+        ("model", {"step": 3, "finished": False}, False, "unfinished"),
+        ("aggregate", {"step": 3, "finished": False}, None, "gone"),
+        ("model", {"step": 3}, None, "done"),
+        ("model", {"step": 3}, True, "done"),
+        ("classifier", {"step": 3}, True, "unfinished"),
+        ("classifier", {"step": 3}, None, "gone"),
+        ("classifier", {"step": 3, "held_out_accuracy": {"mean": 90.0}}, None, "done"),
+    ],
+)
+def test_what_is_half_made_is_not_used(
+    kind: str, told: dict[str, Any], state: bool | None, found: str, tmp_path: Path
+) -> None:
+    """Whatever has become of the state beside it."""
+    write_data(tmp_path / "data.h5")
+    write_model(tmp_path / "model.safetensors", tmp_path / "data.h5", kind=kind, told=told, finished=state)
+    if found == "gone":
+        with pytest.raises(ArtifactError, match=r"was interrupted, and its state model\.last\.safetensors is gone"):
+            state_of(TRAIN, tmp_path, ["data.h5"])
+    else:
+        assert state_of(TRAIN, tmp_path, ["data.h5"]) == found
 
 
 def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> None:

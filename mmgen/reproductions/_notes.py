@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmgen.artifacts import read_header, write_text_atomic
-from mmgen.artifacts.files import regular_file
 from mmgen.errors import ArtifactError
+from mmgen.foreign import CannotReadError, read_file
 from mmgen.parsing import Malformed, read_bounded
 from mmgen.reproductions._stages import Stage
 from mmgen.reproductions._typed import words
 
 __all__ = ["Note", "has_header", "note_of", "remember"]
+
+_MOST = 2**30  # bytes; no page and no table of scores has more
 
 
 @dataclass(frozen=True)
@@ -67,9 +69,7 @@ def _content_of(path: Path) -> str:
     """
     if has_header(path):
         return read_header(path).content_id
-    regular_file(path)
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise ArtifactError(f"cannot read {path}: {(error.strerror or str(error)).lower()}; check the path") from None
+        return hashlib.sha256(read_file(path, _MOST)).hexdigest()
+    except CannotReadError as error:
+        raise ArtifactError(f"cannot read {path}: {error}; check the path") from None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mmgen.artifacts import read_header
+from mmgen.artifacts import Header, read_header
 from mmgen.config import read_toml, validate
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, printable, read_bounded
@@ -176,15 +176,30 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
                 f"{path} was made by another command ({told}) than this list has ({stage.typed}); {_way_out(stage)}"
             )
         return "done"
-    from mmgen.training.state import state_path  # seconds, which a list that is only printed need not take
-
-    state = state_path(path)
-    if state.exists() and not read_header(state).facts.get("finished", True):
+    if not _has_ended(path, header, stage):
         return "unfinished"
     if words(header.command) == words(stage.typed):
         return "done"
     note = note_of(stage, folder)
     return "done" if note is not None and note.is_of(stage, path) else "unsure"
+
+
+def _has_ended(path: Path, header: Header, stage: Stage) -> bool:
+    """Whether the run that makes a file has ended, and a judge was measured.
+
+    Raises:
+        ArtifactError: It has not, and cannot be continued.
+    """
+    from mmgen.training.state import is_finished, state_path  # seconds, which a list that is only printed need not take
+
+    state = state_path(path)
+    ended = is_finished(header) and (header.kind != "classifier" or "held_out_accuracy" in header.facts)
+    if not ended and not state.exists():
+        raise ArtifactError(
+            f"{path} is what a run had learnt when it was interrupted, and its state {state.name} is gone; "
+            f"{_way_out(stage)}"
+        )
+    return ended and (not state.exists() or is_finished(read_header(state)))
 
 
 def _state_of_product(path: Path, stage: Stage, folder: Path, inputs: list[Path]) -> State:
