@@ -162,7 +162,7 @@ def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) 
         table(title, columns, rows)
     if note:
         say(note)
-    write_text_atomic(page, markdown(plan, scale, compared, folder))
+    write_text_atomic(page, markdown(plan, scale, compared, folder, there))
     result(page)
     drawn = [file for file in there if file.endswith(".png")]
     for file in drawn:

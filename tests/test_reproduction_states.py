@@ -42,6 +42,12 @@ def write_model(
         write_checkpoint(state_path(path), kind="training-state", tensors=tensors, parents=(), facts=facts, **common)
 
 
+def score_line(*files: Path, value: float = 1.0, **extra: Any) -> str:
+    """A score of some files as ``mmgen eval`` writes it."""
+    ids = {path.name: read_header(path).content_id for path in files}
+    return json.dumps({"metric": "elbo", "value": value, "ids": ids, "extra": extra}) + "\n"
+
+
 TRAIN = Stage(why="", command="mmgen train data.h5 -o model.safetensors", makes="model.safetensors")
 EVAL = Stage(why="", command="mmgen eval model.safetensors -o scores.jsonl", makes="scores.jsonl")
 EARLIER = ["data.h5", "model.safetensors"]
@@ -58,10 +64,10 @@ def test_what_is_there_is_used_only_if_it_fits(tmp_path: Path) -> None:
     assert state_of(TRAIN, tmp_path, ["data.h5"]) == "unfinished"
     write_model(model, data, finished=True)
     assert state_of(TRAIN, tmp_path, ["data.h5"]) == "done"
-    for text in ("", "no json", '{"metric": "a"}', json.dumps({"ids": {"model": "another"}})):
+    for text in ("", "no json", '{"metric": "a"}', score_line(data), score_line(model).replace("1.0", '"high"')):
         scores.write_text(text)
         assert state_of(EVAL, tmp_path, EARLIER) == "outdated"
-    scores.write_text(json.dumps({"ids": {"model": read_header(model).content_id, "dataset": "d"}}))
+    scores.write_text(score_line(model, data))
     assert state_of(EVAL, tmp_path, EARLIER) == "done"
     data.unlink()
     write_data(data, level=7)
@@ -103,8 +109,7 @@ def test_what_another_seed_made_is_not_taken_for_this_ones(tmp_path: Path) -> No
     assert state_of(trained, tmp_path, ["d.h5"]) == "done"
     with pytest.raises(ArtifactError, match=r"was made with seed 0 and is now to be made with seed 1; remove it"):
         state_of(other, tmp_path, ["d.h5"])
-    line = {"ids": {"dataset": read_header(data).content_id}, "seed": 0}
-    scores.write_text(json.dumps(line) + "\n")
+    scores.write_text(score_line(data, seed=0))
     command = "mmgen baseline d.h5 --method vae --seed {} -o m.jsonl"
     found = [
         state_of(Stage(why="", command=command.format(seed), makes="m.jsonl"), tmp_path, ["d.h5"]) for seed in (0, 1)
@@ -184,7 +189,7 @@ def test_the_order_of_options_counts_where_one_is_said_twice(one: str, other: st
 def test_scores_of_a_changed_command_are_made_again(tmp_path: Path) -> None:
     data, scores = tmp_path / "d.h5", tmp_path / "m.jsonl"
     write_data(data)
-    scores.write_text(json.dumps({"ids": {"dataset": read_header(data).content_id}}) + "\n")
+    scores.write_text(score_line(data))
     few, many = (
         Stage(why="", command=f"mmgen eval d.h5 --draws {draws} -o m.jsonl", makes="m.jsonl") for draws in (2, 20)
     )
@@ -199,12 +204,11 @@ def test_scores_that_somebody_has_put_there_are_made_again(tmp_path: Path) -> No
     """The same ids do not make them the list's own."""
     data, scores = tmp_path / "d.h5", tmp_path / "m.jsonl"
     write_data(data)
-    line = {"ids": {"dataset": read_header(data).content_id}, "value": 1}
-    scores.write_text(json.dumps(line) + "\n")
+    scores.write_text(score_line(data))
     stage = Stage(why="", command="mmgen eval d.h5 -o m.jsonl", makes="m.jsonl")
     remember(stage, tmp_path)
     assert state_of(stage, tmp_path, ["d.h5"]) == "done"
-    scores.write_text(json.dumps({**line, "value": 2}) + "\n")
+    scores.write_text(score_line(data, value=2.0))
     assert state_of(stage, tmp_path, ["d.h5"]) == "outdated"
 
 
@@ -225,7 +229,7 @@ def test_scores_of_a_model_that_does_not_fit_are_not_shown(tmp_path: Path) -> No
     data, model, scores = (tmp_path / name for name in ("data.h5", "model.safetensors", "scores.jsonl"))
     write_data(data)
     write_model(model, data, command=TRAIN.typed)
-    scores.write_text(json.dumps({"ids": {"model": read_header(model).content_id}}))
+    scores.write_text(score_line(model))
     make = Stage(why="", command="mmgen make-data x -o data.h5", makes="data.h5")
     other = Stage(why="", command="mmgen train data.h5 --steps 9 -o model.safetensors", makes="model.safetensors")
     listed = [Scale(about="", folder="f", stage=(make, train, EVAL)) for train in (TRAIN, other)]

@@ -12,13 +12,14 @@ from typing import Any, Literal
 from mmgen.artifacts import Header, read_header
 from mmgen.config import read_toml, validate
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.parsing import MAX_LOG_BYTES, parse_json, parse_toml, printable, read_bounded
+from mmgen.parsing import parse_toml, printable
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
 from mmgen.reproductions._foreign import check_foreign, check_text
 from mmgen.reproductions._notes import has_header, note_of
 from mmgen.reproductions._stages import Plan, Scale, Stage
 from mmgen.reproductions._typed import choices, words
+from mmgen.score import read_scores
 
 __all__ = [
     "State",
@@ -241,10 +242,10 @@ def fitting(scale: Scale, folder: Path) -> list[str]:
 def _scored(path: Path, inputs: list[Path], seed: int | None) -> bool:
     """Whether a file of scores is of these files, and of this seed where one is said."""
     try:
-        lines = [parse_json(line) for line in read_bounded(path, MAX_LOG_BYTES).splitlines() if line.strip()]
-        named = {identity for line in lines for identity in line["ids"].values()}
-        if seed is not None and any(line.get("seed", seed) != seed for line in lines):
-            return False
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        scores = read_scores(path)
+    except ArtifactError:
         return False
-    return bool(lines) and {read_header(parent).content_id for parent in inputs} <= named
+    if seed is not None and any(score.extra.get("seed", seed) != seed for score in scores):
+        return False
+    named = [identity for score in scores for identity in score.ids.values()]
+    return bool(scores) and all(read_header(parent).content_id in named for parent in inputs)
