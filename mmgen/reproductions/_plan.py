@@ -216,7 +216,7 @@ def _state_of_product(path: Path, stage: Stage, folder: Path, inputs: list[Path]
 
 def _way_out(stage: Stage) -> str:
     if stage.is_data:
-        return f"take it as it is with --data {stage.makes}, move it away, or use another --output"
+        return f"move it away, use another --output, or give it to mmgen reproduce with --data {stage.makes}"
     return "remove it and its training state to have it made again, or use another --output"
 
 

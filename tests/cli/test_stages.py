@@ -89,6 +89,12 @@ def test_a_command_that_the_system_ends(
     assert raised.value.exit_code == 1
 
 
+def test_a_failing_command_is_named_and_its_exit_code_kept(tmp_path: Path) -> None:
+    with pytest.raises(MmgenError, match="this command failed, so the study ends here: mmgen list nonsense") as raised:
+        _stages.run_command(["list", "nonsense"], tmp_path, "the study")
+    assert raised.value.exit_code == 2
+
+
 def test_one_request_may_come_as_several_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     with signals.stop_on_signals() as request:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
