@@ -7,14 +7,8 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli import _options
-from mmgen.cli._main import command_names, load_command, main
-from mmgen.config import validate
-from mmgen.errors import MmgenError, SettingsError
-from mmgen.training.settings import TrainingSettings
-
-
-def options_of(name: str) -> list[str]:
-    return [option for parameter in load_command(name).params for option in parameter.opts]
+from mmgen.cli._main import main
+from mmgen.errors import MmgenError
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -69,23 +63,3 @@ def test_continuing_and_beginning_anew_exclude_each_other(
     assert left.value.code == 2
     words = "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
     assert words in " ".join(capsys.readouterr().err.split())
-
-
-@pytest.mark.parametrize("name", [name for name in command_names() if "--seed" in options_of(name)])
-def test_every_seed_has_the_same_bounds(name: str) -> None:
-    """What a header holds: a larger one would end in a command that cannot run."""
-    seed = next(one for one in load_command(name).params if "--seed" in one.opts)
-    assert (seed.min, seed.max) == (0, 2**63 - 1)
-
-
-def test_a_seed_that_no_header_holds_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as left:
-        main(["reproduce", "cremer-table1", "--dry-run", "--seed", "9" * 20])
-    out, err = capsys.readouterr()
-    assert (left.value.code, out) == (2, "") and "--seed" in err and "Traceback" not in err
-
-
-@pytest.mark.parametrize("seed", [-1, 2**63])
-def test_nor_as_a_setting(seed: int) -> None:
-    with pytest.raises(SettingsError, match=rf"training\.seed.*{seed}"):
-        validate(TrainingSettings, {"seed": seed}, "training")
