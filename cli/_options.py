@@ -35,6 +35,7 @@ __all__ = [
     "read_path",
     "remember_command_line",
     "resume_mode",
+    "seed_option",
 ]
 
 InputPath = Annotated[
@@ -48,7 +49,14 @@ def output_option(default: str) -> Any:
 
 
 Output = Annotated[Path | None, output_option("named after the input by default")]
-Seed = Annotated[int, typer.Option("--seed", min=0, max=2**63 - 1, help="All randomness comes from this number.")]
+
+
+def seed_option(text: str = "All randomness comes from this number.", **more: Any) -> Any:
+    """--seed, saying what it is for; no header holds a larger one."""
+    return typer.Option("--seed", min=0, max=2**63 - 1, help=text, **more)
+
+
+Seed = Annotated[int, seed_option()]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")]
 OverwriteOthers = Annotated[
     bool, typer.Option("--overwrite", help="Replace the file that is there, even one that mmgen did not make.")

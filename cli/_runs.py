@@ -92,7 +92,8 @@ def _perform(
     wanted: Callable[[], bool] = lambda: True,
 ) -> _Ran:
     """Run a stage under its lock, unless somebody else has while we waited."""
-    from mmgen.reproductions._plan import remember, state_of
+    from mmgen.reproductions._notes import remember
+    from mmgen.reproductions._plan import state_of
 
     with _locked(folder / stage.makes, wanted) as lock:
         began = time.monotonic()

@@ -38,6 +38,7 @@ def run_command(
     Raises:
         MmgenError: It failed; our exit code is its own.
         Interrupted: It is not wanted any more.
+        KeyboardInterrupt: Ctrl-C; it was waited for, unless that came twice.
     """
     # -P: a file in the folder must not be taken for a module.
     command = [sys.executable, "-P", "-m", "mmgen", *arguments]
@@ -51,15 +52,29 @@ def run_command(
                 made, _ = process.communicate(timeout=_ASK_EVERY)
             if made is None and not wanted():
                 raise Interrupted(f"{shlex.join(['mmgen', *arguments])} is not wanted any more", signal.SIGTERM)
+    except KeyboardInterrupt:  # Ctrl-C has reached it too: it saves what it has
+        process.communicate()
+        raise
     finally:
-        if process.poll() is None:  # we were interrupted or terminated: it saves what it has
+        if process.poll() is None:  # it is not wanted, or we were terminated, or interrupted twice
             process.terminate()
             process.wait()
     if process.returncode:
-        error = MmgenError(f"this command failed, so {what} ends here: {shlex.join(['mmgen', *arguments])}")
+        how = _how_it_ended(process.returncode)
+        error = MmgenError(f"{how}, so {what} ends here: {shlex.join(['mmgen', *arguments])}")
         error.exit_code = max(process.returncode, 1)
         raise error
     return made
+
+
+def _how_it_ended(code: int) -> str:
+    """What an exit code says, as the beginning of a sentence; it is negative where a signal ended the process."""
+    if code > 0:
+        return "this command failed"
+    if -code == signal.SIGKILL:
+        return "this command was killed (SIGKILL), most likely because memory ran out (free some and try again)"
+    known = {number.value: number.name for number in signal.Signals}
+    return f"this command was ended from outside ({known.get(-code, f'signal {-code}')})"
 
 
 def end_with_children() -> None:

@@ -2,26 +2,29 @@
 
 import math
 import os
-import shlex
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._options import Seed, output_option
-from mmgen.cli._stages import end_with_children, run_command
+from mmgen.cli._own_pictures import score_files
+from mmgen.cli._stages import end_with_children
 from mmgen.errors import ArtifactError, MmgenError, UsageError
 from mmgen.naming import guided_name, posterior_name
 
+if TYPE_CHECKING:
+    from mmgen.reproductions._stages import Stage
+
 __all__ = ["quickstart_command"]
 
-SCORES = "scores.jsonl"
 PICTURE = "same-words.png"
 EXPLORE = "explore.html"
+REPORT = "report.html"
 
 
 @dataclass(frozen=True)
@@ -38,20 +41,6 @@ class Size:
 
 FULL = Size(copies=40, judge_steps=1000, train_steps=4500, fit_steps=800, draws=24, pictures=6)
 QUICK = Size(copies=4, judge_steps=150, train_steps=150, fit_steps=100, draws=2, pictures=1)
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One command: why, what is typed after ``mmgen``, and the file that its results are added to, if any."""
-
-    why: str
-    command: str
-    kept_in: str | None = None
-
-    @property
-    def typed(self) -> str:
-        """The command as a user would type it."""
-        return f"mmgen {self.command}" + (f" >> {self.kept_in}" if self.kept_in else "")
 
 
 @dataclass(frozen=True)
@@ -92,71 +81,73 @@ PICTURED = ("true", "aggregate")
 """Fits that the picture compares, and the guided one."""
 
 
-def stages(size: Size, seed: int) -> list[Stage]:
+def stages(size: Size, seed: int) -> "list[Stage]":
     """All commands, in order; the paths in them are relative to the folder that they run in."""
+    from mmgen.reproductions._stages import Stage
+
     alike = f"--steps {size.fit_steps} --seed {seed}"
-    measure = f"--metric correctness --metric coverage --given-count 4,3 --draws {size.draws} --seed {seed} --json"
+    measure = f"--metric correctness --metric coverage --given-count 4,3 --draws {size.draws} --seed {seed}"
     pictured = " ".join(f"{name}.safetensors" for name in PICTURED)
     words = f"--given 'digit=3 scale=big location=top-left' --seed {seed}"
     files = " ".join(f"{fit.name}.safetensors" for fit in FITS)
-    return [
-        Stage(
+    listed = [
+        (
             "Data: handwritten digits, each turned, scaled and placed at random, and described in four words",
-            f"make-data mnist-a --source digits --size 32 --grey --copies {size.copies} --seed {seed} -o digits.h5",
+            f"make-data mnist-a --source digits --size 32 --grey --copies {size.copies} --seed {seed}",
+            "digits.h5",
         ),
-        Stage(
+        (
             "A judge: it reads those words off a picture, and is measured on digits that it has not seen",
-            f"train-classifier digits.h5 --network small --steps {size.judge_steps} --seed {seed} -o judge.safetensors",
+            f"train-classifier digits.h5 --network small --steps {size.judge_steps} --seed {seed}",
+            "judge.safetensors",
         ),
-        Stage(
+        (
             "A joint model of pictures and words, p(z) p(picture | z) p(words | z), inferred from pictures",
-            f"train digits.h5 --preset quickstart/digits --steps {size.train_steps} --seed {seed} -o model.safetensors",
+            f"train digits.h5 --preset quickstart/digits --steps {size.train_steps} --seed {seed}",
+            "model.safetensors",
         ),
         *(
-            Stage(fit.why, f"fit-aggregate model.safetensors {fit.options} {alike} -o {fit.name}.safetensors")
+            (fit.why, f"fit-aggregate model.safetensors {fit.options} {alike}", f"{fit.name}.safetensors")
             for fit in FITS
         ),
-        Stage("Scores of the prior, by the judge", f"eval model.safetensors --posterior prior {measure}", SCORES),
+        (
+            "Scores of the prior, by the judge",
+            f"eval model.safetensors --posterior prior {measure}",
+            _scores_of("prior"),
+        ),
         *(
-            Stage(
+            (
                 f"Scores of {fit.why.split(':')[0]}",
                 f"eval {fit.name}.safetensors --posterior {fit.posterior} {measure}",
-                SCORES,
+                _scores_of(fit.name),
             )
             for fit in FITS
             if fit.name != GUIDED
         ),
-        Stage(
+        (
             "Scores of q_agg, and of q_agg guided by the model's own reading of z: more of what says the words clearly",
             f"eval {GUIDED}.safetensors --posterior {GUIDED} --guidance 0 --guidance {GUIDANCE} {measure}",
-            SCORES,
+            _scores_of(GUIDED),
         ),
-        Stage(
-            "Pictures from q_agg, guided",
-            f"sample {GUIDED}.safetensors --guidance {GUIDANCE} {words} -o guided.png",
-        ),
-        Stage(
+        ("Pictures from q_agg, guided", f"sample {GUIDED}.safetensors --guidance {GUIDANCE} {words}", "guided.png"),
+        (
             "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
-            f"explore {pictured} --guidance {GUIDANCE} --number {size.pictures} --seed {seed} -o {EXPLORE}",
+            f"explore {pictured} --guidance {GUIDANCE} --number {size.pictures} --seed {seed}",
+            EXPLORE,
         ),
-        Stage("Everything on one page", f"report model.safetensors {files} {SCORES} -o report.html"),
     ]
+    scores = " ".join(makes for _, _, makes in listed if makes.endswith(".jsonl"))
+    listed.append(("Everything on one page", f"report model.safetensors {files} {scores}", REPORT))
+    return [Stage(why=why, command=f"mmgen {command} -o {makes}", makes=makes) for why, command, makes in listed]
 
 
-def run_stage(stage: Stage, folder: Path) -> None:
-    """Run one command in ``folder`` as a process of its own; its talk goes to our stderr.
-
-    Raises:
-        MmgenError: It failed; our exit code is its own.
-    """
-    made = run_command(shlex.split(stage.command), folder, "the quickstart")
-    if stage.kept_in:
-        with (folder / stage.kept_in).open("a", encoding="utf-8") as file:
-            file.write(made)
+def _scores_of(name: str) -> str:
+    """The file with the scores of a fit; eval itself would call that of NAME.safetensors NAME-scores.jsonl."""
+    return f"scores-{name}.jsonl"
 
 
 def read_scores(path: Path) -> list[dict[str, Any]]:
-    """The scores that ``mmgen eval --json`` printed."""
+    """The scores that ``mmgen eval`` wrote."""
     from mmgen import score
 
     try:
@@ -313,7 +304,7 @@ def _own_pictures(images: Path, output: Path | None, quick: bool, seed: int) -> 
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
     run_here(plan, folder, "the quickstart")
     say("")
-    _say_own_scores([score for file in own.score_files(plan) for score in read_scores(folder / file)])
+    _say_own_scores([score for file in score_files(plan) for score in read_scores(folder / file)])
     say(f"Took {time.monotonic() - started:.0f} s. Report:")
     result(folder / own.REPORT)
     say(f"explore: {folder / own.EXPLORE}, a page to play with; open it in any browser")
@@ -341,35 +332,32 @@ def quickstart_command(
     Runs the commands that you would type, printing each, and ends with a table: how right and how varied pictures are
     that are drawn from each posterior of the words. Everything made stays in a folder ("quickstart").
 
-    With --images it says first what it found, what it will do and how long that takes; the same command again goes on
-    where it was interrupted.
+    The same command again goes on where it was interrupted. With --images it says first what it found, what it will do
+    and how long that takes.
     """
     from mmgen.artifacts import check_place
+    from mmgen.cli._runs import run_here
 
     if images is not None:
         _own_pictures(images, output, quick, seed)
         return
     folder = output or Path("quickstart-quick" if quick else "quickstart")
-    for name in (SCORES, PICTURE):
-        if folder.exists():
-            check_place(folder / name)
+    plan = stages(QUICK if quick else FULL, seed)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / SCORES).unlink(missing_ok=True)
     except OSError as error:
         raise MmgenError(f"cannot use the folder {folder}: {error.strerror}; choose another with --output") from None
+    for name in (*(stage.makes for stage in plan), PICTURE):
+        check_place(folder / name)
     end_with_children()
     started = time.monotonic()
-    plan = stages(QUICK if quick else FULL, seed)
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
-    for number, stage in enumerate(plan, 1):
-        say(f"\n[{number}/{len(plan)}] {stage.why}\n$ {stage.typed}")
-        run_stage(stage, folder)
+    run_here(plan, folder, "the quickstart")
     draw_picture(folder, seed)
-    scores = read_scores(folder / SCORES)
+    scores = [score for file in score_files(plan) for score in read_scores(folder / file)]
     say("")
     table("What the judge says", *final_table(scores))
     say(finding(scores))
     say(f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}. Report:")
-    result(folder / "report.html")
+    result(folder / REPORT)
     say(f"explore: {folder / EXPLORE}, a page to play with; open it in any browser")

@@ -8,7 +8,7 @@ import typer
 
 from mmgen.cli._completion import tables, words
 from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._options import command_line, output_option, read_path
+from mmgen.cli._options import command_line, output_option, read_path, seed_option
 from mmgen.cli._stages import end_with_children
 from mmgen.errors import MmgenError, UsageError
 
@@ -54,12 +54,10 @@ def reproduce_command(
     ] = None,
     seed: Annotated[
         int | None,
-        typer.Option(
-            "--seed",
-            min=0,
+        seed_option(
+            "Another seed for every command but the one that makes the dataset; in a folder of its own.",
             metavar="N",
             show_default=False,
-            help="Another seed for every command but the one that makes the dataset; in a folder of its own.",
         ),
     ] = None,
     seeds: Annotated[
@@ -162,7 +160,7 @@ def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) 
         table(title, columns, rows)
     if note:
         say(note)
-    write_text_atomic(page, markdown(plan, scale, compared, folder))
+    write_text_atomic(page, markdown(plan, scale, compared, folder, there))
     result(page)
     drawn = [file for file in there if file.endswith(".png")]
     for file in drawn:

@@ -18,6 +18,7 @@ from mmgen.cli._options import (
     command_line,
     read_path,
     resume_mode,
+    seed_option,
 )
 
 __all__ = ["train_command"]
@@ -97,7 +98,7 @@ def train_command(
     device: Annotated[str | None, typer.Option("--device", metavar="NAME", help="auto, cpu, cuda, cuda:1.")] = None,
     devices: Annotated[int | None, typer.Option("--devices", min=1, help="GPUs (or CPU processes) to use.")] = None,
     precision: Annotated[str | None, typer.Option("--precision", help="auto, bf16-mixed or 32-true.")] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0, help="All randomness comes from this number.")] = None,
+    seed: Annotated[int | None, seed_option()] = None,
     log_to: LogTo = None,
     resume: Resume = False,
     overwrite: Anew = False,

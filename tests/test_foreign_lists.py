@@ -104,7 +104,7 @@ def test_options_that_name_programs_are_known() -> None:
         """--set 'celeba="/etc"'""", "--set 'render=\"../x\"'", "--overwrite", "--code evil.py", "--code=evil.py",
         "--log-to wandb", "--log-to=wandb", "--set training.log_to=wandb",
         "-o ../x.h5", "-o /x.h5", "-o other.h5",
-        "--output=other.h5", "-oother.h5",
+        "--output=other.h5", "-oother.h5", "-o--other", "--title -oother.h5",
         """--set 'training={"log\\u005fto"=["wandb"]}'""", """'--set=training={"log\\u005fto"=["wandb"]}'""",
         """--set 'metadata="sub\\u002f..\\u002f..\\u002fx.csv"'""", """'--metadata="\\u002fetc"'""",
         """--set 'a=[{b=["\\u007e/x"]}]'""", """--set 'a={"blender\\u005fpython"="x"}'""",

@@ -59,7 +59,7 @@ def test_comparison_by_hand(tmp_path: Path) -> None:
     assert by_name[1]["ours: q_agg"] == "not measured"
     assert by_name[2]["ours: q_agg"] == "30,000.50 ± 0.30"
     assert "95.56 % of all words, 95.00 % of those it says (colour_1 98.0)" in judge_sentence([found])
-    page = markdown(plan, plan.at("cpu"), [found], tmp_path)
+    page = markdown(plan, plan.at("cpu"), [found], tmp_path, [])
     table = [line for line in page.splitlines() if line.startswith("| ")]
     assert len({line.replace("\\|", "").count("|") for line in table[:6]}) == 1
     assert "q_true(w = 200), as published" in page
@@ -150,7 +150,7 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
     ]
     assert shown[1][2] == [["A", "-0.300", "", "-1.50 ± 0.50", ""]]  # of the points: -1 and -2
     assert shown[2][2] == [["A", "22.50 ± 0.50", "2", "1,000"]]  # the paper has none of these
-    page = markdown(two_models, two_models.at("cpu"), found, tmp_path)
+    page = markdown(two_models, two_models.at("cpu"), found, tmp_path, [])
     assert "## Likelihoods: differences from B" in page
 
 
@@ -170,12 +170,25 @@ def test_what_rows_are_compared_with_has_to_be_there(two_models: Plan, tmp_path:
 
 def test_only_scores_of_files_that_fit_are_shown(two_models: Plan, tmp_path: Path) -> None:
     scale = two_models.at("cpu")
-    write_data(tmp_path / "data.h5")
+    write_data(tmp_path / "data.h5", command="mmgen make-data mnist")
     write_model(tmp_path / "a.safetensors", tmp_path / "data.h5", finished=True)
     write_model(tmp_path / "b.safetensors", tmp_path / "data.h5", finished=False)
     assert fitting(scale, tmp_path) == ["data.h5", "a.safetensors"]
     write_data(tmp_path / "other.h5", level=7)
     assert fitting(with_data(scale, tmp_path / "other.h5"), tmp_path) == []
+
+
+def test_the_page_lists_what_was_used(two_models: Plan, tmp_path: Path) -> None:
+    """A damaged file of a row that nobody asked for, and one of another dataset, are neither read nor listed."""
+    scale, data = two_models.at("cpu"), tmp_path / "data.h5"
+    write_data(data, command="mmgen make-data mnist --note `two\nlines` | touch")
+    (tmp_path / "a.safetensors").write_bytes(b"damaged")
+    write_data(tmp_path / "other.h5", level=7)
+    write_model(tmp_path / "b.safetensors", tmp_path / "other.h5", finished=True)
+    page = markdown(two_models, scale, [], tmp_path, ["data.h5"])
+    listed = page.split("| file |")[1].splitlines()[2:]
+    assert [line.split(" | ")[0] for line in listed] == ["| data.h5"]
+    assert listed[0].endswith("| `` mmgen make-data mnist --note `two?lines` \\| touch `` |")
 
 
 def test_a_cell_is_found_by_its_method_and_share() -> None:

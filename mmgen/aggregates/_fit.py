@@ -28,7 +28,7 @@ from mmgen.training.model_run import ExperimentSettings, check_data, load_model
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import StageSettings, TrainingSettings
 from mmgen.training.stage import Built, Stage, load_trained, run_stage
-from mmgen.training.state import state_path
+from mmgen.training.state import is_finished, state_path
 from mmgen.training.task import Task
 
 __all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "is_fit", "load_aggregate", "load_base"]
@@ -383,7 +383,7 @@ def is_fit(path: Path, settings: FitSettings, model_path: Path) -> bool:
     except (ArtifactError, SettingsError):
         return False
     of_model = read_header(model_path).content_id in [parent.content_id for parent in header.parents]
-    return of_model and found == settings
+    return of_model and found == settings and is_finished(header)
 
 
 def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Header, FitSettings, Aggregate]:

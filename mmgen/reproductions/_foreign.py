@@ -104,9 +104,8 @@ def _faults(stage: Stage) -> Iterator[str]:
             if recipes.get(word).fetches_anything:
                 yield f"makes data by {word}, which downloads whatever is named"
     for word in words:
-        option = word.partition("=")[0]
-        if option in _REFUSED:
-            yield f"says {option}, and {_REFUSED[option]}"
+        if word in _REFUSED:
+            yield f"says {word}, and {_REFUSED[word]}"
         for text in _texts(word):
             if named := _PROGRAM_NAMED.search(text):
                 yield f"says {_shown(word)}: {named[0]} is a program or a place that runs code"
@@ -124,7 +123,7 @@ def _texts(word: str) -> Iterator[str]:
     """A word, and every key and text that settings in it have, as TOML reads them: there an escape is a letter."""
     yield word
     text, equals = word, "="
-    for _ in range(3):  # VALUE, KEY=VALUE, --set=KEY=VALUE
+    for _ in range(2):  # VALUE, KEY=VALUE
         if not equals:
             return
         with suppress(Malformed):  # plain text, looked at already, or what the command refuses
@@ -151,13 +150,6 @@ def _shown(text: str) -> str:
 
 
 def _outputs(words: list[str]) -> list[str]:
-    """Values of --output, however it is typed."""
-    found = []
-    for word, value in zip(words, [*words[1:], ""], strict=True):
-        if word in ("-o", "--output"):
-            found.append(value)
-        elif word.startswith("--output="):
-            found.append(word.removeprefix("--output="))
-        elif word.startswith("-o"):
-            found.append(word.removeprefix("-o"))
-    return found
+    """Values of --output."""
+    pairs = zip(words, [*words[1:], ""], strict=True)
+    return [value for word, value in pairs if word in ("-o", "--output")]

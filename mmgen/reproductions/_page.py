@@ -1,11 +1,14 @@
 """A reproduced table for people: on the terminal, in a page of Markdown, in a report."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from mmgen.artifacts import read_header
+from mmgen.parsing import printable
 from mmgen.published import published_table
 from mmgen.reproductions._comparison import Cell, Compared, Difference
+from mmgen.reproductions._notes import has_header
 from mmgen.reproductions._plan import comment
 from mmgen.reproductions._stages import Plan, Scale
 
@@ -126,8 +129,16 @@ def judge_sentence(compared: Sequence[Compared]) -> str:
     return f"The judge itself, on real images that it has not seen: {said} ({each})."
 
 
-def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Path) -> str:
-    """The report: tables, judge, where the numbers come from."""
+def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Path, used: Sequence[str]) -> str:
+    """The report: tables, judge, where the numbers come from.
+
+    Args:
+        plan: The list.
+        scale: Its stages.
+        compared: The tables.
+        folder: Where the files are.
+        used: Those that fit, and that the numbers come from.
+    """
     lines = [f"# {plan.title}", "", f"Paper: {plan.source}. Measured there on {plan.dataset}.", ""]
     lines += [scale.about.strip(), ""]
     for title, columns, rows in tables_of(plan, compared):
@@ -146,10 +157,9 @@ def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Pat
         lines += [*comment(stage.why), stage.typed]
     lines += ["```", "", "| file | content id | made by |", "|---|---|---|"]
     for stage in scale.stage:
-        path = folder / stage.makes
-        if path.suffix in (".h5", ".safetensors") and path.exists():
-            header = read_header(path)
-            lines.append(_line([stage.makes, f"`{header.content_id[:16]}`", f"`{header.command or stage.typed}`"]))
+        if stage.makes in used and has_header(folder / stage.makes):
+            header = read_header(folder / stage.makes)
+            lines.append(_line([stage.makes, _code(header.content_id[:16]), _code(header.command or stage.typed)]))
     return "\n".join(lines) + "\n"
 
 
@@ -160,6 +170,13 @@ def _about_seeds(compared: Sequence[Compared]) -> list[str]:
         "Of several seeds ± is the standard deviation over their runs; differences are taken seed by seed, with their "
         "standard error."
     ]
+
+
+def _code(text: str) -> str:
+    """Text of a file as code in a cell: on one line, behind more backticks than there are in it."""
+    shown = printable(text, 2000)
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    return f"{fence} {shown} {fence}" if "`" in shown else f"`{shown}`"
 
 
 def _line(cells: Sequence[str]) -> str:

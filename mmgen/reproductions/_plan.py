@@ -9,15 +9,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mmgen.artifacts import read_header, write_text_atomic
+from mmgen.artifacts import Header, read_header
 from mmgen.config import read_toml, validate
 from mmgen.errors import ArtifactError, UsageError
-from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, parse_toml, printable, read_bounded
+from mmgen.parsing import parse_toml, printable
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
 from mmgen.reproductions._foreign import check_foreign, check_text
+from mmgen.reproductions._notes import has_header, note_of
 from mmgen.reproductions._stages import Plan, Scale, Stage
-from mmgen.reproductions._typed import choices, is_typed, words
+from mmgen.reproductions._typed import choices, words
+from mmgen.score import read_scores
 
 __all__ = [
     "State",
@@ -26,7 +28,6 @@ __all__ = [
     "fitting",
     "only",
     "read_plan",
-    "remember",
     "script",
     "state_of",
     "with_data",
@@ -34,7 +35,8 @@ __all__ = [
 
 State = Literal["missing", "unfinished", "outdated", "unsure", "done"]
 """What there is of a stage: nothing, a run that was interrupted, scores or a page of other files or of another command,
-what was trained by a command in other words, which has to say whether it is the same, or all to be used.
+what was trained by a command in other words, which has to say whether it is the same, or all to be used. What was said
+once is noted.
 """
 
 
@@ -120,8 +122,7 @@ def with_data(scale: Scale, data: Path) -> Scale:
         )
 
     def renamed(stage: Stage) -> Stage:
-        words = [str(data.resolve()) if word in made else word for word in shlex.split(stage.command)]
-        return stage.model_copy(update={"command": shlex.join(words)})
+        return stage.with_arguments(str(data.resolve()) if word in made else word for word in stage.arguments)
 
     return scale.model_copy(update={"stage": tuple(renamed(stage) for stage in scale.stage if not stage.is_data)})
 
@@ -156,7 +157,7 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
     if not path.exists():
         return "missing"
     inputs = [folder / word for word in stage.arguments if word in earlier or _is_given(word)]
-    if not _has_header(path):
+    if not has_header(path):
         return _state_of_product(path, stage, folder, inputs)
     header = read_header(path)
     if stage.seed is not None and header.seed != stage.seed:
@@ -170,24 +171,42 @@ def state_of(stage: Stage, folder: Path, earlier: list[str]) -> State:
                 f"{path} was made from another {parent.name} than the one that is there; {_way_out(stage)}"
             )
     if stage.is_data:
-        if is_typed(header.command) and choices(header.command) != choices(stage.typed):
+        if choices(header.command, folder) != choices(stage.typed, folder):
+            told = printable(header.command, 1000) or "which it does not tell"
             raise ArtifactError(
-                f"{path} was made by another command ({printable(header.command, 1000)}) than this list has "
-                f"({stage.typed}); {_way_out(stage)}"
+                f"{path} was made by another command ({told}) than this list has ({stage.typed}); {_way_out(stage)}"
             )
         return "done"
-    from mmgen.training.state import state_path  # seconds, which a list that is only printed need not take
+    if not _has_ended(path, header, stage):
+        return "unfinished"
+    if words(header.command) == words(stage.typed):
+        return "done"
+    note = note_of(stage, folder)
+    return "done" if note is not None and note.is_of(stage, path) else "unsure"
+
+
+def _has_ended(path: Path, header: Header, stage: Stage) -> bool:
+    """Whether the run that makes a file has ended, and a judge was measured.
+
+    Raises:
+        ArtifactError: It has not, and cannot be continued.
+    """
+    from mmgen.training.state import is_finished, state_path  # seconds, which a list that is only printed need not take
 
     state = state_path(path)
-    if state.exists() and not read_header(state).facts.get("finished", True):
-        return "unfinished"
-    return "done" if not is_typed(header.command) or words(header.command) == words(stage.typed) else "unsure"
+    ended = is_finished(header) and (header.kind != "classifier" or "held_out_accuracy" in header.facts)
+    if not ended and not state.exists():
+        raise ArtifactError(
+            f"{path} is what a run had learnt when it was interrupted, and its state {state.name} is gone; "
+            f"{_way_out(stage)}"
+        )
+    return ended and (not state.exists() or is_finished(read_header(state)))
 
 
 def _state_of_product(path: Path, stage: Stage, folder: Path, inputs: list[Path]) -> State:
     """Scores, a page or a picture: made anew where they are not what the stage would make."""
-    told = _told(folder, stage.makes)
-    if told is not None and words(told) != words(stage.typed):
+    note = note_of(stage, folder)
+    if note is not None and not note.is_of(stage, path):
         return "outdated"
     if path.suffix == ".jsonl":
         return "done" if _scored(path, inputs, stage.seed) else "outdated"
@@ -197,32 +216,8 @@ def _state_of_product(path: Path, stage: Stage, folder: Path, inputs: list[Path]
 
 def _way_out(stage: Stage) -> str:
     if stage.is_data:
-        return f"take it as it is with --data {stage.makes}, move it away, or use another --output"
+        return f"move it away, use another --output, or give it to mmgen reproduce with --data {stage.makes}"
     return "remove it and its training state to have it made again, or use another --output"
-
-
-def remember(stage: Stage, folder: Path) -> None:
-    """Note the command that has made a file which cannot tell it: scores, a page, a picture."""
-    if not _has_header(folder / stage.makes):
-        note = _note(folder, stage.makes)
-        note.parent.mkdir(parents=True, exist_ok=True)
-        write_text_atomic(note, stage.typed + "\n")
-
-
-def _told(folder: Path, makes: str) -> str | None:
-    """The command that was noted; None where none was."""
-    try:
-        return read_bounded(_note(folder, makes)).strip()
-    except (OSError, Malformed):
-        return None
-
-
-def _note(folder: Path, makes: str) -> Path:
-    return folder / ".stages" / f"{makes}.txt"
-
-
-def _has_header(path: Path) -> bool:
-    return path.suffix in (".h5", ".safetensors")
 
 
 def _is_given(word: str) -> bool:
@@ -247,10 +242,10 @@ def fitting(scale: Scale, folder: Path) -> list[str]:
 def _scored(path: Path, inputs: list[Path], seed: int | None) -> bool:
     """Whether a file of scores is of these files, and of this seed where one is said."""
     try:
-        lines = [parse_json(line) for line in read_bounded(path, MAX_LOG_BYTES).splitlines() if line.strip()]
-        named = {identity for line in lines for identity in line["ids"].values()}
-        if seed is not None and any(line.get("seed", seed) != seed for line in lines):
-            return False
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        scores = read_scores(path)
+    except ArtifactError:
         return False
-    return bool(lines) and {read_header(parent).content_id for parent in inputs} <= named
+    if seed is not None and any(score.extra.get("seed", seed) != seed for score in scores):
+        return False
+    named = [identity for score in scores for identity in score.ids.values()]
+    return bool(scores) and all(read_header(parent).content_id in named for parent in inputs)

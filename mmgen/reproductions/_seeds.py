@@ -1,6 +1,5 @@
 """Another seed for a list of stages, or several: which stages have a run for each, and what their files are called."""
 
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
@@ -106,15 +105,15 @@ def _template(stage: Stage) -> Stage:
 
 def _seeded(stage: Stage, seed: str) -> Stage:
     """A stage with another word behind ``--seed``."""
-    words = shlex.split(stage.command)
+    words = stage.arguments
     words[words.index(SEED) + 1] = seed
-    return stage.model_copy(update={"command": shlex.join(words)})
+    return stage.with_arguments(words)
 
 
 def _renamed(stage: Stage, names: Mapping[str, str]) -> Stage:
     """A stage with other names of files."""
-    words = [names.get(word, word) for word in shlex.split(stage.command)]
-    return stage.model_copy(update={"command": shlex.join(words), "makes": names[stage.makes]})
+    renamed = stage.with_arguments(names.get(word, word) for word in stage.arguments)
+    return renamed.model_copy(update={"makes": names[stage.makes]})
 
 
 def _with_number(file: str, seed: int) -> str:

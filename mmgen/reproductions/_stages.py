@@ -1,6 +1,8 @@
 """What a list says: the published table, and at each scale the commands that make it."""
 
+import re
 import shlex
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, field_validator
@@ -10,7 +12,7 @@ from mmgen.errors import UsageError
 from mmgen.registry import unknown_name
 from mmgen.reproductions._tables import Table
 
-__all__ = ["DATA", "JUDGE", "PROGRAM", "RUN", "SEED", "Plan", "Scale", "Stage", "seeds_of"]
+__all__ = ["DATA", "JUDGE", "PROGRAM", "RUN", "SEED", "Plan", "Scale", "Stage", "seeds_of", "split"]
 
 PROGRAM = "mmgen"
 DATA = "make-data"
@@ -47,6 +49,26 @@ def seeds_of(value: Any) -> Any:
     if len(set(found)) != len(found):
         raise ValueError(f"seeds got {value!r}, which says one of them twice")
     return tuple(found)
+
+
+_WITH_VALUE = re.compile(r"(--[^=]+)=(.*)|(-o)(.+)", re.DOTALL)
+
+
+def split(command: str) -> list[str]:
+    """Words of a command, an option and its value apart however they are typed.
+
+    Raises:
+        ValueError: A quote has no end.
+
+    Example:
+        >>> split("mmgen train a.h5 --seed=3 --set=x=1 -om.safetensors")
+        ['mmgen', 'train', 'a.h5', '--seed', '3', '--set', 'x=1', '-o', 'm.safetensors']
+    """
+    found: list[str] = []
+    for word in shlex.split(command):
+        typed = _WITH_VALUE.fullmatch(word)
+        found += [part for part in typed.groups() if part is not None] if typed else [word]
+    return found
 
 
 class Stage(Settings):
@@ -86,8 +108,12 @@ class Stage(Settings):
 
     @property
     def arguments(self) -> list[str]:
-        """What follows ``mmgen``."""
-        return shlex.split(self.command)[1:]
+        """What follows ``mmgen``, as :func:`split` has it."""
+        return split(self.command)[1:]
+
+    def with_arguments(self, arguments: Iterable[str]) -> "Stage":
+        """It with something else after ``mmgen``."""
+        return self.model_copy(update={"command": shlex.join([PROGRAM, *arguments])})
 
     @property
     def seed(self) -> int | None:

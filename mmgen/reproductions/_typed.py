@@ -1,10 +1,11 @@
 """What two commands have to have in common so that they make the same file, as far as words can tell."""
 
-import shlex
+import os
+from pathlib import Path
 
-from mmgen.reproductions._stages import PROGRAM
+from mmgen.reproductions._stages import split
 
-__all__ = ["choices", "is_typed", "words"]
+__all__ = ["choices", "words"]
 
 _FILES = (".h5", ".safetensors")
 _MOST = 20_000  # characters; no command of a person or of a list has more
@@ -14,48 +15,55 @@ _MACHINE = (*_OUTPUT, "--workers", "--scheduler", "--seed")
 """Options of make-data that change nothing of what it makes, and the seed, which headers tell."""
 
 
-def is_typed(command: str) -> bool:
-    """Whether a recorded command is one of the program's, and not a caller's own word for what it did."""
-    return command.startswith(f"{PROGRAM} ")
-
-
 def words(command: str) -> list[str]:
     """A command word by word, without where it writes, and with files by their kind alone: their content is compared.
 
     Commands with the same words make the same file; those with others may.
     """
-    return [word for option in _options(command, _OUTPUT) for word in option]
+    return [_kind(word) for option in _options(command, _OUTPUT) for word in option]
 
 
-def choices(command: str) -> list[list[str]]:
-    """Each option with its values, in no order, without those that change nothing of a dataset; paths by their names.
+def choices(command: str, folder: Path) -> list[list[str]]:
+    """Each option with its values, without those that change nothing of a dataset; paths as they are from ``folder``.
 
-    Commands with other choices make other datasets, but for defaults that only one of them says.
+    Commands with other choices make other datasets, but for defaults that only one of them says. Their order says
+    nothing, unless an option is there twice.
     """
-    named = [[word.rstrip("/").rpartition("/")[2] for word in option] for option in _options(command, _MACHINE)]
-    return sorted(named)
+    arguments, *options = _options(command, _MACHINE)
+    placed = [[option[0], *(_placed(word, folder) for word in option[1:])] for option in options]
+    return [[_placed(word, folder) for word in arguments], *sorted(placed, key=_what_is_chosen)]
+
+
+def _placed(word: str, folder: Path) -> str:
+    """A word as the path that it may be."""
+    return word if "=" in word else os.path.abspath(folder / word)
+
+
+def _what_is_chosen(option: list[str]) -> tuple[str, str]:
+    """An option's name, and which setting it sets (``--set size=32``)."""
+    name, *values = option
+    setting, equals, _ = values[0].partition("=") if values else ("", "", "")
+    return name, setting if equals else ""
 
 
 def _options(command: str, left_out: tuple[str, ...]) -> list[list[str]]:
     """What comes before the first option, then every option with what follows it."""
     try:
-        typed = shlex.split(command) if len(command) <= _MOST else [command]
+        typed = split(command) if len(command) <= _MOST else [command]
     except ValueError:  # quotes without an end, as nobody can have typed
         typed = [command]
     options: list[list[str]] = [[]]
     for word in typed:
-        name, equals, value = word.partition("=")
         if word.startswith("-") and not word[1:2].isdecimal():
-            options.append([name, value] if equals else [word])
+            options.append([word])
         else:
             options[-1].append(word)
-    kept = [[_kind(word) for word in option] for option in options]
-    for option in kept[1:]:
+    for option in options[1:]:
         if option[0] in left_out:
-            kept[0] += option[2:]  # what follows its value stands for itself
+            options[0] += option[2:]  # what follows its value stands for itself
         elif option[0] == "--overwrite":
-            kept[0] += option[1:]
-    return [kept[0], *(option for option in kept[1:] if option[0] not in (*left_out, "--overwrite"))]
+            options[0] += option[1:]
+    return [options[0], *(option for option in options[1:] if option[0] not in (*left_out, "--overwrite"))]
 
 
 def _kind(word: str) -> str:

@@ -28,7 +28,7 @@ from mmgen.training.players import Player, make_optimizers, set_up
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.signals import StopRequest, stop_on_signals
-from mmgen.training.state import RunState, load_state, save_state, state_path
+from mmgen.training.state import UNFINISHED, RunState, load_state, mark_finished, save_state, state_path
 from mmgen.training.task import BOUND, Task
 
 if TYPE_CHECKING:
@@ -308,6 +308,8 @@ class _Run:
             log.write({"step": self.state.step, "validation": {**chosen, "terms": terms}})
             if self._is_to_keep(None if selects is None else figures[selects][0]):
                 self.save(self.out, self._facts(chosen, terms))
+            elif self.state.finished:
+                mark_finished(self.out)
             self._save_state()
         self.fabric.barrier()
 
@@ -330,6 +332,7 @@ class _Run:
             "validation_examples": min(self.settings.validation_examples, len(self.validation)),
             "validation_terms": terms,
             "seconds": round(self.state.seconds, 2),
+            **({} if self.state.finished else UNFINISHED),
         }
 
     def _save_state(self) -> None:

@@ -101,7 +101,7 @@ class TrainingSettings(Settings):
     keep_state: Annotated[bool, Field(exclude=True)] = False
     """Keep the last weights and the optimiser's moments of a run that has ended, three times the model: with them it
     can be given more steps. It changes no result, and no file says it."""
-    seed: Annotated[int, Field(lt=2**63)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of initial weights, order and noise."""
     log_to: Annotated[tuple[Annotated[str, *_one_of("logger", LOGGERS)], ...], Field(exclude=True)] = ()
     """Where the log goes besides its own file: tensorboard, wandb, mlflow (extras of these names)."""

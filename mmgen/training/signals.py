@@ -2,11 +2,14 @@
 
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 __all__ = ["StopRequest", "stop_on_signals"]
+
+_SAME = 1.0  # seconds in which a terminal or a scheduler, and a program that runs this one, may all pass one request on
 
 
 class StopRequest:
@@ -17,22 +20,30 @@ class StopRequest:
 
 @contextmanager
 def stop_on_signals() -> Iterator[StopRequest]:
-    """Turn the first SIGINT or SIGTERM into a request; a second one acts as usual (for somebody in a hurry)."""
+    """Turn the first SIGINT or SIGTERM into a request; a later one acts as usual (for somebody in a hurry)."""
     request = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield request  # only the main thread may install handlers
         return
     previous = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
 
+    asked_at = 0.0
+
+    def act_as_usual() -> None:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
     def handle(number: int, frame: FrameType | None) -> None:
-        request.signal_number = number
-        for each, handler in previous.items():
-            signal.signal(each, handler)
+        nonlocal asked_at
+        if request.signal_number is None:
+            request.signal_number, asked_at = number, time.monotonic()
+        elif time.monotonic() - asked_at > _SAME:
+            act_as_usual()
+            signal.raise_signal(number)
 
     for number in previous:
         signal.signal(number, handle)
     try:
         yield request
     finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+        act_as_usual()

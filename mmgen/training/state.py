@@ -23,7 +23,19 @@ from mmgen.parsing import printable
 from mmgen.training.optimizers import kept_by
 from mmgen.training.settings import as_of_today
 
-__all__ = ["RunState", "interrupted", "load_state", "save_state", "state_path"]
+__all__ = [
+    "UNFINISHED",
+    "RunState",
+    "interrupted",
+    "is_finished",
+    "load_state",
+    "mark_finished",
+    "save_state",
+    "state_path",
+]
+
+UNFINISHED: dict[str, Any] = {"finished": False}
+"""What an artifact says among its facts as long as its run goes on; a finished one says nothing of it."""
 
 _ALWAYS: dict[str, Any] = {
     "objective.samples": 1,
@@ -71,19 +83,57 @@ def state_path(out: Path) -> Path:
     return out.with_name(f"{out.name.removesuffix('.safetensors')}.last.safetensors")
 
 
+def is_finished(header: Header) -> bool:
+    """Whether the run that has made an artifact, or a training state, has ended by itself."""
+    return header.facts.get("finished", True) is True
+
+
+def mark_finished(out: Path) -> None:
+    """Write an artifact again as that of a run which has ended, whole or not at all."""
+    header = read_header(out)
+    if is_finished(header):
+        return
+    _, tensors = read_checkpoint(out, header.kind)
+    write_checkpoint(
+        out,
+        kind=header.kind,
+        tensors=tensors,
+        settings=header.settings,
+        seed=header.seed,
+        parents=header.parents,
+        facts={name: value for name, value in header.facts.items() if name not in UNFINISHED},
+        command=header.command,
+    )
+
+
 def interrupted(out: Path) -> str:
-    """What is to be said of weights whose training was interrupted, by the state beside them; "" where it has ended."""
+    """What is to be said of weights whose training was interrupted, by the state beside them or by what they say
+    themselves; "" where it has ended.
+    """
     path = state_path(out)
     try:
         header = read_header(path)
         state = _figures(header.facts) if header.kind == "training-state" else RunState(finished=True)
     except (ArtifactError, OSError, ValueError):
-        return ""  # without a state that can be read nobody knows of an interruption
+        return _interrupted_for_good(out)
     if state.finished:
         return ""
     steps = header.settings.get("training", {}).get("steps")
     of = f" of {steps:,}" if type(steps) is int else ""
     return f"{out} is what a run had learnt when it was interrupted at step {state.step:,}{of}; go on with its command"
+
+
+def _interrupted_for_good(out: Path) -> str:
+    """The same where no state can be read."""
+    try:
+        header = read_header(out)
+    except (ArtifactError, OSError):
+        return ""
+    if is_finished(header):
+        return ""
+    return (
+        f"{out} is what a run had learnt when it was interrupted, and the state to go on with is gone; train it again"
+    )
 
 
 def _places(players: Mapping[str, Any]) -> dict[str, str]:

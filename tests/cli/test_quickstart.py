@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 
-from mmgen.cli import quickstart
+from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
+from mmgen.cli._own_pictures import score_files
 from mmgen.errors import MmgenError
+from tests.program import within
+from tests.test_reproduction_states import write_data
 
 ROOT = Path(__file__).resolve().parents[2]
 SCORE = {
@@ -29,16 +32,16 @@ SCORE = {
 @pytest.mark.parametrize("size", [quickstart.FULL, quickstart.QUICK])
 def test_every_command_can_be_typed(size: quickstart.Size) -> None:
     for stage in quickstart.stages(size, seed=3):
-        name, *arguments = shlex.split(stage.command)
-        assert name in command_names()
+        name, *arguments = stage.arguments
+        assert name in command_names() and arguments[-2:] == ["-o", stage.makes]
         load_command(name).make_context(name, arguments)
 
 
 def test_all_posteriors_are_treated_alike() -> None:
     """One family, size and number of steps; every fit is measured, and the same is asked of each."""
-    commands = [stage.command for stage in quickstart.stages(quickstart.FULL, 0)]
-    fits = [command for command in commands if command.startswith("fit-aggregate")]
-    asked = [command for command in commands if command.startswith("eval")]
+    commands = [stage.command.removesuffix(stage.makes) for stage in quickstart.stages(quickstart.FULL, 0)]
+    fits = [command for command in commands if command.startswith("mmgen fit-aggregate")]
+    asked = [command for command in commands if command.startswith("mmgen eval")]
     assert len(fits) == len(quickstart.FITS) == len(asked) - 1
     # The guided one is that of one fit with a weight, and nothing else: one command measures it without and with.
     assert quickstart.FITS[-1].name == quickstart.GUIDED
@@ -48,7 +51,7 @@ def test_all_posteriors_are_treated_alike() -> None:
     same = set()
     for fit, fitted, measured in zip(quickstart.FITS, fits, asked[1:], strict=True):
         assert fit.options in fitted and "--family" not in fit.options and "--steps" not in fit.options
-        fitted = fitted.replace(fit.options, "OPTIONS").replace(f"{fit.name}.safetensors", "FILE")
+        fitted = fitted.replace(fit.options, "OPTIONS")
         measured = measured.replace(f"{fit.name}.safetensors", "FILE").replace(
             f"posterior {fit.posterior}", "posterior"
         )
@@ -108,17 +111,34 @@ def test_table_and_finding() -> None:
     assert quickstart.finding(scores[:-2]) == ""  # nothing was guided
 
 
-def test_a_failing_command_ends_it_with_that_commands_exit_code(tmp_path: Path) -> None:
-    with pytest.raises(MmgenError, match="mmgen list nonsense") as raised:
-        quickstart.run_stage(quickstart.Stage("", "list nonsense"), tmp_path)
-    assert raised.value.exit_code == 2
+def test_what_fails_costs_nothing_and_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores of an earlier run stay when a command fails; given again, it goes on with that command."""
+    folder = tmp_path / "q"
+    folder.mkdir()
+    plan = quickstart.stages(quickstart.QUICK, 0)
+    kept = {name: f"{name} of an hour" for name in (*score_files(plan), "scores.jsonl")}
+    for name, text in kept.items():
+        (folder / name).write_text(text)
+    write_data(folder / "digits.h5", command=plan[0].typed)
+    ran = []
+
+    def run_command(arguments: list[str], *_: Any, **__: Any) -> str:
+        ran.append(arguments[0])
+        raise MmgenError("the judge cannot be trained")
+
+    monkeypatch.setattr(_runs, "run_command", run_command)
+    for _ in range(2):
+        done = within(tmp_path, "quickstart", "--quick", "-o", "q")
+        assert done.returncode == 1 and "the judge cannot be trained" in done.stderr
+    assert ran == ["train-classifier", "train-classifier"]
+    assert {name: (folder / name).read_text() for name in kept} == kept
 
 
-def test_results_are_kept_where_the_printed_command_says(tmp_path: Path) -> None:
-    stage = quickstart.Stage("", "list objective --json", "list.jsonl")
-    assert stage.typed == "mmgen list objective --json >> list.jsonl"
-    quickstart.run_stage(stage, tmp_path)
-    assert '"telbo"' in (tmp_path / "list.jsonl").read_text()
+def test_another_seed_is_refused_where_there_is_one(tmp_path: Path) -> None:
+    write_data(tmp_path / "digits.h5", command=quickstart.stages(quickstart.QUICK, 0)[0].typed)
+    done = within(tmp_path, "quickstart", "--quick", "--seed", "1", "-o", ".")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "was made with seed 0 and is now to be made with seed 1; move it away, use another --output" in done.stderr
 
 
 @pytest.mark.slow

@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.artifacts import read_checkpoint, write_checkpoint
-from mmgen.errors import ArtifactError
-from mmgen.training.state import state_path
+from mmgen.artifacts import read_checkpoint, read_header, write_checkpoint
+from mmgen.errors import ArtifactError, UsageError
+from mmgen.training.state import interrupted, is_finished, state_path
 from tests.core.test_training_runs import run
 
 Facts, Tensors = dict[str, Any], dict[str, Tensor]
@@ -105,3 +105,23 @@ def test_a_forged_state_is_refused_in_a_sentence(state: Path, name: str) -> None
 def test_an_honest_state_passes_through_the_forge(state: Path) -> None:
     forge(state_path(state), lambda facts, tensors: None)
     assert run(state).steps == 12
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.5])
+def test_a_file_says_by_itself_that_its_run_goes_on(rate: float, tmp_path: Path) -> None:
+    """The larger rate undoes what was learnt: the best weights are earlier ones, and the last validation keeps them."""
+    whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
+    run(whole, learning_rate=rate)
+    run(broken, begin=10, learning_rate=rate)
+    assert not is_finished(read_header(broken)) and is_finished(read_header(whole))
+    kept = state_path(broken).rename(tmp_path / "kept")
+    assert "broken.safetensors is what a run had learnt when it was interrupted, and the state" in interrupted(broken)
+    with pytest.raises(UsageError, match="cannot be continued without its state"):
+        run(broken, learning_rate=rate)
+    kept.rename(state_path(broken))
+    run(broken, resume="require", learning_rate=rate)
+    ended, first = read_header(broken), read_header(whole)
+    assert ended.content_id == first.content_id and "finished" not in ended.facts
+    assert ended.facts["step"] == (12 if rate < 0.1 else 8)
+    state_path(broken).unlink()
+    assert interrupted(broken) == ""

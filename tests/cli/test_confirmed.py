@@ -1,0 +1,67 @@
+"""A file of a list that was made by hand: asked once whether it is the list's own, then used, and shown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmgen.artifacts import read_header
+from mmgen.cli import _runs, reproduce
+from mmgen.reproductions._plan import fitting, read_plan
+from mmgen.reproductions._seeds import with_seeds
+from tests.test_reproduction_states import write_data, write_model
+
+LIST = """
+title = "One model"
+source = "A paper"
+dataset = "Digits"
+[[table]]
+column = [{ name = "bound", quantity = "bound" }]
+row = [{ name = "VAE", scores = "vae.jsonl" }]
+[scale.cpu]
+about = "Small."
+folder = "one"
+[[scale.cpu.stage]]
+why = "Data"
+command = "mmgen make-data mnist -o data.h5"
+makes = "data.h5"
+[[scale.cpu.stage]]
+why = "Model"
+command = "mmgen train data.h5 --steps 9 --batch 3 -o vae.safetensors"
+makes = "vae.safetensors"
+[[scale.cpu.stage]]
+why = "Scores"
+command = "mmgen eval vae.safetensors -o vae.jsonl"
+makes = "vae.jsonl"
+"""
+
+
+def test_a_model_that_says_it_is_the_same_is_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "one.toml").write_text(LIST)
+    plan = read_plan(str(tmp_path / "one.toml"))
+    scale, runs = with_seeds(plan.at("cpu"), ())
+    model = tmp_path / "vae.safetensors"
+    write_data(tmp_path / "data.h5", command="mmgen make-data mnist -o data.h5")
+    write_model(model, tmp_path / "data.h5", command="mmgen train data.h5 --batch 3 --steps 9")
+    ran = []
+
+    def run_command(arguments: list[str], *_: Any, **__: Any) -> str:
+        ran.append(arguments[0])
+        if arguments[0] == "eval":
+            line = {"metric": "elbo", "quantity": "bound", "value": -91.25, "posterior": "own", "n": 5}
+            line["ids"] = {"model": read_header(model).content_id}
+            (tmp_path / "vae.jsonl").write_text(json.dumps(line) + "\n")
+        return ""
+
+    monkeypatch.setattr(_runs, "run_command", run_command)
+    assert _runs.run_here(scale.stage, tmp_path)
+    assert ran == ["train", "eval"]
+    assert fitting(scale, tmp_path) == ["data.h5", "vae.safetensors", "vae.jsonl"]
+    page = tmp_path / "one-cpu.md"
+    page.with_suffix(".html").write_text("made before")
+    reproduce._present(plan, scale, runs, page, ran=False)
+    assert "-91.25" in page.read_text() and "not measured" not in page.read_text()
+    assert not _runs.run_here(scale.stage, tmp_path), "nobody is asked twice"

@@ -1,0 +1,105 @@
+"""Commands that run others: what Ctrl-C does, and what is said of one that the system has ended."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from mmgen.cli import _stages
+from mmgen.errors import MmgenError
+from mmgen.training import signals
+from tests.cli.test_runs import until
+from tests.program import environment
+
+STAND_IN = """#!{python}
+import signal, sys, time
+from pathlib import Path
+
+def save(number, frame):
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_DFL)
+    time.sleep(1)
+    Path("saved").touch()
+    sys.exit(130)
+
+signal.signal(signal.SIGINT, {on_interrupt})
+Path("begun").touch()
+{then}
+"""
+RUN = """
+import sys
+from pathlib import Path
+from mmgen.cli import _stages
+sys.executable = sys.argv[1]
+_stages.run_command(["train", "d.h5"], Path.cwd(), "the study")
+"""
+
+
+def stand_in(folder: Path, on_interrupt: str = "save", then: str = "time.sleep(60)") -> Path:
+    path = folder / "stand-in"
+    path.write_text(STAND_IN.format(python=sys.executable, on_interrupt=on_interrupt, then=then))
+    path.chmod(0o755)
+    return path
+
+
+def started(folder: Path, program: Path) -> "subprocess.Popen[str]":
+    """The program as a command that another process runs, both in a group of their own as at a terminal."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, program], cwd=folder, env=environment(), text=True, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    until((folder / "begun").exists)
+    return process
+
+
+def test_a_command_saves_at_ctrl_c(tmp_path: Path) -> None:
+    process = started(tmp_path, stand_in(tmp_path))
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert "KeyboardInterrupt" in said and (tmp_path / "saved").exists()
+
+
+def test_ctrl_c_again_ends_it(tmp_path: Path) -> None:
+    process = started(tmp_path, stand_in(tmp_path, on_interrupt="signal.SIG_IGN"))
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(0.5)
+    assert process.poll() is None, "it is waited for"
+    os.killpg(process.pid, signal.SIGINT)
+    process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGKILL, r"this command was killed \(SIGKILL\), most likely because memory ran out .*: mmgen train d"),
+        (signal.SIGSEGV, r"this command was ended from outside \(SIGSEGV\), so the study ends here: mmgen train d"),
+    ],
+)
+def test_a_command_that_the_system_ends(
+    number: signal.Signals, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    then = f"import os; os.kill(os.getpid(), {int(number)})"
+    monkeypatch.setattr(_stages.sys, "executable", str(stand_in(tmp_path, then=then)))
+    with pytest.raises(MmgenError, match=said) as raised:
+        _stages.run_command(["train", "d.h5"], tmp_path, "the study")
+    assert raised.value.exit_code == 1
+
+
+def test_a_failing_command_is_named_and_its_exit_code_kept(tmp_path: Path) -> None:
+    with pytest.raises(MmgenError, match="this command failed, so the study ends here: mmgen list nonsense") as raised:
+        _stages.run_command(["list", "nonsense"], tmp_path, "the study")
+    assert raised.value.exit_code == 2
+
+
+def test_one_request_may_come_as_several_signals(monkeypatch: pytest.MonkeyPatch) -> None:
+    with signals.stop_on_signals() as request:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):
+            signal.raise_signal(number)
+        assert request.signal_number == signal.SIGINT
+        monkeypatch.setattr(signals, "_SAME", -1.0)  # a while later
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
