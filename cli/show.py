@@ -42,7 +42,7 @@ def show_command(
     options = {"--number": number, "--seed": seed, "--overwrite": overwrite}
     if output is not None:
         check_page(output, "picture", overwrite, path)
-    elif asked := [name for name, value in options.items() if value not in (None, False)]:
+    elif asked := [name for name, value in options.items() if value is not None and value is not False]:
         raise UsageError(f"{' and '.join(asked)} got no contact sheet to go with; name one with -o sheet.png")
     described = describe(path)
     if as_json:

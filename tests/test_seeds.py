@@ -163,7 +163,7 @@ def test_tables_have_means_deviations_and_numbers_of_seeds(tmp_path: Path) -> No
     assert columns == ["", "paper: correctness", "ours: correctness", "seeds", "n"]
     assert rows[0] == ["A", "80.00", "84.00 ± 4.00", "3", "300"]
     assert differences == [["B", "+2.00", "+2.00 ± 0.58"]]
-    assert "standard deviation over their runs" in markdown(plan, scale, [compared], tmp_path)
+    assert "standard deviation over their runs" in markdown(plan, scale, [compared], tmp_path, [])
     one = compare(plan.table[0], {file: part for file, part in scores.items() if "seed" not in file}, runs)
     (_, columns, rows), _ = tables_of(plan, [one])
     assert columns == ["", "paper: correctness", "ours: correctness", "n"]

@@ -1,5 +1,6 @@
 """Tables of ``mmgen eval`` over any metric, also one that nobody has thought of."""
 
+import inspect
 import json
 import re
 from dataclasses import replace
@@ -124,30 +125,13 @@ def test_lines_are_written_before_tables(
     model, out = tmp_path / "m.safetensors", tmp_path / "scores.jsonl"
     model.write_bytes(b"a model")
     with pytest.raises(KeyError):
-        command.eval_command(model, metric=["parameters"], output=out, device="cpu", **DEFAULTS)
+        command.eval_command(model, metric=["parameters"], output=out, device="cpu", **NOTHING_SAID)
     assert [json.loads(line)["metric"] for line in out.read_text().splitlines()] == ["parameters", "parameters"]
     assert capsys.readouterr().out == f"{out}\n"
 
 
-DEFAULTS: dict[str, Any] = {
-    "posterior": None,
-    "protocol": "exact",
-    "dropped": None,
-    "given_count": None,
-    "samples": 5,
-    "proposal": "mixture",
-    "text_samples": 10,
-    "text_proposal": None,
-    "number": 10,
-    "draws": 2,
-    "queries": 10,
-    "split": None,
-    "part": "test",
-    "judge": None,
-    "dataset": None,
-    "as_json": False,
-    "precision": "auto",
-    "seed": 0,
-    "guidance": None,
-    "overwrite": False,
+NOTHING_SAID: dict[str, Any] = {
+    name: {"as_json": False, "precision": "auto", "seed": 0, "overwrite": False}.get(name)
+    for name in list(inspect.signature(command.eval_command).parameters)[1:]
+    if name not in ("metric", "output", "device")
 }

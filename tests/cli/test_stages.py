@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,10 @@ Path("begun").touch()
 {then}
 """
 RUN = """
-import sys
+import signal, sys
 from pathlib import Path
 from mmgen.cli import _stages
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background begins with it ignored
 sys.executable = sys.argv[1]
 _stages.run_command(["train", "d.h5"], Path.cwd(), "the study")
 """
@@ -95,6 +97,15 @@ def test_a_failing_command_is_named_and_its_exit_code_kept(tmp_path: Path) -> No
     assert raised.value.exit_code == 2
 
 
+@pytest.fixture
+def _interruptible() -> Iterator[None]:
+    """As at a terminal, where nobody has told the process to ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 def test_one_request_may_come_as_several_signals(monkeypatch: pytest.MonkeyPatch) -> None:
     with signals.stop_on_signals() as request:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGINT):

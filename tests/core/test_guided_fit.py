@@ -161,7 +161,7 @@ def test_a_guided_fit_is_written_and_named_with_its_weight(folder: Path) -> None
     guided = run(folder, "guided", {"guidance": 3.0}, base)
     header, settings, fitted = load_aggregate(guided)
     assert (settings.aggregate.guidance, settings.aggregate.candidates) == (3.0, 64)
-    assert settings.slug == "aggregate-guided-w3-realnvp"
+    assert settings.slug == "aggregate-guided-w3-realnvp-text"
     assert {parent.role: parent.content_id for parent in header.parents}["base"] == read_header(base).content_id
     before = load_aggregate(base)[2].state_dict()
     assert any(not torch.equal(before[name], value) for name, value in fitted.state_dict().items())
@@ -224,13 +224,13 @@ def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFix
     model_path = str(folder / "m.safetensors")
     common = ["fit-aggregate", model_path, "--steps", "4", "--batch", "32", "--device", "cpu"]
     assert said([*common, "--guidance", "2"]) == 0
-    assert capsys.readouterr().out.strip() == str(folder / "m-aggregate-guided-w2-realnvp.safetensors")
-    base = folder / "m-aggregate-realnvp.safetensors"
+    assert capsys.readouterr().out.strip() == str(folder / "m-aggregate-guided-w2-realnvp-text.safetensors")
+    base = folder / "m-aggregate-realnvp-text.safetensors"
     made = base.stat().st_mtime_ns
     assert said([*common, "--guidance", "4"]) == 0
     assert base.stat().st_mtime_ns == made
     assert said([*common, "--family", "gaussian"]) == 0
-    gaussian = folder / "m-aggregate-gaussian.safetensors"
+    gaussian = folder / "m-aggregate-gaussian-text.safetensors"
     assert said([*common, "--guidance", "2", "--from", str(gaussian)]) == 0
     settings = load_aggregate(folder / "m-aggregate-guided-w2-gaussian.safetensors")[1]
     assert settings.aggregate.family["name"] == "gaussian"

@@ -81,7 +81,11 @@ def test_members_say_what_they_read(name: str) -> None:
     [
         (
             ["--metric", "parameters", "--factor", "nonsense", "--pool", "5", "--protocol", "paper"],
-            ["--factor (dci, factor-score, factors-found, mig, sap)", "--pool (retrieval)", "--protocol (coverage)"],
+            [
+                "--factor (beta-score, dci, factor-score, factors-found, mig, sap)",
+                "--pool (retrieval)",
+                "--protocol (coverage)",
+            ],
         ),
         (["--metric", "mig", "--text-samples", "7"], ["--metric mig got", "--text-samples (log-likelihood)"]),
         (["--metric", "active-units", "--posterior", "prior"], ["--posterior (", "log-likelihood"]),
