@@ -232,7 +232,7 @@ def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFix
     assert said([*common, "--family", "gaussian"]) == 0
     gaussian = folder / "m-aggregate-gaussian-text.safetensors"
     assert said([*common, "--guidance", "2", "--from", str(gaussian)]) == 0
-    settings = load_aggregate(folder / "m-aggregate-guided-w2-gaussian.safetensors")[1]
+    settings = load_aggregate(folder / "m-aggregate-guided-w2-gaussian-text.safetensors")[1]
     assert settings.aggregate.family["name"] == "gaussian"
     capsys.readouterr()
     guided = [*common, "--guidance", "2", "-o", str(base)]
