@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from mmgen.cli._console import say
 from mmgen.cli._stages import run_command
-from mmgen.errors import Interrupted, MmgenError
+from mmgen.errors import ArtifactError, Interrupted, MmgenError
 
 if TYPE_CHECKING:
     from mmgen.reproductions._stages import Stage
@@ -60,12 +60,10 @@ def run_here(stages: "Sequence[Stage]", folder: Path, what: str = _WHAT) -> bool
         MmgenError: A command failed, or made another file than its list says.
         ArtifactError: What is there is of other files, of another seed or of another command.
     """
-    from mmgen.reproductions._plan import state_of
-
     ran = False
     made = [stage.makes for stage in stages]
     for number, stage in enumerate(stages, 1):
-        state = state_of(stage, folder, made[: number - 1])
+        state = _settled(stage, folder, made[: number - 1])
         _announce(stage, number, len(stages), state)
         if state == "done":
             continue
@@ -74,6 +72,17 @@ def run_here(stages: "Sequence[Stage]", folder: Path, what: str = _WHAT) -> bool
         if done.seconds is not None:
             say(f"took {done.seconds:,.0f} s")
     return ran
+
+
+def _settled(stage: "Stage", folder: Path, earlier: list[str]) -> str:
+    """The state of a stage, once nobody is at work on it if it is no good before."""
+    from mmgen.reproductions._plan import state_of
+
+    try:
+        return state_of(stage, folder, earlier)
+    except ArtifactError:  # perhaps between one file and the next of somebody else
+        with _locked(folder / stage.makes, lambda: True):
+            return state_of(stage, folder, earlier)
 
 
 def _announce(stage: "Stage", number: int, count: int, state: str, where: str = "") -> None:
@@ -92,7 +101,7 @@ def _perform(
     wanted: Callable[[], bool] = lambda: True,
 ) -> _Ran:
     """Run a stage under its lock, unless somebody else has while we waited."""
-    from mmgen.reproductions._notes import remember
+    from mmgen.reproductions._notes import note_of, remember
     from mmgen.reproductions._plan import state_of
 
     with _locked(folder / stage.makes, wanted) as lock:
@@ -100,7 +109,8 @@ def _perform(
         state = state_of(stage, folder, earlier)
         if state == "done":
             return _Ran(None, socket.gethostname())
-        replaces = ["--overwrite"] if state == "outdated" and _overwrites(stage.arguments[0]) else []
+        ours = state == "outdated" and note_of(stage, folder) is not None  # else the command says whether it is lost
+        replaces = ["--overwrite"] if ours and _overwrites(stage.arguments[0]) else []
         run_command([*stage.arguments, *replaces], folder, what, talk=talk, keep=[lock], wanted=wanted)
         if not (folder / stage.makes).exists():
             raise MmgenError(
@@ -215,15 +225,13 @@ class _Study:
 
     def _begin(self) -> None:
         """Hand over every stage whose files are there."""
-        from mmgen.reproductions._plan import state_of
-
         for place in list(self.left):
             stage, earlier = self.stages[place], self.made[:place]
             read = [word for word in stage.arguments if word in earlier]
             if not self.finished.issuperset(read):
                 continue
             self.left.remove(place)
-            state = state_of(stage, self.folder, earlier)
+            state = _settled(stage, self.folder, earlier)
             _announce(stage, place + 1, len(self.stages), state, "" if state == "done" else "on the cluster")
             if state == "done":
                 self.finished.add(stage.makes)

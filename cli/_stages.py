@@ -52,7 +52,8 @@ def run_command(
                 made, _ = process.communicate(timeout=_ASK_EVERY)
             if made is None and not wanted():
                 raise Interrupted(f"{shlex.join(['mmgen', *arguments])} is not wanted any more", signal.SIGTERM)
-    except KeyboardInterrupt:  # Ctrl-C has reached it too: it saves what it has
+    except KeyboardInterrupt:  # it saves what it has; a request of the terminal's own and this one count as one
+        process.terminate()
         process.communicate()
         raise
     finally:

@@ -256,6 +256,10 @@ def _check_output(out: Path, overwrite: bool, *inputs: Path) -> None:
         raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
     if out.suffix.lower() == ".png":
         check_page(out, "picture", overwrite, *inputs)
+    elif overwrite:
+        raise UsageError(
+            f"--overwrite got {out}, expected a picture (.png): samples replace samples anyway; leave it out"
+        )
     else:
         check_output(out, "samples", *inputs)
 

@@ -30,7 +30,8 @@ pipes. Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 inte
 
 No command replaces a finished dataset, model, judge, aggregate or file of scores unless told `--overwrite`. Pages and
 pictures replace those that mmgen has made, which say so inside, and any other file only if told. None replaces what is
-no regular file, such as a device or a pipe.
+no regular file, such as a device or a pipe. What `reproduce` and `quickstart` have made they replace when it no longer
+fits, even where somebody has edited it since.
 
 CK, VE and WG are [the papers](../README.md#the-papers-tables) of Cremer and Kushman, Vedantam et al., and Wu and
 Goodman.

@@ -337,7 +337,8 @@ def measure(
     asked_for = list(metrics) or usual_metrics(loaded)
     further = {"dropped": dropped is not None or given_count is not None, "posteriors": posteriors, "judge": judge}
     further["text_proposal"] = text_proposal
-    check_read(asked_for, [*asking.model_fields_set, *(name for name, said in further.items() if said)])
+    further |= {name: getattr(asking, name) not in (None, "") for name in asking.model_fields_set - {"dropped"}}
+    check_read(asked_for, [name for name, said in further.items() if said])
     judged = list(dict.fromkeys(name for name in asked_for if metric_called(name).judged))
     if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
         other = "; of captions there is --metric retrieval" if loaded.text is not None else ""

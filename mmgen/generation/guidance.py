@@ -96,13 +96,16 @@ class Guide:
         """By what was guided, and what is to be said of the draws so far."""
         notice = ""
         if self._few:
-            of = "in the pool of" if not self._read else "among"
-            small = "less than there were draws" if not self._read else "small"
+            some = f"for {len(self._few):,} of {len(self._effective):,} descriptions"
+            least = f"(the least {min(self._few):,.1f})"
             notice = (
-                f"guidance {self.weight:g} found little that says the words: for {len(self._few):,} of "
-                f"{len(self._effective):,} descriptions the effective sample size {of} {self._most:,} candidates was "
-                f"{small} (the least {min(self._few):.1f}), so that draws resemble each other; use a smaller weight, "
-                "or another posterior to guide"
+                f"guidance {self.weight:g} found little that says the words: {some} the effective sample size among "
+                f"{self._most:,} candidates was small {least}, so that draws resemble each other; use a smaller "
+                "weight, or another posterior to guide"
+                if self._read
+                else f"guidance {self.weight:g} draws from one pool of {self._most:,}: {some} its effective sample "
+                f"size is below the number of draws {least}, so that these repeat each other and vary less than they "
+                "should; ask for fewer, use a smaller weight, or guide a posterior that is fitted to descriptions"
             )
         weights = self._files.weights_of(self.posterior, self.weight)
         return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"))

@@ -52,7 +52,7 @@ class EvaluationSettings(Settings):
     """Split scheme that queries and points come from; the one that the model was trained on if empty."""
     part: Literal["train", "val", "test"] = "test"
     """Part of the split that queries and points come from."""
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of all draws."""
     precision: Literal["auto", "32-true", "bf16-mixed"] = "auto"
     """Arithmetic of networks; densities are always fp32 or better."""

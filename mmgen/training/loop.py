@@ -306,11 +306,16 @@ class _Run:
             terms = {name: mean for name, (mean, _) in figures.items() if name != selects}
             chosen = {} if selects is None else {selects: figures[selects][0], "stderr": figures[selects][1]}
             log.write({"step": self.state.step, "validation": {**chosen, "terms": terms}})
-            if self._is_to_keep(None if selects is None else figures[selects][0]):
+            keeps = self._is_to_keep(None if selects is None else figures[selects][0])
+            first = not self.state.finished and not state_path(self.out).exists()
+            if first:  # before the weights, which are of no use to a run that cannot be gone on with
+                self._save_state()
+            if keeps:
                 self.save(self.out, self._facts(chosen, terms))
             elif self.state.finished:
                 mark_finished(self.out)
-            self._save_state()
+            if not first:
+                self._save_state()
         self.fabric.barrier()
 
     def _is_to_keep(self, selected: float | None) -> bool:

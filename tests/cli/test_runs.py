@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from mmgen.cli import _runs
-from mmgen.errors import Interrupted, MmgenError
+from mmgen.errors import ArtifactError, Interrupted, MmgenError
+from mmgen.reproductions._notes import remember
 from mmgen.reproductions._stages import Stage
 
 LIST = Path(__file__).parents[1] / "lists" / "two-objectives.toml"
@@ -53,6 +54,41 @@ def test_of_two_that_want_a_stage_one_runs_it_and_the_other_uses_it(
     assert len(ran) == 1
     assert sorted(seconds is None for seconds in found) == [False, True]
     assert {path.name for path in tmp_path.iterdir()} == {"a.html", ".stages"}, "no lock is left"
+
+
+@pytest.mark.parametrize("noted", [True, False])
+def test_only_what_a_list_has_made_is_replaced(noted: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody's own page under the same name is for the command to judge."""
+    stage = Stage(why="a page", command="mmgen report m.safetensors -o a.html", makes="a.html")
+    page = tmp_path / "a.html"
+    page.write_text("made")
+    if noted:
+        remember(stage, tmp_path)
+    page.write_text("edited")
+    os.utime(page, (0, 0))
+    ran: list[list[str]] = []
+    monkeypatch.setattr(_runs, "run_command", lambda arguments, *_, **__: ran.append(list(arguments)))
+    (tmp_path / "m.safetensors").write_text("newer")
+    _runs._perform(stage, tmp_path, ["m.safetensors"])
+    assert ["--overwrite" in arguments for arguments in ran] == [noted]
+
+
+def test_a_file_that_somebody_is_at_work_on_is_looked_at_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = [ArtifactError("no state beside it")] * 3 + ["done"]
+
+    def state_of(*_: Any) -> Any:
+        answer = answers.pop()
+        if isinstance(answer, ArtifactError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr("mmgen.reproductions._plan.state_of", state_of)
+    assert _runs._settled(STAGE, tmp_path, []) == "done"
+    answers.insert(0, "done")
+    with pytest.raises(ArtifactError, match="no state"):
+        _runs._settled(STAGE, tmp_path, [])
+    assert _runs._settled(STAGE, tmp_path, []) == "done"
+    assert not answers
 
 
 def test_what_outlives_whoever_ran_it_is_waited_for(tmp_path: Path) -> None:

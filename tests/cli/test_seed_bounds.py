@@ -5,6 +5,7 @@ import pytest
 from mmgen.cli._main import command_names, load_command, main
 from mmgen.config import validate
 from mmgen.errors import SettingsError
+from mmgen.metrics._settings import EvaluationSettings
 from mmgen.training.settings import TrainingSettings
 
 
@@ -30,3 +31,5 @@ def test_a_seed_that_no_header_holds_is_refused(capsys: pytest.CaptureFixture[st
 def test_nor_as_a_setting(seed: int) -> None:
     with pytest.raises(SettingsError, match=rf"training\.seed.*{seed}"):
         validate(TrainingSettings, {"seed": seed}, "training")
+    with pytest.raises(SettingsError, match=rf"seed.*{seed}"):
+        validate(EvaluationSettings, {"seed": seed})

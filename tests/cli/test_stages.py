@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,12 +22,16 @@ from pathlib import Path
 
 def save(number, frame):
     for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, signal.SIG_DFL)
+        signal.signal(each, signal.SIG_IGN)  # the same request
     time.sleep(1)
     Path("saved").touch()
     sys.exit(130)
 
+def once(number, frame):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
 signal.signal(signal.SIGINT, {on_interrupt})
+signal.signal(signal.SIGTERM, once if {on_interrupt} is signal.SIG_IGN else {on_interrupt})
 Path("begun").touch()
 {then}
 """
@@ -58,9 +62,10 @@ def started(folder: Path, program: Path) -> "subprocess.Popen[str]":
     return process
 
 
-def test_a_command_saves_at_ctrl_c(tmp_path: Path) -> None:
+@pytest.mark.parametrize("send", [os.killpg, os.kill], ids=["at a terminal", "to us alone"])
+def test_a_command_saves_at_ctrl_c(tmp_path: Path, send: Callable[[int, int], None]) -> None:
     process = started(tmp_path, stand_in(tmp_path))
-    os.killpg(process.pid, signal.SIGINT)
+    send(process.pid, signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert "KeyboardInterrupt" in said and (tmp_path / "saved").exists()
 

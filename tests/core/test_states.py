@@ -125,3 +125,21 @@ def test_a_file_says_by_itself_that_its_run_goes_on(rate: float, tmp_path: Path)
     assert ended.facts["step"] == (12 if rate < 0.1 else 8)
     state_path(broken).unlink()
     assert interrupted(broken) == ""
+
+
+def test_weights_are_never_there_without_a_state_that_goes_on_with_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, whole = tmp_path / "m.safetensors", tmp_path / "whole.safetensors"
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("mmgen.training.state.write_checkpoint", full)
+        with pytest.raises(OSError, match="no space"):
+            run(out)
+    assert not out.exists() and not state_path(out).exists()
+    run(out)
+    run(whole)
+    assert read_header(out).content_id == read_header(whole).content_id

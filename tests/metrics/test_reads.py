@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mmgen
 from mmgen import metrics, reproductions
 from mmgen.cli import _own_pictures, quickstart
 from mmgen.cli._main import load_command, main
@@ -110,6 +111,13 @@ def test_what_one_of_several_reads_is_accepted() -> None:
     check_read(["parameters", "retrieval"], ["pool", "seed", "precision"])
     with pytest.raises(UsageError, match="parameters and retrieval got options that it does not read: --proposal"):
         check_read(["parameters", "retrieval"], ["pool", "proposal"])
+
+
+def test_what_is_said_to_be_nothing_is_not_said(made: Evaluation) -> None:
+    measured = mmgen.evaluate(
+        made.loaded.path, "parameters", made.loaded.path.with_name("p.jsonl"), dropped=None, split=""
+    )
+    assert {score.metric for score in measured} == {"parameters"}
 
 
 def test_a_metric_that_does_not_say_reads_everything(monkeypatch: pytest.MonkeyPatch) -> None:
