@@ -39,9 +39,9 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
         return
     ends = _ends(path)
     if not any(mark in ends for mark in _MARKS[kind]):
-        what = "picture" if kind == "picture" else f"page of mmgen {kind}"
+        what = "picture that mmgen made" if kind == "picture" else f"page of mmgen {kind}"
         raise UsageError(
-            f"{path} is there already and is no {what} that mmgen made, so it would be lost; use another --output, or "
+            f"{path} is there already and is no {what}, so it would be lost; use another --output, or "
             "--overwrite to replace it"
         )
 

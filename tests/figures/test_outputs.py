@@ -83,7 +83,7 @@ def test_what_mmgen_did_not_make_is_replaced_only_if_told(
     Path(out).write_bytes(before[out])
     assert _mmgen(*arguments, "-o", out) == 2
     written, said = capfd.readouterr()
-    assert written == "" and "that mmgen made, so it would be lost; use another --output, or --overwrite" in said
+    assert written == "" and "so it would be lost; use another --output, or --overwrite" in said
     assert Path(out).read_bytes() == before[out]
 
 
