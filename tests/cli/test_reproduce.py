@@ -77,7 +77,7 @@ def test_both_tables_at_a_size_that_shows_nothing(tmp_path: Path) -> None:
 WU_TINY = (
     ("make-data binary-mnist", "make-data binary-mnist --source digits"),
     ("--split official --steps 45000", "--split iid --steps 4"),
-    ("kl_warmup_steps=4500", "kl_warmup_steps=1"),
+    ("kl_warmup_steps=18000", "kl_warmup_steps=1"),
     ("--samples 1000 --text-samples 5000 --number 1000", "--samples 3 --text-samples 8 --number 6"),
 )
 
