@@ -8,18 +8,34 @@ import pytest
 
 from mmgen.errors import UsageError
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.figures.plots.weak_supervision import Curve, Point, curves_of, departures, draw_curves, finding, learnt_from
+from mmgen.figures.plots.weak_supervision import (
+    Curve,
+    Point,
+    curves_of,
+    departures,
+    draw_curves,
+    finding,
+    learnt_from,
+    repeated,
+)
 from mmgen.figures.report.make import make_report
 from mmgen.score import Score
 
 
 def score(
-    method: str, paired: int, value: float, protocol: str = "baseline", quantity: str = "whole description"
+    method: str,
+    paired: int,
+    value: float,
+    protocol: str = "baseline",
+    quantity: str = "whole description",
+    seed: str = "",
+    settings: str = "same",
 ) -> Score:
     error = math.sqrt(value * (100 - value) / 1000)
     return Score(
         "label-accuracy", quantity, value, error, "%", "higher", 1000, method, protocol=protocol,
         extra={"paired": paired, "method": method, "share": paired / 1000},
+        run={"name": method, "settings": settings, "seed": seed} if seed else {},
     )  # fmt: skip
 
 
@@ -42,6 +58,19 @@ def test_curves_are_sorted_and_of_one_protocol() -> None:
 def test_the_last_of_equals_counts_and_the_unfinite_does_not() -> None:
     (curve,) = curves_of([score("vae", 5, 10.0), score("vae", 5, 20.0), score("vae", 6, float("nan"))])
     assert [(point.pairs, point.value) for point in curve.points] == [(5, 20.0)]
+
+
+def test_a_point_of_several_seeds_is_their_mean_with_both_errors() -> None:
+    """80 and 84: sd / sqrt(2) = 2; binomial errors of 1,000 images, which the seeds share: 1.2649 and 1.1593."""
+    files = [score("vae", 5, 60.0, seed="0"), score("vae", 5, 80.0, seed="0"), score("vae", 5, 84.0, seed="1")]
+    (curve,) = curves_of(files)
+    (point,) = curve.points
+    assert (point.value, point.n, point.each) == (82.0, 1000, (80.0, 84.0))
+    assert point.stderr == pytest.approx(math.sqrt(2**2 + (1.6 + 1.344) / 2))
+    assert repeated(files) == 1 and repeated(files[1:]) == 0
+    assert curves_of([*files, score("rbm", 5, 1.0, seed="3")])[1].points[0].each == ()
+    with pytest.raises(UsageError, match=r"VAE . logistic regression with 5 pairs got 2 runs whose settings differ"):
+        curves_of([files[1], score("vae", 5, 84.0, seed="1", settings="longer")])
 
 
 def test_the_finding_by_hand() -> None:
@@ -93,6 +122,11 @@ def test_the_figure_from_files(tmp_path: Path) -> None:
     for ending in (".png", ".pdf", ".svg"):
         picture.save(tmp_path / f"out{ending}")
         assert (tmp_path / f"out{ending}").stat().st_size > 5000
+    further = [score("mvae", 10, value, "mean", seed=seed) for value, seed in ((1.0, "0"), (30.0, "0"), (50.0, "1"))]
+    files[0].write_text("\n".join(json.dumps(one.to_json()) for one in further))
+    picture, _ = draw_plot("weak-supervision", files)
+    assert "the mean of 1 or 2 seeds, whose own values are the dots, on 1,000 test images" in picture.caption
+    assert "1 earlier scores of the same method, number of pairs and seed are not shown" in picture.caption
     files[0].write_text(json.dumps(score("mvae", 10, 1.0, "samples").to_json()))
     with pytest.raises(UsageError, match=r"got none; make some with mmgen train --paired"):
         draw_plot("weak-supervision", files[:1])

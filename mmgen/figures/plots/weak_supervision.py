@@ -7,6 +7,7 @@ References:
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
@@ -16,6 +17,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._session import Session
+from mmgen.runs import summed_up
 from mmgen.score import Score
 
 __all__ = ["weak_supervision"]
@@ -35,12 +37,21 @@ _MARKERS = "osD^vP*XphH"
 
 @dataclass(frozen=True)
 class Point:
-    """One accuracy: number of pairs, percent right, its standard error, test images."""
+    """One accuracy.
+
+    Attributes:
+        pairs: Number of pairs.
+        value: Percent right, the mean over seeds where there are several.
+        stderr: Its standard error.
+        n: Test images.
+        each: Percent right of each seed; empty where there is one.
+    """
 
     pairs: int
     value: float
     stderr: float
     n: int
+    each: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,39 +72,77 @@ class Curve:
 
 
 def curves_of(scores: Sequence[Score]) -> list[Curve]:
-    """Curves of all methods that scores are of, joint models first.
+    """Curves of all methods that scores are of, joint models first; a point is the mean over seeds.
 
     Of the two ways to read a label through a model the one at the mean of q(z|x) is taken; of several scores of the
-    same method and number of pairs the last.
+    same method, number of pairs and seed the last (:func:`repeated` counts them).
 
     Raises:
-        UsageError: No score says how many pairs it is of.
+        UsageError: No score says how many pairs it is of, or runs of a point differ in more than their seed.
     """
-    found: dict[str, dict[int, Score]] = {}
-    for score in scores:
-        pairs, method = score.extra.get("paired"), score.extra.get("method")
-        if score.metric != "label-accuracy" or not isinstance(pairs, int) or not isinstance(method, str):
-            continue
-        if score.quantity != "whole description" or score.protocol not in ("mean", "baseline") or not pairs:
-            continue
-        if math.isfinite(score.value):
-            found.setdefault(method, {})[pairs] = score
+    found = _by_point(scores)
     if not found:
         raise UsageError(
             "weak-supervision shows accuracies over numbers of pairs, got none; make some with mmgen train --paired "
             "and mmgen eval --metric label-accuracy -o, and with mmgen baseline --paired"
         )
-    order = [name for name in _NAMES if name in found] + sorted(found.keys() - _NAMES.keys())
+    methods = {method for method, _ in found}
+    order = [name for name in _NAMES if name in methods] + sorted(methods - _NAMES.keys())
     return [
         Curve(
             method,
-            tuple(
-                Point(pairs, score.value, score.stderr or 0.0, score.n)
-                for pairs, score in sorted(found[method].items())
-            ),
+            tuple(_point(*key, list(runs.values())) for key, runs in sorted(found.items()) if key[0] == method),
         )
         for method in order
     ]
+
+
+def _is_shown(score: Score) -> bool:
+    pairs, method = score.extra.get("paired"), score.extra.get("method")
+    return (
+        score.metric == "label-accuracy"
+        and score.quantity == "whole description"
+        and score.protocol in ("mean", "baseline")
+        and isinstance(pairs, int)
+        and isinstance(method, str)
+        and pairs > 0
+        and math.isfinite(score.value)
+    )
+
+
+def _by_point(scores: Sequence[Score]) -> dict[tuple[str, int], dict[str, Score]]:
+    """What is shown by method and number of pairs, and there by the seed of the run; "" where a score names none."""
+    found: dict[tuple[str, int], dict[str, Score]] = {}
+    for score in filter(_is_shown, scores):
+        runs = found.setdefault((score.extra["method"], score.extra["paired"]), {})
+        seed = score.run.get("seed", "")
+        runs.pop(seed, None)
+        runs[seed] = score
+    return found
+
+
+def repeated(scores: Sequence[Score]) -> int:
+    """How many scores are of a method, number of pairs and seed that a later one is of too, and so are not shown."""
+    return sum(map(_is_shown, scores)) - sum(map(len, _by_point(scores).values()))
+
+
+def _point(method: str, pairs: int, runs: Sequence[Score]) -> Point:
+    """The mean of runs. Its error has two parts: sd / sqrt(n) over seeds, and that over test images, which they share.
+
+    Raises:
+        UsageError: The runs differ in more than their seed.
+    """
+    if len({score.run.get("settings", "") for score in runs}) > 1:
+        raise UsageError(
+            f"{_NAMES.get(method, method)} with {pairs:,} pairs got {len(runs)} runs whose settings differ, expected "
+            "seeds of one; give the scores of one, or plot each for itself"
+        )
+    group = summed_up(runs)
+    of_images = math.sqrt(fmean((score.stderr or 0.0) ** 2 for score in runs))
+    if group.n == 1:
+        return Point(pairs, group.mean, of_images, runs[0].n)
+    each = tuple(score.value for score in runs)
+    return Point(pairs, group.mean, math.hypot(of_images, group.stderr or 0.0), runs[0].n, each)
 
 
 def _ahead(curves: Sequence[Curve]) -> list[tuple[Point, Point]]:
@@ -192,6 +241,10 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
             zorder=10 if main else 5 - 0.1 * number,
             label=curve.label,
         )
+        for point in curve.points:
+            axes.scatter(
+                [point.pairs] * len(point.each), point.each, s=5, color=colour, alpha=0.6, linewidths=0, zorder=4
+            )
     axes.set_xticks(pairs, [f"{count:,}" for count in pairs])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.tick_params(axis="x", which="minor", length=0)
@@ -222,12 +275,18 @@ def weak_supervision(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     Raises:
         UsageError: No score says how many pairs it is of.
     """
-    curves = curves_of(options.scores)
+    curves, over = curves_of(options.scores), repeated(options.scores)
     counts = sorted({point.n for curve in curves for point in curve.points})
+    seeds = sorted({len(point.each) or 1 for curve in curves for point in curve.points})
+    images = f"{' or '.join(f'{count:,}' for count in counts)} test images"
     caption = (
-        f"Each point is measured on {' or '.join(f'{count:,}' for count in counts)} test images; bars are one binomial "
-        "standard error."
+        f"Each point is measured on {images}; bars are one binomial standard error."
+        if seeds == [1]
+        else f"Each point is the mean of {' or '.join(map(str, seeds))} seeds, whose own values are the dots, on "
+        f"{images}; bars are one standard error, over seeds and over images."
     )
+    if over:
+        caption += f" {over:,} earlier scores of the same method, number of pairs and seed are not shown."
     said = [caption, learnt_from(curves), departures(options.scores), finding(curves)]
     return Picture(
         "Labels read off images, by number of paired examples", " ".join(filter(None, said)), draw_curves(curves)
