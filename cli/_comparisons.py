@@ -118,8 +118,8 @@ def legend(compared: "Comparison", mark: str = "*") -> str:
 
 
 _FIELDS = (
-    "metric", "quantity", "protocol", "split", "part", "given", "guidance", "share", "dataset", "judge", "name",
-    "posterior", "n", "mean", "sd", "stderr", "unit", "better", "best", "seeds", "against", "difference",
+    "metric", "quantity", "protocol", "split", "part", "given", "guidance", "balanced", "share", "dataset", "judge",
+    "name", "posterior", "n", "mean", "sd", "stderr", "unit", "better", "best", "seeds", "against", "difference",
     "difference_stderr", "difference_low", "difference_high", "difference_n", "difference_over",
 )  # fmt: skip
 
@@ -140,6 +140,7 @@ def _records(compared: "Comparison") -> Iterator[dict[str, Any]]:
                     "part": conditions.part,
                     "given": column.given,
                     "guidance": column.guidance or None,
+                    "balanced": column.balanced or None,
                     "share": column.share,
                     "dataset": conditions.dataset,
                     "judge": conditions.judge,

@@ -76,13 +76,14 @@ KeepState = Annotated[
 ]
 Device = Annotated[str, typer.Option("--device", metavar="NAME", help="Where to compute: auto, cpu, cuda, cuda:1.")]
 Guidance = Annotated[
-    float,
+    str,
     typer.Option(
         "--guidance",
         metavar="W",
         show_default="0",
         help="Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more "
-        "literally the words are taken; 3, for example.",
+        "literally the words are taken; 3, for example. With 3:balanced attributes that are left out keep their "
+        "shares.",
     ),
 ]
 LogTo = Annotated[

@@ -18,8 +18,8 @@ EXPLORE = "explore.html"
 REPORT = "report.html"
 _PRIOR_SCORES = "prior-scores.jsonl"
 _SCORES = "aggregate-scores.jsonl"
-GUIDANCE = 3
-"""That of the quickstart; nothing more is fitted for it."""
+GUIDANCE, BALANCED = "3", "3:balanced"
+"""That of the quickstart; nothing more is fitted for it. Captions do not say what they leave out."""
 
 _COMMANDS = "commands.sh"
 _DESCRIPTIONS = 3  # that the picture shows
@@ -112,7 +112,8 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int) -> "list[Stage
     words = "attributes" if found.attributes else "captions"
     measure = "--metric correctness --metric coverage" if found.attributes else "--metric retrieval"
     asked = f"{measure} --draws {sizes.draws} {seeded}" if found.attributes else f"{measure} {seeded}"
-    guided = f"--guidance 0 --guidance {GUIDANCE} " if found.attributes else ""
+    guidance = BALANCED if found.attributes and found.captions is None else GUIDANCE
+    guided = f"--guidance 0 --guidance {guidance} " if found.attributes else ""
     given = " ".join(f"--given {shlex.quote(description)}" for description in descriptions_of(found))
     listed = [
         (
@@ -140,12 +141,12 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int) -> "list[Stage
         ),
         (
             "Pictures from q_agg, guided: what is said of the most of yours",
-            f"sample aggregate.safetensors --guidance {GUIDANCE} {given} --number 8 {seeded}",
+            f"sample aggregate.safetensors --guidance {guidance} {given} --number 8 {seeded}",
             "guided.png",
         ),
         (
             "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
-            f"explore model.safetensors aggregate.safetensors --guidance {GUIDANCE} --number {sizes.pictures} {seeded}",
+            f"explore model.safetensors aggregate.safetensors --guidance {guidance} --number {sizes.pictures} {seeded}",
             EXPLORE,
         ),
     ]

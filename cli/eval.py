@@ -16,6 +16,7 @@ from mmgen.cli._console import table as talk_table
 from mmgen.cli._options import Device, InputPath, Overwrite, Reads, Seed, read_path
 
 if TYPE_CHECKING:
+    from mmgen.generation.tilt import Tilt
     from mmgen.score import Score
 
 __all__ = ["eval_command"]
@@ -52,7 +53,8 @@ def eval_command(
             metavar="LIST",
             show_default="0",
             help="Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as "
-            "1,3,10 for a set of scores each; repeatable.",
+            "1,3,10 for a set of scores each; repeatable. With 3:balanced attributes that are left out keep their "
+            "shares.",
         ),
     ] = None,
     protocol: Annotated[
@@ -279,15 +281,15 @@ def _beside(path: Path) -> Path | None:
     return None
 
 
-def _weights(texts: Sequence[str] | None) -> list[float]:
-    """Weights of guidance, as they were typed."""
+def _weights(texts: Sequence[str] | None) -> list["Tilt"]:
+    """What posteriors are guided by, as it was typed."""
     from mmgen.errors import UsageError
+    from mmgen.generation.tilt import Tilt
 
     try:
-        return [float(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
-    except ValueError:
-        got = " ".join(texts or [])
-        raise UsageError(f"--guidance got '{got}', expected a weight, or several with commas between: 1,3,10") from None
+        return [Tilt.of(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
+    except UsageError as error:
+        raise UsageError(f"--{error}; several have commas between: 1,3:balanced,10") from None
 
 
 def _numbers(text: str | None, option: str) -> list[int] | None:

@@ -52,7 +52,7 @@ def explore_command(
         float, typer.Option("--max-size", metavar="MB", min=0.1, max=100, help="Megabytes of the page at most.")
     ] = 3.0,
     overwrite: OverwriteOthers = False,
-    guidance: Guidance = 0.0,
+    guidance: Guidance = "0",
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:

@@ -99,7 +99,7 @@ def plot_command(
         bool, typer.Option("--straight", help="Of interpolation: straight from one z to another instead of by the arc.")
     ] = False,
     overwrite: OverwriteOthers = False,
-    guidance: Guidance = 0.0,
+    guidance: Guidance = "0",
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:

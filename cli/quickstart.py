@@ -73,9 +73,10 @@ FITS = (
 """Posteriors that are fitted, all of one family, size and number of steps; each is a row of the table."""
 
 GUIDED = "aggregate"
-GUIDANCE = 3
-"""The last row: this fit, tilted by p(words | z) to this power; nothing more is fitted for it. It comes from
-earlier trials, read on test concepts; a later look at another seed by another judge (benchmarks/RESULTS.md) agrees."""
+GUIDANCE = "3:balanced"
+"""The last row: this fit, tilted by p(words | z) to this power, what is left out keeping its shares; nothing more is
+fitted for it. The weight comes from earlier trials, read on test concepts; a later look at another seed by another
+judge (benchmarks/RESULTS.md) agrees."""
 
 PICTURED = ("true", "aggregate")
 """Fits that the picture compares, and the guided one."""
@@ -163,7 +164,7 @@ ASKED = (("correctness", 4), ("correctness", 3), ("coverage", 3))
 def _name(score: dict[str, Any]) -> str:
     weight = score.get("text_weight")
     if score["posterior"] == "guided":
-        return guided_name(score["base"], score["guidance"], weight)
+        return guided_name(score["base"], score["guidance"], weight, score.get("balanced", False))
     name = posterior_name(score["posterior"], weight)
     return f"{name}, the prior" if score["posterior"] == "prior" else name
 

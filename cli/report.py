@@ -25,7 +25,7 @@ def report_command(
         str, typer.Option("--title", metavar="TEXT", show_default=False, help="Heading; names the models by default.")
     ] = "",
     overwrite: OverwriteOthers = False,
-    guidance: Guidance = 0.0,
+    guidance: Guidance = "0",
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:

@@ -70,7 +70,7 @@ def sample_command(
             autocompletion=words("prior", "own", "aggregate", "true", "scan"),
         ),
     ] = None,
-    guidance: Guidance = 0.0,
+    guidance: Guidance = "0",
     mean: Annotated[
         bool | None,
         typer.Option(
@@ -128,6 +128,7 @@ def sample_command(
     Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
     """
     from mmgen.errors import UsageError
+    from mmgen.generation.tilt import Tilt
 
     path = read_path(checkpoint, "model or aggregate")
     starts = source is not None or bool(rows)
@@ -142,7 +143,7 @@ def sample_command(
             "--mean": mean,
             "--overwrite": overwrite,
         },
-        described={"--posterior": posterior, "--judge": judge, "--guidance": guidance},
+        described={"--posterior": posterior, "--judge": judge, "--guidance": Tilt.of(guidance)},
     )
     if as_json and (not starts or targets):
         raise UsageError("--json got no images to read; it goes with --from or --dataset-row, without --to")

@@ -26,13 +26,14 @@ class Column(NamedTuple):
     quantity: str
     guidance: float
     share: float | None
+    balanced: bool
 
     @classmethod
     def of(cls, score: Score) -> "Column":
         """That of a score."""
         share = score.extra.get("share")
         known = float(share) if isinstance(share, int | float) else None
-        return cls(score.given, score.quantity, score.guidance or 0.0, known)
+        return cls(score.given, score.quantity, score.guidance or 0.0, known, score.balanced)
 
     @property
     def heading(self) -> str:
@@ -40,12 +41,19 @@ class Column(NamedTuple):
         said = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
         said += [f"{100 * self.share:g} % paired"] if self.share is not None else []
         said += [f"guided by w = {self.guidance:g}"] if self.guidance else []
+        said += ["balanced"] if self.balanced else []
         return ", ".join(said)
 
     @property
     def place(self) -> tuple[Any, ...]:
         """Its place among others: many attributes given first, then quantities by name."""
-        return (-self.given if self.given is not None else 1, self.quantity, self.share or 0.0, self.guidance)
+        return (
+            -self.given if self.given is not None else 1,
+            self.quantity,
+            self.share or 0.0,
+            self.guidance,
+            self.balanced,
+        )
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from mmgen.generation.encode import encode, pixels_of
 from mmgen.generation.files import ModelFiles
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.open_model import OpenModel
+from mmgen.generation.tilt import AnyTilt
 from mmgen.generation.translate import translate
 from mmgen.models._base import GaussianModel
 from mmgen.naming import posterior_called
@@ -69,7 +70,7 @@ class TrainedModel(OpenModel):
         posterior: str | None = None,
         seed: int = 0,
         target: str | None = None,
-        guidance: float | None = None,
+        guidance: AnyTilt | None = None,
     ) -> Tensor:
         """Images drawn from a description: the same, of the same seed, as ``mmgen sample`` draws and metrics judge.
 
@@ -80,7 +81,8 @@ class TrainedModel(OpenModel):
             seed: Seed of the draws.
             target: Image modality to draw; the main one by default. With the same seed they are of the same z.
             guidance: Weight w of p(words | z)^w, by which the posterior is tilted: how literally the words are taken;
-                by default that of :meth:`guided`. Above 0 descriptions may have NOT and OR.
+                by default that of :meth:`guided`. Above 0 descriptions may have NOT and OR. "3:balanced" keeps the
+                shares of attributes that are left out.
 
         Returns:
             E[image | z] [n, C, H, W] in [0, 1], one z per image.
@@ -102,7 +104,7 @@ class TrainedModel(OpenModel):
         """
         if n < 1:
             raise UsageError(f"n got {n}, expected at least one image")
-        loaded = self.guided(self.guidance if guidance is None else guidance, seed)
+        loaded = self.guided(self.tilt if guidance is None else guidance, seed)
         (name,) = wanted_images(loaded, [target] if target else [])
         asked = parse(loaded, [as_words(description)])
         source = chosen_posterior(loaded, asked, posterior)

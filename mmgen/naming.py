@@ -5,10 +5,12 @@ weights that a posterior was fitted with are part of its name, for it is another
 """
 
 from dataclasses import dataclass
+from typing import TypedDict
 
 __all__ = [
     "LEARNED_PRIOR",
     "Guidance",
+    "Weights",
     "guided_name",
     "guided_title",
     "number_of",
@@ -22,6 +24,14 @@ _NAMES = {
 }  # fmt: skip
 _ABOUT = {"prior": "prior", "own": "the model's own", "image": "of images", "scan": "SCAN's, which covers q(z|x)"}
 _FORMER = {"text": "own"}
+
+
+class Weights(TypedDict, total=False):
+    """The weights of p(y|z) in a posterior, as far as it has any; see :func:`posterior_name`."""
+
+    text_weight: float
+    guidance: float
+    balanced: bool
 
 
 def posterior_called(name: str) -> str:
@@ -45,7 +55,12 @@ def number_of(weight: float) -> str:
 
 
 def posterior_name(
-    posterior: str, text_weight: float | None = None, guidance: float = 0.0, *, given: str | None = None
+    posterior: str,
+    text_weight: float | None = None,
+    guidance: float = 0.0,
+    balanced: bool = False,
+    *,
+    given: str | None = None,
 ) -> str:
     """Name of a posterior.
 
@@ -53,6 +68,7 @@ def posterior_name(
         posterior: "prior", "own", "true", "aggregate", "scan" or "image"; anything else is its own name.
         text_weight: For "true", the weight of log p(y|z) that it was fitted with; None where nobody says.
         guidance: The power of p(y|z) that tilts it; 0 for none.
+        balanced: Whether attributes that are left out keep their shares under guidance.
         given: What kind of description it is conditioned on, where it is a fitted one: "nothing" for q(z).
 
     Example:
@@ -62,17 +78,25 @@ def posterior_name(
         'q_true(w = 1), exact'
         >>> posterior_name("aggregate"), posterior_name("aggregate", guidance=3.0)
         ('q_agg', 'q_agg guided (w = 3)')
+        >>> posterior_name("aggregate", guidance=3.0, balanced=True)
+        'q_agg guided (w = 3, balanced)'
     """
     name = _NAMES.get(posterior, posterior)
     if given == "nothing" and posterior in ("aggregate", "true"):
         name = "q(z)" if posterior == "aggregate" else "q_true(z)"
     elif posterior == "true" and text_weight is not None:
         name = f"q_true(w = {number_of(text_weight)})" + (", exact" if text_weight == 1 else "")
-    return f"{name} guided (w = {number_of(guidance)})" if guidance else name
+    how = ", balanced" if balanced else ""
+    return f"{name} guided (w = {number_of(guidance)}{how})" if guidance else name
 
 
 def posterior_title(
-    posterior: str, text_weight: float | None = None, guidance: float = 0.0, *, given: str | None = None
+    posterior: str,
+    text_weight: float | None = None,
+    guidance: float = 0.0,
+    balanced: bool = False,
+    *,
+    given: str | None = None,
 ) -> str:
     """Name of a posterior and what it is, as a heading says it; see :func:`posterior_name`.
 
@@ -86,7 +110,7 @@ def posterior_title(
         >>> posterior_title("aggregate", given="nothing")
         'q(z): learned prior'
     """
-    name = posterior_name(posterior, text_weight, guidance, given=given)
+    name = posterior_name(posterior, text_weight, guidance, balanced, given=given)
     about = _ABOUT.get(posterior, "")
     if posterior == "true":
         exact = text_weight is None or text_weight == 1
@@ -101,7 +125,7 @@ def posterior_title(
             if posterior == "aggregate" and given != "nothing"
             else posterior_name(posterior, text_weight, given=given)
         )
-        about = f"{base} times p(y|z)^{number_of(guidance)}"
+        about = f"{base} times p(y|z)^{number_of(guidance)}" + (", what is left out as before" if balanced else "")
     return f"{name}: {about}" if about else name
 
 
@@ -109,23 +133,23 @@ LEARNED_PRIOR = "learned prior"
 """The base of a posterior guided from an aggregate that is given nothing, q(z)."""
 
 
-def guided_name(base: str, weight: float, text_weight: float | None = None) -> str:
-    """Name of a guided posterior by what is guided, the weight, and that of a q_true.
+def guided_name(base: str, weight: float, text_weight: float | None = None, balanced: bool = False) -> str:
+    """Name of a guided posterior by what is guided, the weight, that of a q_true, and whether it is balanced.
 
     Example:
         >>> guided_name("aggregate", 3.0), guided_name(LEARNED_PRIOR, 10.0), guided_name("own", 3.0)
         ('q_agg guided (w = 3)', 'q(z) guided (w = 10)', 'q(z|y) guided (w = 3)')
     """
     if base == LEARNED_PRIOR:
-        return posterior_name("aggregate", guidance=weight, given="nothing")
-    return posterior_name(base, text_weight, weight)
+        return posterior_name("aggregate", None, weight, balanced, given="nothing")
+    return posterior_name(base, text_weight, weight, balanced)
 
 
-def guided_title(base: str, weight: float, text_weight: float | None = None) -> str:
+def guided_title(base: str, weight: float, text_weight: float | None = None, balanced: bool = False) -> str:
     """Its name and what it is, as a heading says it."""
     if base == LEARNED_PRIOR:
-        return posterior_title("aggregate", guidance=weight, given="nothing")
-    return posterior_title(base, text_weight, weight)
+        return posterior_title("aggregate", None, weight, balanced, given="nothing")
+    return posterior_title(base, text_weight, weight, balanced)
 
 
 @dataclass(frozen=True)
@@ -137,6 +161,7 @@ class Guidance:
         weight: w.
         notice: What is to be said of the draws, such as too few candidates; "" if there is nothing.
         text_weight: For a guided q_true, the weight that it was fitted with.
+        balanced: Whether attributes that are left out keep their shares.
 
     Example:
         >>> str(Guidance("aggregate", 3.0))
@@ -147,6 +172,7 @@ class Guidance:
     weight: float
     notice: str = ""
     text_weight: float | None = None
+    balanced: bool = False
 
     def __str__(self) -> str:
-        return guided_name(self.base, self.weight, self.text_weight)
+        return guided_name(self.base, self.weight, self.text_weight, self.balanced)

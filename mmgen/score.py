@@ -17,13 +17,13 @@ _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
     "quantity": "", "stderr": None, "unit": "", "better": "higher", "n": 0, "posterior": "", "given": None,
     "protocol": "", "judge_accuracy": None, "text_weight": None, "guidance": None, "base": "", "ids": {}, "extra": {},
-    "run": {},
+    "run": {}, "balanced": False,
 }  # fmt: skip
 _KINDS: dict[str, Any] = {
     "metric": str, "value": int | float | None, "quantity": str, "stderr": int | float | None, "unit": str,
     "better": str, "n": int, "posterior": str, "given": int | None, "protocol": str,
     "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
-    "judge_accuracy": dict | None, "base": str, "run": dict,
+    "judge_accuracy": dict | None, "base": str, "run": dict, "balanced": bool,
 }  # fmt: skip
 
 
@@ -35,7 +35,7 @@ _LARGEST = 1e60
 
 _RUN = ("name", "settings", "seed")
 
-_WHERE_KNOWN = ("guidance", "base", "run")
+_WHERE_KNOWN = ("guidance", "base", "run", "balanced")
 """Fields that a JSON line leaves out where they say nothing."""
 
 
@@ -63,6 +63,7 @@ class Score:
         base: For a guided posterior, what is guided: prior, own, true, aggregate, learned prior; else "".
         run: What was trained: "name" of its file, "settings" as a digest without seeds, so that runs which differ in
             their seed alone have the same, and "seed"; {} in scores from before it was told.
+        balanced: For a guided posterior, whether attributes that are left out keep their shares.
     """
 
     metric: str
@@ -82,19 +83,20 @@ class Score:
     extra: dict[str, Any] = field(default_factory=dict)
     base: str = ""
     run: dict[str, str] = field(default_factory=dict)
+    balanced: bool = False
 
     @property
     def source(self) -> str:
         """What people call the posterior, with the weights that it was fitted with."""
         if self.posterior == "guided":
-            return guided_name(self.base, self.guidance or 0.0, self.text_weight)
+            return guided_name(self.base, self.guidance or 0.0, self.text_weight, self.balanced)
         return posterior_name(self.posterior, self.text_weight, given=self.fitted_given)
 
     @property
     def title(self) -> str:
         """Its name and what it is."""
         if self.posterior == "guided":
-            return guided_title(self.base, self.guidance or 0.0, self.text_weight)
+            return guided_title(self.base, self.guidance or 0.0, self.text_weight, self.balanced)
         return posterior_title(self.posterior, self.text_weight, given=self.fitted_given)
 
     @property

@@ -20,8 +20,8 @@ from mmgen.classifier import names as judge_networks
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, resolve_told
 from mmgen.config import find_preset, merge, validate
 from mmgen.errors import UsageError
-from mmgen.generation.guidance import check_weight
 from mmgen.generation.judge import find_judge_of_dataset
+from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.loading import TrainedModel, load
 from mmgen.metrics import get as metric_called
 from mmgen.metrics._asked import check_read, left_out, usual_metrics
@@ -295,7 +295,7 @@ def measure(
     *,
     metrics: Sequence[str] = (),
     posteriors: Sequence[str] = (),
-    weights: Sequence[float] = (0.0,),
+    weights: Sequence[AnyTilt] = (0.0,),
     values: Mapping[str, Any] | None = None,
     dropped: Sequence[int] | None = None,
     given_count: Sequence[int] | None = None,
@@ -312,7 +312,7 @@ def measure(
         metrics: Names; correctness by default, and coverage where attributes are given; retrieval where there are only
             captions.
         posteriors: Where z comes from; of a model prior and own, of an aggregate what was fitted, by default.
-        weights: Weights of guidance, a set of scores for each.
+        weights: Weights of guidance, or such as "3:balanced"; a set of scores for each.
         values: Settings of :class:`~mmgen.metrics._evaluation.EvaluationSettings`.
         dropped: Numbers of attributes that queries leave out, where ``values`` do not say it.
         given_count: Numbers of attributes that queries give, instead.
@@ -329,11 +329,11 @@ def measure(
     asking = validate(EvaluationSettings, dict(values or {}))
     if dropped is not None and asking.dropped is not None:
         raise UsageError(f"dropped got {list(dropped)} and {list(asking.dropped)}, expected it once")
-    weights = list(dict.fromkeys(check_weight(float(weight)) for weight in weights))
+    tilts = list(dict.fromkeys(Tilt.of(weight) for weight in weights))
     loaded = load(path, device)
     for said in loaded.notices:
         watch.say(said)
-    guided = [loaded.guided(weight, asking.seed) for weight in weights]
+    guided = [loaded.guided(tilt, asking.seed) for tilt in tilts]
     asked_for = list(metrics) or usual_metrics(loaded)
     further = {"dropped": dropped is not None or given_count is not None, "posteriors": posteriors, "judge": judge}
     further["text_proposal"] = text_proposal

@@ -194,10 +194,17 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     for said in (f"dataset ({'d' * 12}, {'e' * 12})", "split (iid, compositional)", "protocol (exact, paper)"):
         assert said in note
     columns = [replace(plain, given=3), replace(plain, posterior="guided", base="own", guidance=3.0)]
+    columns += [replace(columns[1], balanced=True)]
     columns.append(replace(plain, extra=plain.extra | {"share": 0.01}))
     (table,) = compare_scores([("a", [plain, *columns])]).tables
     headings = [column.heading for column in table.columns]
-    assert headings == ["4 given", "4 given, guided by w = 3", "4 given, 1 % paired", "3 given"]
+    assert headings == [
+        "4 given",
+        "4 given, guided by w = 3",
+        "4 given, guided by w = 3, balanced",
+        "4 given, 1 % paired",
+        "3 given",
+    ]
     assert len(table.rows) == 1
 
 

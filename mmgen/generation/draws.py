@@ -180,7 +180,7 @@ def draw(
     if text is not None and text.name in loaded.model.generates:
         words = draw_words(loaded, text.name, z, asked, seed).cpu().numpy()
     told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
-    guidance = loaded.guided(loaded.guidance, seed).guide(posterior).told if loaded.guidance else None
+    guidance = loaded.guided(loaded.tilt, seed).guide(posterior).told if loaded.tilt else None
     return Draws(
         posterior, seed, asked.codes, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, asked.tokens, words,
         told, names[0], drawn, loaded.title_of(posterior), asked.expressions, guidance,

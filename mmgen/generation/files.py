@@ -14,12 +14,13 @@ from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.artifacts.members import changed_members
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.generation.tilt import Tilt
 from mmgen.modalities._base import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models._base import Model
-from mmgen.naming import LEARNED_PRIOR, posterior_called
+from mmgen.naming import LEARNED_PRIOR, Weights, posterior_called
 from mmgen.recombinations import Recombination
 from mmgen.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
@@ -29,6 +30,8 @@ __all__ = ["LatentLogProb", "LatentSampler", "ModelFiles"]
 
 LatentSampler = Callable[[Batch, int, torch.Generator | None], Tensor]
 LatentLogProb = Callable[[Tensor, Batch], Tensor]
+
+_NONE = Tilt()
 
 
 class ModelFiles:
@@ -179,19 +182,24 @@ class ModelFiles:
             )
         return found
 
-    def weights_of(self, posterior: str, guidance: float = 0.0) -> dict[str, float]:
+    def weights_of(self, posterior: str, tilt: Tilt = _NONE) -> Weights:
         """The weights of p(y|z) in a posterior, as far as it has any: {"text_weight": 300.0}.
 
         A posterior fitted with guidance and guided further by candidates is guided by the sum of both weights.
 
         Args:
             posterior: One of :attr:`posteriors`.
-            guidance: Weight w of p(y|z)^w that it is guided by besides.
+            tilt: What it is guided by besides.
         """
         fitted = posterior == self.target
-        whole = guidance + (self.fitted_guidance if fitted else 0.0)
-        weights = {"text_weight": self.text_weight if fitted else None, "guidance": whole or None}
-        return {name: weight for name, weight in weights.items() if weight is not None}
+        weights: Weights = {}
+        if fitted and self.text_weight is not None:
+            weights["text_weight"] = self.text_weight
+        if whole := tilt.weight + (self.fitted_guidance if fitted else 0.0):
+            weights["guidance"] = whole
+        if tilt.balanced:
+            weights["balanced"] = True
+        return weights
 
     def fitted_given(self, posterior: str) -> str | None:
         """What kind of description a fitted posterior is conditioned on; None of every other."""

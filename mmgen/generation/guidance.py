@@ -6,7 +6,8 @@ q is any density that latents can be drawn from: fitted to the aggregate or to t
 q(z|y), the prior p(z), or a learned prior q(z). w = 0 leaves it as it is; under p(z), w = 1 is the model's own p(z|y).
 
 Draws are by self-normalised importance resampling: of M candidates from q one is taken with probability proportional to
-p(y|z)^w, and as M grows it has the density q_w. Attributes that are not given are left out of p(y|z).
+p(y|z)^w, and as M grows it has the density q_w. Attributes that are not given are left out of p(y|z); balanced
+guidance keeps their shares (:mod:`mmgen.generation.balance`).
 
 References:
     Latent Constraints: Learning to Generate Conditionally from Unconditional Generative Models (Engel, Hoffman,
@@ -26,15 +27,15 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation._candidates import Chosen, Pool, log_mean, resample
+from mmgen.generation._readings import attributes_of, log_of_expression
+from mmgen.generation.balance import Balance, Candidates
 from mmgen.generation.files import LatentSampler, ModelFiles
-from mmgen.modalities.attributes import Attributes
+from mmgen.generation.tilt import Tilt
 from mmgen.naming import Guidance
 from mmgen.seeding import torch_generator
 
-__all__ = ["Guide", "Guides", "check_weight"]
+__all__ = ["Guide", "Guides"]
 
-_MOST = 1e6
-"""The largest weight: far beyond it only the likeliest candidate is left."""
 _ENOUGH = 10.0
 """Effective sample size of the candidates of a draw below which the draws are said to be few."""
 _POOLS = 2
@@ -46,17 +47,8 @@ _ERROR = 0.01
 _FIRST_NORMALISER, _MOST_NORMALISER = 4096, 262_144
 _LATENTS = 32_768
 """Latents that go through a density at once."""
-
-
-def check_weight(weight: float) -> float:
-    """A weight that guidance can have.
-
-    Raises:
-        UsageError: It is no finite number of at least 0.
-    """
-    if not (isinstance(weight, int | float) and 0 <= weight <= _MOST):
-        raise UsageError(f"guidance got {weight}, expected a number from 0 to {_MOST:,.0f}, such as 3")
-    return float(weight)
+_FIRST_BALANCE, _MOST_BALANCE, _ENOUGH_BALANCE = 2048, 16_384, 256.0
+"""Draws that a description is balanced by: at first, at most, and the effective sample size that is worked for."""
 
 
 class Guide:
@@ -65,18 +57,21 @@ class Guide:
     Args:
         files: The model or aggregate.
         posterior: What is guided, one of ``files.posteriors``.
-        weight: w > 0.
-        seed: Seed of the pool of draws where q does not depend on the description.
+        tilt: w > 0, and whether attributes that are left out keep their shares.
+        seed: Seed of the pool of draws where q does not depend on the description, and of what is balanced by.
         pools: Draws from densities that no description changes, shared by all weights of guidance.
+
+    Raises:
+        UsageError: It is to be balanced and cannot be.
     """
 
     def __init__(
-        self, files: ModelFiles, posterior: str, weight: float, seed: int, pools: dict[tuple[str, int], Pool]
+        self, files: ModelFiles, posterior: str, tilt: Tilt, seed: int, pools: dict[tuple[str, int], Pool]
     ) -> None:
         self._files = files
         self._pools = pools
         self.posterior = posterior
-        self.weight = check_weight(weight)
+        self.weight, self.balanced = tilt.weight, tilt.balanced
         self._seed = seed
         self._draw: LatentSampler = files.latent_sampler(posterior)
         self._log_prob = files.latent_log_prob(posterior)
@@ -85,6 +80,7 @@ class Guide:
         self._most = 0
         self._few: list[float] = []
         self._normalisers: dict[bytes, tuple[float, float]] = {}
+        self._balance = Balance(files, posterior, self._candidates) if self.balanced else None
 
     @property
     def base(self) -> str:
@@ -107,8 +103,8 @@ class Guide:
                 f"size is below the number of draws {least}, so that these repeat each other and vary less than they "
                 "should; ask for fewer, use a smaller weight, or guide a posterior that is fitted to descriptions"
             )
-        weights = self._files.weights_of(self.posterior, self.weight)
-        return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"))
+        weights = self._files.weights_of(self.posterior, Tilt(self.weight, self.balanced))
+        return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"), self.balanced)
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
@@ -149,7 +145,7 @@ class Guide:
         else:
             chosen = resample(
                 lambda count: self._draw(condition, count, generator)[:, 0],
-                lambda z: self.weight * self.log_likelihood(z, condition, expression).double(),
+                lambda z: self.log_weight(z, condition, expression),
                 n,
                 _ENOUGH,
                 _LATENTS,
@@ -184,22 +180,27 @@ class Guide:
             known[key] = Pool.draw(lambda count: self._draw(one, count, generator)[:, 0], files.model.latent_size)
         return known[key]
 
+    def _pool_logits(self, name: str) -> Tensor:
+        """What the decoder of attributes makes of the pool [P, S]."""
+        pool = self._pool
+        if name not in pool.logits:
+            with torch.no_grad(), torch.autocast(pool.z.device.type, enabled=False):
+                parts = [self._files.model.decode(name, z) for z in pool.z.split(_LATENTS)]
+            pool.logits[name] = torch.cat(parts)
+        return pool.logits[name]
+
     @torch.no_grad()
     def _pool_weights(self, condition: Batch, expression: Expression | None) -> Tensor:
-        """w log p(y|z) of the pool [P]; what the decoder of attributes says of each draw is kept."""
+        """Log weights of the pool [P]."""
         pool, files = self._pool, self._files
         name = files.attributes.name if expression is not None and files.attributes else self._weighed(condition)
-        if files.attributes is not None and name == files.attributes.name and name not in pool.logits:
-            with torch.autocast(pool.z.device.type, enabled=False):
-                parts = [files.model.decode(name, z) for z in pool.z.split(_LATENTS)]
-            pool.logits[name] = torch.cat(parts)
-        known = pool.logits.get(name)
+        known = self._pool_logits(name) if files.attributes is not None and name == files.attributes.name else None
         found = []
         for start in range(0, len(pool.z), _LATENTS):
             rows = slice(start, start + _LATENTS)
             logits = None if known is None else known[rows]
-            found.append(self.log_likelihood(pool.z[rows], condition, expression, logits).double())
-        return self.weight * torch.cat(found)
+            found.append(self.log_weight(pool.z[rows], condition, expression, logits))
+        return torch.cat(found)
 
     def _said(self, condition: Batch) -> tuple[str, ...]:
         """Modalities by which a description says something, whether the model generates them or not."""
@@ -241,7 +242,7 @@ class Guide:
         if expression is None and not self._said(condition):
             return z.new_zeros(z.shape[:-1])
         if expression is not None:
-            name = _attributes_of(self._files).name
+            name = attributes_of(self._files).name
         else:
             name = self._weighed(condition)
         with torch.autocast(z.device.type, enabled=False):
@@ -251,10 +252,56 @@ class Guide:
             if alone:
                 parameters = parameters[:, None]
             if expression is not None:
-                found = _of_expression(_attributes_of(self._files), parameters, expression)
+                found = log_of_expression(attributes_of(self._files), parameters, expression)
             else:
                 found = model.modalities[name].log_prob(parameters, condition.values[name], condition.present[name])
             return found[:, 0] if alone else found
+
+    def _candidates(self, condition: Batch, expression: Expression | None, key: str) -> Candidates:
+        """Draws that a description is balanced by; ``key`` tells it from others."""
+        if not self._read:
+            z, logits = self._pool.z, self._pool_logits(attributes_of(self._files).name)
+            likelihood = self.log_likelihood(z, condition, expression, logits).double()
+            return Candidates(z, self.weight * likelihood, likelihood, logits)
+        generator = torch_generator(self._seed, "balance", self.posterior, key, device=str(condition.device))
+        parts: list[Tensor] = []
+        wanted, have = _FIRST_BALANCE, 0
+        while True:
+            parts.append(self._draw(condition, wanted - have, generator)[:, 0])
+            z, have = torch.cat(parts), wanted
+            weights = self.weight * self.log_likelihood(z, condition, expression).double()
+            if 1 / float(weights.softmax(0).square().sum()) >= _ENOUGH_BALANCE or wanted >= _MOST_BALANCE:
+                return Candidates(z, weights, torch.zeros_like(weights))
+            wanted *= 2
+
+    def _codes(self, condition: Batch) -> dict[str, Tensor]:
+        """What descriptions say, -1 where they say nothing."""
+        known = [part.name for part in (self._files.attributes, self._files.text) if part is not None]
+        one = condition.select(known)
+        return {part: torch.where(one.present[part].reshape(1, -1), one.values[part], -1) for part in one.values}
+
+    @torch.no_grad()
+    def log_weight(
+        self, z: Tensor, condition: Batch, expression: Expression | None = None, parameters: Tensor | None = None
+    ) -> Tensor:
+        """What guidance adds to log q(z | y), nats, up to log Z, fp64: w log p(y|z), and what balances it.
+
+        Takes and gives what :meth:`log_likelihood` does.
+        """
+        if self._balance is not None:
+            name = attributes_of(self._files).name
+            if expression is None and self.words(condition) not in (None, name):
+                raise UsageError(
+                    "balanced guidance got a caption, which does not say what it leaves out; describe by attributes, "
+                    "or guide without :balanced"
+                )
+            if parameters is None and z.dim() == 2:  # which both parts read
+                with torch.autocast(z.device.type, enabled=False):
+                    parameters = self._files.model.decode(name, z)
+        found = self.weight * self.log_likelihood(z, condition, expression, parameters).double()
+        if self._balance is None:
+            return found
+        return found + self._balance(z, condition, expression, parameters)
 
     def words(self, condition: Batch) -> str | None:
         """The modality y of the p(y|z) that guides for these descriptions; None where they say nothing."""
@@ -281,15 +328,13 @@ class Guide:
     def _normalised(self, condition: Batch) -> list[tuple[bytes, tuple[float, float]]]:
         """The key of each description, and its log Z_w with its error."""
         name = self.words(condition)
-        known = [part.name for part in (self._files.attributes, self._files.text) if part is not None]
-        described, found = condition.select(known), []
+        found = []
         for row in range(condition.size):
             if name is None:
                 found.append((b"", (0.0, 0.0)))
                 continue
-            one = described[slice(row, row + 1)]
-            parts = [torch.where(one.present[part].reshape(1, -1), one.values[part], -1) for part in one.values]
-            key = name.encode() + b"".join(part.cpu().numpy().tobytes() for part in parts)
+            one = condition[slice(row, row + 1)]
+            key = name.encode() + b"".join(part.cpu().numpy().tobytes() for part in self._codes(one).values())
             if key not in self._normalisers:
                 self._normalisers[key] = self._normalise(one, name, key)
             found.append((key, self._normalisers[key]))
@@ -307,7 +352,7 @@ class Guide:
             while have < wanted:
                 count = min(_LATENTS, wanted - have)
                 z = self._draw(one, count, generator)[:, 0]
-                parts.append(self.weight * self.log_likelihood(z, one).double())
+                parts.append(self.log_weight(z, one))
                 have += count
             value, error = log_mean(torch.cat(parts))
             if error <= _ERROR or wanted >= _MOST_NORMALISER:
@@ -317,7 +362,7 @@ class Guide:
     def log_prob(self, z: Tensor, condition: Batch) -> Tensor:
         """log q_w(z | y) [..., B], nats, up to the error of :meth:`normaliser`: z [..., B, D]."""
         log_z, _ = self.normaliser(condition)
-        return self._log_prob(z, condition) + self.weight * self.log_likelihood(z, condition) - log_z
+        return self._log_prob(z, condition) + self.log_weight(z, condition) - log_z
 
 
 class Guides:
@@ -329,45 +374,14 @@ class Guides:
 
     def __init__(self, files: ModelFiles) -> None:
         self._files = files
-        self._known: dict[tuple[str, float, int], Guide] = {}
+        self._known: dict[tuple[str, Tilt, int], Guide] = {}
         self.pools: dict[tuple[str, int], Pool] = {}
 
-    def get(self, posterior: str, weight: float, seed: int) -> Guide:
+    def get(self, posterior: str, tilt: Tilt, seed: int) -> Guide:
         """A guided posterior; see :class:`Guide`."""
-        key = posterior, weight, seed
+        key = posterior, tilt, seed
         if key not in self._known:
             while len(self._known) >= _GUIDES:
                 del self._known[next(iter(self._known))]
-            self._known[key] = Guide(self._files, posterior, weight, seed, self.pools)
+            self._known[key] = Guide(self._files, posterior, tilt, seed, self.pools)
         return self._known[key]
-
-
-def _attributes_of(files: ModelFiles) -> Attributes:
-    """The attributes that a model generates.
-
-    Raises:
-        UsageError: It generates none.
-    """
-    info = files.attributes
-    modality = files.model.modalities.get(info.name) if info is not None else None
-    if not isinstance(modality, Attributes):
-        raise UsageError(
-            f"NOT and OR need p(attributes | z), but {files.model_path} generates "
-            f"{' and '.join(files.generated_words)} alone: describe by that"
-        )
-    return modality
-
-
-def _of_expression(modality: Attributes, logits: Tensor, expression: Expression) -> Tensor:
-    r"""log p(expression | z), exactly: attributes are independent given z. Logits [..., S] -> [...], fp64.
-
-    .. math:: \log \sum_{parts} \prod_k \sum_{v \in part_k} p(y_k = v \mid z)
-    """
-    table = modality.log_probabilities(logits).double()  # [..., A, V]
-    found = torch.full(logits.shape[:-1], -math.inf, dtype=torch.float64, device=logits.device)
-    for part in expression.parts:
-        allowed = torch.from_numpy(part).to(logits.device)
-        rows = (~allowed).any(1).nonzero().flatten()
-        sums = table[..., rows, :].masked_fill(~allowed[rows], -math.inf).logsumexp(-1)
-        found = torch.logaddexp(found, sums.sum(-1))
-    return found

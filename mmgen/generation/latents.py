@@ -55,8 +55,8 @@ def draw_latents(
         seed: Seed of the draws.
         have: How many draws of each there are already.
     """
-    if loaded.guidance:  # its pool has the seed of the draws, whatever seed it was made with
-        loaded = loaded.guided(loaded.guidance, seed)
+    if loaded.tilt:  # its pool has the seed of the draws, whatever seed it was made with
+        loaded = loaded.guided(loaded.tilt, seed)
     device = str(loaded.device)
     drawn = []
     for row in range(len(asked)):

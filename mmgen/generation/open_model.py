@@ -10,17 +10,20 @@ from mmgen.artifacts import Header
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.files import LatentLogProb, LatentSampler, ModelFiles
-from mmgen.generation.guidance import Guide, Guides, check_weight
+from mmgen.generation.guidance import Guide, Guides
+from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.markup import facts_table
 from mmgen.modalities._base import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models._base import Model
-from mmgen.naming import posterior_name, posterior_title
+from mmgen.naming import Weights, posterior_name, posterior_title
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["LatentLogProb", "LatentSampler", "OpenModel"]
+
+_NONE = Tilt()
 
 
 class OpenModel:
@@ -28,14 +31,14 @@ class OpenModel:
 
     Args:
         files: What was loaded; shared by all weights of guidance, with what was drawn for guiding.
-        guidance: Weight w of p(y|z)^w, by which all posteriors are tilted when they are drawn from; 0: none is.
+        tilt: By which power of p(y|z) all posteriors are tilted when they are drawn from, and how; false: none is.
         seed: Seed of the pool of draws that answers every description where q does not depend on it.
         guides: What has been drawn for guiding.
     """
 
-    def __init__(self, files: ModelFiles, guidance: float = 0.0, seed: int = 0, guides: Guides | None = None) -> None:
+    def __init__(self, files: ModelFiles, tilt: Tilt = _NONE, seed: int = 0, guides: Guides | None = None) -> None:
         self.files = files
-        self.guidance = guidance
+        self.tilt = tilt
         self._seed = seed
         self._guides = Guides(files) if guides is None else guides
 
@@ -102,6 +105,11 @@ class OpenModel:
     def text_weight(self) -> float | None:
         """The power of p(y|z) that target "true" was fitted with, else None."""
         return self.files.text_weight
+
+    @property
+    def guidance(self) -> float:
+        """Weight w of p(y|z)^w by which all posteriors are tilted when they are drawn from; 0: none is."""
+        return self.tilt.weight
 
     @property
     def fitted_guidance(self) -> float:
@@ -189,9 +197,9 @@ class OpenModel:
         """What is guided where a posterior is: its name, or "learned prior" for an aggregate that is given nothing."""
         return self.files.base_of(posterior)
 
-    def weights_of(self, posterior: str) -> dict[str, float]:
+    def weights_of(self, posterior: str) -> Weights:
         """The weights of p(y|z) in a posterior, that of :attr:`guidance` added, as far as it has any."""
-        return self.files.weights_of(posterior, self.guidance)
+        return self.files.weights_of(posterior, self.tilt)
 
     def name_of(self, posterior: str) -> str:
         """What people call a posterior: "q_true(w = 300)" for "true"."""
@@ -207,43 +215,44 @@ class OpenModel:
         parts = (part for part in (self.attributes, self.text) if part is not None)
         return tuple(part.name for part in parts if part.name in names)
 
-    def guided(self, weight: float, seed: int = 0) -> Self:
+    def guided(self, weight: AnyTilt, seed: int = 0) -> Self:
         r"""The same files with every posterior guided by the model's own decoder of words.
 
         .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
 
         Args:
-            weight: w; 0 for the posteriors themselves.
+            weight: w; 0 for the posteriors themselves; "3:balanced" so that attributes which a description leaves out
+                keep their shares (:mod:`mmgen.generation.balance`).
             seed: Seed of the pool of draws that answers every description where q does not depend on it.
 
         Raises:
             UsageError: The weight is none, or the model has no p(words | z).
         """
-        check_weight(weight)
-        if weight and not self.generated_words:
+        tilt = Tilt.of(weight)
+        if tilt and not self.generated_words:
             made = ", ".join(self.model.generates) or "nothing"
             raise UsageError(
                 f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw without"
             )
-        return type(self)(self.files, float(weight), seed, self._guides)
+        return type(self)(self.files, tilt, seed, self._guides)
 
     def guide(self, posterior: str) -> Guide:
         """What draws from a posterior, guided, and knows its density; kept, since it keeps what it has drawn."""
         posterior = self.files.check(posterior)
-        return self._guides.get(posterior, self.guidance, self._seed)
+        return self._guides.get(posterior, self.tilt, self._seed)
 
-    def latent_sampler(self, posterior: str, guidance: float | None = None) -> LatentSampler:
+    def latent_sampler(self, posterior: str, guidance: AnyTilt | None = None) -> LatentSampler:
         """A function (descriptions of B, n, generator) -> z [n, B, D] that draws from a posterior.
 
         Args:
             posterior: One of :attr:`posteriors`.
-            guidance: Weight w of p(y|z)^w; by default that of :meth:`guided`.
+            guidance: As :meth:`guided` takes it; by default what that was given.
 
         Raises:
             UsageError: There is no such posterior, or it cannot be guided.
         """
         posterior = self.files.check(posterior)
-        if guidance is not None and guidance != self.guidance:
+        if guidance is not None and Tilt.of(guidance) != self.tilt:
             return self.guided(guidance, self._seed).latent_sampler(posterior)
         return self.guide(posterior) if self.guidance else self.files.latent_sampler(posterior)
 

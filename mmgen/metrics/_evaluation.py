@@ -56,7 +56,7 @@ class Evaluation:
 
         check_data(dataset, loaded.path, loaded.attributes, loaded.image, loaded.text)
         # What guidance draws once for all descriptions has the seed of everything else.
-        self.loaded = loaded.guided(loaded.guidance, settings.seed) if loaded.guidance else loaded
+        self.loaded = loaded.guided(loaded.tilt, settings.seed) if loaded.tilt else loaded
         self.dataset = dataset
         self._judge = judge
         self.posteriors = tuple(dict.fromkeys(map(posterior_called, posteriors)))
@@ -330,6 +330,7 @@ class Evaluation:
             posterior="guided",
             text_weight=weights.get("text_weight"),
             guidance=weights["guidance"],
+            balanced=weights.get("balanced", False),
             base=self.loaded.base_of(score.posterior),
             extra=extra,
         )

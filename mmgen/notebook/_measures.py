@@ -8,6 +8,7 @@ from mmgen.artifacts import check_nothing_lost, check_output
 from mmgen.classifier._accuracy import Accuracy
 from mmgen.classifier._training import train_classifier as work_of_judge
 from mmgen.config import merge, nested
+from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.markup import facts_table
 from mmgen.metrics._kept import scores_beside, write_scores
 from mmgen.notebook._typed import File, Settings, command_of, mode_of, optional, path_of
@@ -111,7 +112,7 @@ def evaluate(
     output: str | Path | None = None,
     *,
     posterior: str | Sequence[str] = (),
-    guidance: float | Sequence[float] = 0.0,
+    guidance: AnyTilt | Sequence[AnyTilt] = 0.0,
     given_count: Sequence[int] | None = None,
     judge: "str | Path | Judge | None" = None,
     dataset: File | None = None,
@@ -129,7 +130,7 @@ def evaluate(
             captions.
         output: JSON lines of the scores; NAME-scores.jsonl beside the model by default.
         posterior: Where z comes from: prior, own, true, aggregate or scan.
-        guidance: Weight of guidance, or several.
+        guidance: Weight of guidance, or several; "3:balanced" keeps the shares of attributes that are left out.
         given_count: Numbers of attributes that queries give.
         judge: Classifier; found by itself if near.
         dataset: Dataset; found by itself if near.
@@ -146,9 +147,10 @@ def evaluate(
     kept = optional(output) or scores_beside(path)
     check_output(kept, None, path)
     check_nothing_lost(kept, overwrite)
+    weights = [guidance] if isinstance(guidance, Tilt | float | int | str) else list(guidance)
     scores = measure(
         path, watching(progress), metrics=_several(metric), posteriors=_several(posterior),
-        weights=guidance if isinstance(guidance, Sequence) else [guidance], values=settings, given_count=given_count,
+        weights=weights, values=settings, given_count=given_count,
         judge=judge.path if isinstance(judge, Judge) else optional(judge), dataset=optional(dataset),
         text_proposal=optional(text_proposal), device=device,
     )  # fmt: skip

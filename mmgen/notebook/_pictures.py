@@ -9,6 +9,7 @@ from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
 from mmgen.generation.descriptions import as_words
 from mmgen.generation.judge import sees_samples
+from mmgen.generation.tilt import AnyTilt
 from mmgen.loading import TrainedModel, load
 from mmgen.notebook._measures import Judge
 from mmgen.notebook._typed import File, optional, path_of
@@ -25,7 +26,7 @@ def sample(
     output: str | Path | None = None,
     *,
     posterior: str | None = None,
-    guidance: float = 0.0,
+    guidance: AnyTilt = 0.0,
     mean: bool = True,
     judge: "str | Path | Judge | None" = None,
     device: str = "auto",
@@ -43,7 +44,7 @@ def sample(
         n: Pictures of each.
         output: Also write it there, .png.
         posterior: Where z comes from; what was fitted, else the model's own, by default.
-        guidance: How literally the words are taken.
+        guidance: How literally the words are taken; "3:balanced" keeps the shares of attributes that are left out.
         mean: Show means of p(image | z), or draws from it.
         judge: Who looks at the pictures; found beside the model.
         device: Where to compute.

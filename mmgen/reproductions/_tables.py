@@ -26,6 +26,8 @@ class Selector(Settings):
     """Power of p(y|z) that the posterior "true" was fitted with."""
     guidance: float | None = None
     """The power of p(y|z) that tilts the posterior."""
+    balanced: bool | None = None
+    """Whether attributes that are left out keep their shares under guidance."""
     given: int | None = None
     """How many attributes were given."""
     field: str | None = None
@@ -36,7 +38,7 @@ class Selector(Settings):
 
     def matches(self, file: str, score: Any) -> bool:
         """Whether a score of a file is meant."""
-        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "given"}
+        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "balanced", "given"}
         wanted = self.model_dump(include=keys, exclude_none=True)
         fits = all(getattr(score, key) == value for key, value in wanted.items())
         fits = fits and all(score.extra.get(key) == value for key, value in self.extra.items())

@@ -78,12 +78,21 @@ def test_table_and_finding() -> None:
         {**exact, "judge_accuracy": {"mean": 92.3}},
         {**exact, "metric": "coverage", "given": 3, "value": 90.0, "judge_accuracy": None},
         {**SCORE, "posterior": "aggregate", "value": 83.5, "judge_accuracy": {"mean": 92.3}},
-        {**SCORE, "posterior": "guided", "base": "aggregate", "guidance": 3.0, "value": 90.0, "judge_accuracy": None},
         {
             **SCORE,
             "posterior": "guided",
             "base": "aggregate",
             "guidance": 3.0,
+            "balanced": True,
+            "value": 90.0,
+            "judge_accuracy": None,
+        },
+        {
+            **SCORE,
+            "posterior": "guided",
+            "base": "aggregate",
+            "guidance": 3.0,
+            "balanced": True,
             "metric": "coverage",
             "given": 3,
             "value": 88.5,
@@ -97,12 +106,12 @@ def test_table_and_finding() -> None:
         ["q_true(w = 300)", "82.2 ± 0.5 %", "", ""],
         ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %"],
         ["q_agg", "83.5 ± 0.5 %", "", ""],
-        ["q_agg guided (w = 3)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %"],
+        ["q_agg guided (w = 3, balanced)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %"],
         ["(the judge itself, on real pictures)", "92.3 %", "", ""],
     ]
     said = quickstart.finding(scores)  # errors: sqrt(0.5^2 + 0.5^2)
     assert said.startswith(
-        "q_agg guided (w = 3): +7.8 ± 0.7 points of correctness with 4 words given, against q_true(w ="
+        "q_agg guided (w = 3, balanced): +7.8 ± 0.7 points of correctness with 4 words given, against q_true(w ="
     )
     assert "+28.8 ± 0.7 points of correctness with 4 words given, -1.5 ± 0.7 points of coverage with 3" in said
     assert "+6.5 ± 0.7 points of correctness with 4 words given, against q_agg (" in said

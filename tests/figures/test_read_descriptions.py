@@ -282,6 +282,14 @@ def test_guidance_reaches_every_output(folder: Path, tmp_path: Path, capsys: pyt
     page = tmp_path / "r.html"
     assert program("report", fitted, lines, "--guidance", "3", "-o", page) == 0
     assert page.read_text().count("q_agg guided (w = 3)") > 1 and "q_agg guided (w = 1)" in page.read_text()
+    kept, balanced = tmp_path / "b.h5", ("--guidance", "2:balanced")
+    assert program("sample", fitted, "--given", "colour=red", *balanced, "-n", "3", "-o", kept) == 0
+    assert read_header(kept).settings["balanced"] and "balanced" not in settings
+    assert program("eval", fitted, *many, "--guidance", "2,2:balanced", "-o", tmp_path / "b.jsonl") == 0
+    told = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
+    assert [one.get("balanced", False) for one in told if one["protocol"] == "importance"] == [False, True]
+    assert program("report", fitted, *balanced, "-o", tmp_path / "b.html") == 0
+    assert "q_agg guided (w = 2, balanced)" in (tmp_path / "b.html").read_text()
     assert program("plot", "hierarchy", fitted, "--guidance", "3", "-o", tmp_path / "h.png") == 0
     assert "q_agg guided (w = 3)" in capsys.readouterr().err
 
@@ -332,20 +340,24 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
     [
         (
             ["sample", "elbo", "--given", "colour=red", "--guidance", "-1"],
-            "guidance got -1.0, expected a number",
+            "guidance got -1, expected a number",
         ),
         (["sample", "elbo", "--given", "colour=red", "--guidance", "nan"], "guidance got nan, expected"),
         (["sample", "elbo", "--guidance", "3"], "a description that says nothing"),
         (["sample", "elbo", "--from", "image", "--guidance", "3"], "got --guidance too"),
         (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs p"),
+        (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or 3:balanced"),
+        (["eval", "elbo-attributes", "--guidance", "0:balanced"], "expected a weight above 0, such as 3:balanced"),
+        (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "needs p(attributes | z), but"),
+        (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, which does not say"),
         (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "only drawing with guidance above 0"),
-        (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got '1;3', expected a weight"),
+        (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),
         (["eval", "elbo-attributes", "-m", "active-units", "--guidance", "1"], "got guidance for active-units, which"),
         (["eval", "bare", "-m", "log-likelihood", "--guidance", "1"], "guidance needs p"),
         (["plot", "contours", "elbo-attributes", "--guidance", "2"], "leave out --guidance"),
         (["plot", "hierarchy", "cvae", "--guidance", "2"], "guidance needs p"),
-        (["plot", "hierarchy", "elbo-attributes", "--guidance", "-2"], "guidance got -2.0, expected"),
+        (["plot", "hierarchy", "elbo-attributes", "--guidance", "-2"], "guidance got -2, expected"),
         (
             ["plot", "hierarchy", "elbo-attributes", "--guidance", "2", "--given", "NOT colour=red"],
             "plain descriptions",

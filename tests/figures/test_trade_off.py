@@ -66,6 +66,16 @@ def test_a_curve_for_each_posterior_over_its_weights(tmp_path: Path) -> None:
     assert (trade.y.given, trade.x.given) == (4, 3)
 
 
+def test_balanced_guidance_is_a_curve_of_its_own_that_begins_where_nothing_guides(tmp_path: Path) -> None:
+    lines = [pair(86.0, 98.9), pair(93.0, 98.0, guidance=3.0), pair(92.9, 98.7, guidance=3.0, balanced=True)]
+    trade = trade_off(read_scores(write(tmp_path / "b.jsonl", *lines)), BOTH)
+    found = {curve.label: [(p.weight, p.x, p.y) for p in curve.points] for curve in trade.curves}
+    assert found == {
+        "q_agg, guided": [(0.0, 98.9, 86.0), (3.0, 98.0, 93.0)],
+        "q_agg, guided, balanced": [(0.0, 98.9, 86.0), (3.0, 98.7, 92.9)],
+    }
+
+
 def test_weights_may_also_stand_in_extra_and_old_scores_of_q_true_are_of_weight_1(tmp_path: Path) -> None:
     path = write(
         tmp_path / "s.jsonl",

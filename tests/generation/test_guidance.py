@@ -16,8 +16,8 @@ from mmgen.expressions import parse_expression
 from mmgen.generation import _candidates
 from mmgen.generation._candidates import Pool, log_mean, resample
 from mmgen.generation.descriptions import parse
-from mmgen.generation.guidance import check_weight
 from mmgen.generation.latents import draw_latents
+from mmgen.generation.tilt import Tilt
 from mmgen.loading import TrainedModel
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
@@ -264,7 +264,7 @@ def test_expressions_need_guidance(text: str) -> None:
 @pytest.mark.parametrize("weight", [-1.0, -1e-9, math.nan, math.inf, -math.inf, 1e9])
 def test_weights_that_are_none_are_refused(weight: float) -> None:
     refusing: list[Callable[[], Any]] = [
-        lambda: check_weight(weight),
+        lambda: Tilt.of(weight),
         lambda: loaded().guided(weight),
         lambda: loaded().sample("colour=red", 2, guidance=weight),
         lambda: loaded().latent_sampler("prior", weight),

@@ -17,6 +17,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.generation.tilt import Tilt
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import caption_queries
@@ -70,6 +71,7 @@ def loaded_painter(blind_to: str = "") -> Any:
         attributes=INFO,
         text=TEXT,
         guidance=0.0,
+        tilt=Tilt(),
         given="text",
         aggregate=SimpleNamespace(given="text"),
         target="aggregate",

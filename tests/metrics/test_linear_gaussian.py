@@ -13,6 +13,7 @@ from mmgen.errors import UsageError
 from mmgen.estimation.likelihoods import proposal_given
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.files import ModelFiles
+from mmgen.generation.tilt import Tilt
 from mmgen.inference._base import Inference, Parts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
@@ -60,6 +61,7 @@ def loaded(model: Any) -> Any:
         attributes=SimpleNamespace(name="attributes", names=("a",), values=(("0",),)),
         text=None,
         guidance=0.0,
+        tilt=Tilt(),
         device=torch.device("cpu"),
         posteriors=["prior", "own"],
         given="attributes",

@@ -16,6 +16,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.generation.tilt import Tilt
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import queries
@@ -95,6 +96,7 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         attributes=INFO,
         text=TEXT,
         guidance=0.0,
+        tilt=Tilt(),
         given=given,
         aggregate=SimpleNamespace(given=given),
         target="true",

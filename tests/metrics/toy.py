@@ -17,6 +17,7 @@ from torch import Tensor
 from mmgen.artifacts import DatasetWriter
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
+from mmgen.generation.tilt import Tilt
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -161,6 +162,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         text=None,
         images={},
         guidance=0.0,
+        tilt=Tilt(),
         notices=[],
         given="attributes",
         describe_codes=lambda codes: batch_of_queries(codes),
@@ -287,6 +289,7 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         text=SimpleNamespace(name="text") if model.words == "text" else None,
         device=CPU,
         guidance=0.0,
+        tilt=Tilt(),
         notices=[],
         posteriors=["prior", "own"] if own_text else ["prior"],
         given=None,

@@ -125,7 +125,7 @@ def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
         "about": what,
         "file": source.path.name,
         "posterior": source.posterior,
-        "guidance": source.loaded.guidance,
+        "guidance": str(source.loaded.tilt) if source.loaded.tilt.balanced else source.loaded.guidance,
         "rows": None if rows == list(range(count)) else rows,
         "pictures": sheets.to_json() if sheets else None,
         "judged": _bytes(np.stack(judged)) if judged else None,
@@ -203,6 +203,8 @@ def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets 
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
     if not chart.exact and any(source.loaded.guidance for source in content.session.sources):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
+        if any(source.loaded.tilt.balanced for source in content.session.sources):
+            how += " Their weights are balanced, so that what is left out keeps its shares."
     return {
         "cells": content.cells,
         "reach": float(f"{chart.reach:.3g}"),

@@ -114,10 +114,10 @@ def inside(density: np.ndarray, beside: np.ndarray | None = None, area: float = 
 
 
 def _tilt(loaded: "TrainedModel", posterior: str, z: Tensor, asked: Descriptions, row: int) -> Tensor:
-    """w log p(y|z) [K] of z [K, D]: what guidance adds to a log density."""
+    """What guidance adds to a log density [K] of z [K, D], up to a constant."""
     guide, expression = loaded.guide(posterior), asked.expression(row)
     assert not isinstance(expression, Recombination), "what is guided is not recombined"
-    return loaded.guidance * guide.log_likelihood(z, asked.batch(loaded, row), expression).double()
+    return guide.log_weight(z, asked.batch(loaded, row), expression)
 
 
 @torch.no_grad()
@@ -131,8 +131,8 @@ def densities(
     """Bytes of :func:`inside` uint8 [CELLS, CELLS, 1] of one posterior, row 0 the bottom of the map, and the share of
     it that lies beside the map, for each of Q descriptions.
 
-    A guided posterior has the draws of what it guides, weighed by p(y|z)^w. Shares are of all of it: in two dimensions
-    of a square three times as wide as the map, else of all draws.
+    A guided posterior has the draws of what it guides, weighed as guidance does. Shares are of all of it: in two
+    dimensions of a square three times as wide as the map, else of all draws.
 
     Args:
         source: The posterior.

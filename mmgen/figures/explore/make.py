@@ -28,6 +28,7 @@ from mmgen.figures.report.make import page_environment
 from mmgen.generation.decode import drawn_images
 from mmgen.generation.encodings import movable
 from mmgen.generation.judge import sees_samples
+from mmgen.generation.tilt import AnyTilt
 from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
 from mmgen.version import __version__
@@ -106,7 +107,7 @@ def make_explorer(
     *,
     title: str = "",
     limits: Limits | None = None,
-    guidance: float = 0.0,
+    guidance: AnyTilt = 0.0,
     seed: int = 0,
     device: str = "cpu",
     command: str = "",
@@ -118,7 +119,7 @@ def make_explorer(
         out: The page.
         title: Its heading; by default it names the model.
         limits: How much it holds.
-        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+        guidance: Weight w of guided posteriors, which are shown beside the others, or "3:balanced"; 0 for none.
         seed: Seed of every choice and draw.
         device: Where models run.
         command: The command that makes it, for its foot.

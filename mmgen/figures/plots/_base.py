@@ -11,12 +11,16 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
+from mmgen.generation.tilt import Tilt
 from mmgen.score import Score
 
 if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription
 
 __all__ = ["Plot", "PlotOptions", "PlotOption", "asked", "dataset_of", "accepts", "judged_note"]
+
+
+_NONE = Tilt()
 
 
 @dataclass(frozen=True)
@@ -30,7 +34,7 @@ class PlotOptions:
         targets: Image modalities to draw; empty: the figure chooses.
         metrics: What is measured along the axes; empty: the figure chooses.
         scores: Scores of the files that were named.
-        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+        guidance: What guides posteriors that are shown beside the others; false for none.
         rows: Rows of the dataset to start from; empty: the figure chooses.
         by: The attribute or factor that points are coloured by; "": the figure chooses.
         straight: Go straight from one z to another, where the figure would go by the arc.
@@ -42,7 +46,7 @@ class PlotOptions:
     targets: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
-    guidance: float = 0.0
+    guidance: Tilt = _NONE
     rows: tuple[int, ...] = ()
     by: str = ""
     straight: bool = False

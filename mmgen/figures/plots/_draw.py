@@ -11,6 +11,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Plot, PlotOptions
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
+from mmgen.generation.tilt import AnyTilt, Tilt
 
 __all__ = ["draw_plot"]
 
@@ -24,7 +25,7 @@ def draw_plot(
     sources: Sequence[str] = (),
     targets: Sequence[str] = (),
     metrics: Sequence[str] = (),
-    guidance: float = 0.0,
+    guidance: AnyTilt = 0.0,
     rows: Sequence[int] = (),
     by: str = "",
     straight: bool = False,
@@ -41,7 +42,7 @@ def draw_plot(
         sources: Image modalities to start from, several at once as "edges+mask"; by default the figure chooses.
         targets: Image modalities to draw; by default the figure chooses.
         metrics: What is measured along the axes; by default the figure chooses.
-        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+        guidance: Weight w of guided posteriors, which are shown beside the others, or "3:balanced"; 0 for none.
         rows: Rows of the dataset to start from; by default the figure chooses.
         by: The attribute or factor that points are coloured by; by default the figure chooses.
         straight: Interpolate straight instead of by the arc.
@@ -55,11 +56,9 @@ def draw_plot(
         UsageError: There is no such figure, it cannot be drawn from these files, or does not accept an option.
         ArtifactError: A file cannot be read.
     """
-    from mmgen.generation.guidance import check_weight
-
     member: Plot = plots.get(name)
     options = PlotOptions(
-        tuple(descriptions), number, tuple(sources), tuple(targets), tuple(metrics), guidance=check_weight(guidance),
+        tuple(descriptions), number, tuple(sources), tuple(targets), tuple(metrics), guidance=Tilt.of(guidance),
         rows=tuple(rows), by=by, straight=straight,
     )  # fmt: skip
     member.check(name, options)

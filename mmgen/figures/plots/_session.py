@@ -15,6 +15,7 @@ from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete
 from mmgen.generation.draws import Draws, draw, share_right
 from mmgen.generation.judge import check_judge, sees_samples
+from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _distinct(sources: list[Source]) -> list[Source]:
     return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
 
 
-def _guided(session: Session, weight: float) -> list[Source]:
+def _guided(session: Session, tilt: Tilt) -> list[Source]:
     """Guided posteriors to show beside the others: of what was fitted to encodings, else of what else there is.
 
     Raises:
@@ -90,7 +91,7 @@ def _guided(session: Session, weight: float) -> list[Source]:
     fitted = [s for s in (*session.sources, *session.priors) if s.posterior not in ("prior", "own", "true")]
     found = []
     for source in fitted or session.sources or session.priors[:1]:
-        loaded = source.loaded.guided(weight, session.seed)
+        loaded = source.loaded.guided(tilt, session.seed)
         read = loaded.reads(source.posterior)
         given = "text" if loaded.text is not None and read == (loaded.text.name,) else "attributes"
         name = str(loaded.guide(source.posterior).told)
@@ -98,14 +99,14 @@ def _guided(session: Session, weight: float) -> list[Source]:
     return found
 
 
-def open_session(group: Group, seed: int, device: str = "cpu", guidance: float = 0.0) -> Session:
+def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyTilt = 0.0) -> Session:
     """Load a model, its aggregates and its judge.
 
     Args:
         group: The files.
         seed: Seed of every choice and draw.
         device: Where models run.
-        guidance: Weight w of guided posteriors, which are sources beside the others; 0 for none.
+        guidance: What guides posteriors that are sources beside the others; 0 for none.
 
     Raises:
         UsageError: The model has no p(words | z) to guide with.
@@ -134,8 +135,8 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: float =
         session.sources.insert(0, Source(model.title_of("own"), model, "own", group.model, model.given or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
-    if guidance:
-        session.sources += _guided(session, guidance)
+    if tilt := Tilt.of(guidance):
+        session.sources += _guided(session, tilt)
     session.sources, session.priors = _distinct(session.sources), _distinct(session.priors)
     session.concepts = _concepts(session)
     return session

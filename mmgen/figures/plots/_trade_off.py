@@ -74,6 +74,7 @@ class Curve:
     guided: bool
     points: tuple[Point, ...]
     text_weight: float | None = None
+    balanced: bool = False
 
     @property
     def label(self) -> str:
@@ -81,7 +82,7 @@ class Curve:
         name = _NAMES.get(self.posterior, self.posterior)
         if self.text_weight is not None:
             name += f"(w = {self.text_weight:g})"
-        return f"{name}, guided" if self.guided else name
+        return name + (", guided" if self.guided else "") + (", balanced" if self.balanced else "")
 
     def told(self, point: Point) -> str:
         """What is said of a point: its weight; that nothing guides it; nothing where there is no weight at all."""
@@ -130,8 +131,8 @@ def which_metrics(asked: Sequence[str]) -> tuple[str, str]:
     return asked[0], _PARTNERS[asked[0]]
 
 
-Key = tuple[str, float | None, float]
-"""Posterior, its text weight where it is also guided or of q_true, guidance."""
+Key = tuple[str, float | None, float, bool]
+"""Posterior, its text weight where it is also guided or of q_true, guidance, whether that is balanced."""
 
 
 def _key(score: Score) -> Key:
@@ -144,6 +145,7 @@ def _key(score: Score) -> Key:
         posterior,
         weight if posterior == "true" else None,
         float(guidance) if isinstance(guidance, int | float) else 0.0,
+        score.balanced,
     )
 
 
@@ -186,7 +188,7 @@ def _by_posterior(scores: Sequence[Score]) -> Found:
     for key, by_files in found.items():
         models = [model for model, _ in by_files]
         if len(set(models)) < len(models):
-            name = Curve(key[0], bool(key[2]), ()).label
+            name = Curve(key[0], bool(key[2]), (), balanced=key[3]).label
             raise UsageError(
                 f"trade-off got scores of several fits of {name} with the same weight to one model; name those of one"
             )
@@ -249,7 +251,9 @@ def trade_off(scores: Sequence[Score], metrics: tuple[str, str]) -> Trade:
         )
     for group in kept:
         _check_alike([group])
-    alone = sorted({Curve(key[0], bool(key[2]), ()).label for key in (ys.keys() | xs.keys()) - points.keys()})
+    alone = sorted(
+        {Curve(key[0], bool(key[2]), (), balanced=key[3]).label for key in (ys.keys() | xs.keys()) - points.keys()}
+    )
     every = [score for group in kept for by_files in group.values() for score in by_files.values()]
     corner = (_real(every, x), _real(every, y))
     return Trade(y, x, _curves(points), corner, max(point.models for point in points.values()), tuple(alone))
@@ -264,11 +268,13 @@ def _curves(points: Mapping[Key, Point]) -> tuple[Curve, ...]:
             plain = [point for key, point in own.items() if not key[2]]
             if plain:
                 curves.append(Curve(posterior, False, _ordered(plain)))
-            for weight in sorted({key[1] for key in own if key[2]}, key=lambda weight: weight or 0.0):
-                guided = [point for key, point in own.items() if key[1] == weight and key[2]]
-                curves.append(Curve(posterior, True, _ordered(guided), weight))
+            for weight, how in sorted({(key[1] or 0.0, key[3]) for key in own if key[2]}):
+                guided = [point for key, point in own.items() if key[1] == weight and key[2] and key[3] == how]
+                curves.append(Curve(posterior, True, _ordered(guided), weight, how))
         else:
-            curves.append(Curve(posterior, any(key[2] for key in own), _ordered(list(own.values()))))
+            for how in sorted({key[3] for key in own if key[2]} or {False}):
+                line = [point for key, point in own.items() if not key[2] or key[3] == how]
+                curves.append(Curve(posterior, any(key[2] for key in own), _ordered(line), balanced=how))
     return tuple(sorted(curves, key=lambda curve: -max(point.x + point.y for point in curve.points)))
 
 

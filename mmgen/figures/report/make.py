@@ -21,6 +21,7 @@ from mmgen.figures.report.context import about, context
 from mmgen.figures.report.judges import confusions
 from mmgen.figures.report.pictures import TileSheet, latents, maps, same_words, varied_words, without_words
 from mmgen.figures.report.reconstructions import reconstructed
+from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.parsing import beginning, shown
 from mmgen.progress import Progress, Work
 from mmgen.score import Score
@@ -153,7 +154,7 @@ def make_report(
     device: str = "cpu",
     command: str = "",
     summaries: Sequence[Summary] = (),
-    guidance: float = 0.0,
+    guidance: AnyTilt = 0.0,
 ) -> Work[Path]:
     """A report as work to do: reads the files, draws the pictures, writes the page.
 
@@ -165,16 +166,14 @@ def make_report(
         device: Where models run.
         command: The command that makes it, for its foot.
         summaries: Tables to open the page with, such as a paper's numbers beside one's own.
-        guidance: Weight w of guided posteriors, which are shown beside the others; 0 for none.
+        guidance: Weight w of guided posteriors, which are shown beside the others, or "3:balanced"; 0 for none.
 
     Raises:
         UsageError: No model that was named can be guided so.
         ArtifactError: A file cannot be read, or is nothing that a report shows.
     """
-    from mmgen.generation.guidance import check_weight
-
     material = gather(paths)
-    if check_weight(guidance) and not material.groups:
+    if Tilt.of(guidance) and not material.groups:
         raise UsageError("got guidance, but no model that could draw with it; leave it out, or name a model")
     curves = _curves(material.scores)
     if curves:  # they show what baselines reached; a table of models has no row for them

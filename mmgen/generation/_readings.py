@@ -1,0 +1,60 @@
+"""What a model reads off z of attributes: log p(what was asked | z), and p(value | z) of each."""
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from mmgen.errors import UsageError
+from mmgen.expressions import Expression
+from mmgen.generation.files import ModelFiles
+from mmgen.modalities.attributes import Attributes
+
+__all__ = ["attributes_of", "log_of_expression", "readings"]
+
+
+def attributes_of(files: ModelFiles) -> Attributes:
+    """The attributes that a model generates.
+
+    Raises:
+        UsageError: It generates none.
+    """
+    info = files.attributes
+    modality = files.model.modalities.get(info.name) if info is not None else None
+    if not isinstance(modality, Attributes):
+        raise UsageError(
+            f"NOT and OR need p(attributes | z), but {files.model_path} generates "
+            f"{' and '.join(files.generated_words)} alone: describe by that"
+        )
+    return modality
+
+
+def log_of_expression(modality: Attributes, logits: Tensor, expression: Expression) -> Tensor:
+    r"""log p(expression | z), exactly: attributes are independent given z. Logits [..., S] -> [...], fp64.
+
+    .. math:: \log \sum_{parts} \prod_k \sum_{v \in part_k} p(y_k = v \mid z)
+    """
+    table = modality.log_probabilities(logits).double()  # [..., A, V]
+    found = torch.full(logits.shape[:-1], -math.inf, dtype=torch.float64, device=logits.device)
+    for part in expression.parts:
+        allowed = torch.from_numpy(part).to(logits.device)
+        rows = (~allowed).any(1).nonzero().flatten()
+        sums = table[..., rows, :].masked_fill(~allowed[rows], -math.inf).logsumexp(-1)
+        found = torch.logaddexp(found, sums.sum(-1))
+    return found
+
+
+def readings(files: ModelFiles, z: Tensor, asked: Sequence[int], parameters: Tensor | None = None) -> Tensor:
+    """p(a_k = v | z) [..., S] over the values v of some attributes k, fp64.
+
+    Args:
+        files: A model that generates attributes.
+        z: Latents [..., D].
+        asked: Which attributes; each has as many places as the one with most values, 0 where it has none.
+        parameters: What the decoder makes of z, where that is known already.
+    """
+    modality = attributes_of(files)
+    with torch.autocast(z.device.type, enabled=False):
+        logits = files.model.decode(modality.name, z) if parameters is None else parameters
+        return modality.log_probabilities(logits).double().exp()[..., list(asked), :].flatten(-2)

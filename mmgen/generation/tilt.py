@@ -1,0 +1,62 @@
+"""How posteriors are guided: by which power of p(y|z), and whether what is not given keeps its shares."""
+
+from dataclasses import dataclass
+
+from mmgen.errors import UsageError
+from mmgen.naming import number_of
+
+__all__ = ["MOST", "AnyTilt", "Tilt"]
+
+MOST = 1e6
+"""The largest weight: far beyond it only the likeliest candidate is left."""
+_BALANCED = "balanced"
+
+
+@dataclass(frozen=True)
+class Tilt:
+    """By how much posteriors are guided, and how; false where they are not.
+
+    Attributes:
+        weight: w of p(y|z)^w; 0: not at all.
+        balanced: Whether attributes that a description leaves out keep the shares that they had
+            (:mod:`mmgen.generation.balance`).
+
+    Example:
+        >>> Tilt.of("3:balanced"), str(Tilt.of("3:balanced")), bool(Tilt.of(0)), str(Tilt.of(0.5))
+        (Tilt(weight=3.0, balanced=True), '3:balanced', False, '0.5')
+    """
+
+    weight: float = 0.0
+    balanced: bool = False
+
+    def __bool__(self) -> bool:
+        return self.weight > 0
+
+    def __str__(self) -> str:
+        return number_of(self.weight) + (f":{_BALANCED}" if self.balanced else "")
+
+    @classmethod
+    def of(cls, value: "AnyTilt") -> "Tilt":
+        """What a person says: a weight, or a weight and how, "3:balanced".
+
+        Raises:
+            UsageError: It is no finite weight of at least 0, or says something else behind it.
+        """
+        if isinstance(value, Tilt):
+            return value
+        text, _, how = value.partition(":") if isinstance(value, str) else (value, "", "")
+        try:
+            weight = float(text)
+        except (TypeError, ValueError):
+            weight = -1.0
+        if not 0 <= weight <= MOST or isinstance(value, bool) or how not in ("", _BALANCED):
+            raise UsageError(
+                f"guidance got {value}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{_BALANCED}"
+            )
+        if how and not weight:
+            raise UsageError(f"guidance got {value}, expected a weight above 0, such as 3:{_BALANCED}")
+        return cls(weight, bool(how))
+
+
+AnyTilt = Tilt | float | str
+"""What a person may give for it: 3, "3" or "3:balanced"."""

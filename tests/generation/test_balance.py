@@ -1,0 +1,145 @@
+"""Balanced guidance: shares of what is left out stay, by numerical integration and another solver."""
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import optimize
+
+from mmgen.errors import UsageError
+from mmgen.generation.balance import multipliers
+from mmgen.generation.descriptions import parse
+from mmgen.generation.latents import draw_latents
+from mmgen.generation.tilt import Tilt
+from mmgen.loading import TrainedModel
+from tests.generation.test_guidance import ATTRIBUTES, EVERY_BASE, GRID, agree, codes_of, draw, loaded, pool_size
+
+WEIGHT = 3.0
+COLOURS, SIZES = slice(0, 3), slice(3, 5)
+
+
+def readings(toy: TrainedModel, z: torch.Tensor, asked: slice) -> torch.Tensor:
+    """p(value | z) of an attribute, from the decoder itself."""
+    with torch.no_grad():
+        return toy.model.decoders["attributes"](z)[..., asked].double().softmax(-1)
+
+
+def balanced_masses(masses: torch.Tensor, read: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
+    """The masses nearest to some that have the shares, by another solver and without a ridge."""
+    log_masses, table = masses.clamp_min(1e-300).log().numpy(), read.numpy()
+
+    def dual(at: np.ndarray) -> float:
+        return float(np.logaddexp.reduce(log_masses + table @ at) - at @ shares.numpy())
+
+    found = optimize.minimize(dual, np.zeros(table.shape[1]), method="BFGS", options={"gtol": 1e-7})
+    return torch.from_numpy(log_masses + table @ found.x).softmax(0)
+
+
+def truth(toy: TrainedModel, posterior: str, words: str, log_words: torch.Tensor, left_out: slice) -> Any:
+    """On the grid: masses of q_w, of the balanced one, and the shares that it keeps."""
+    batch = parse(toy.guided(1.0), [words]).batch(toy, 0)
+    guided, _ = GRID.masses(toy, posterior, batch, log_words, WEIGHT)
+    before, _ = GRID.masses(toy, posterior, batch, log_words, 0.0 if toy.reads(posterior) else 1.0)
+    read = readings(toy, GRID.z, left_out)
+    shares = before @ read
+    return guided, balanced_masses(guided, read, shares), shares
+
+
+@EVERY_BASE
+@pytest.mark.parametrize(("words", "left_out"), [("size=small", COLOURS), ("colour=green", SIZES)])
+def test_draws_have_the_shares_and_the_density_that_the_grid_says(
+    given: str, posterior: str, words: str, left_out: slice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmgen.generation._candidates._FIRST", 512)
+    monkeypatch.setattr("mmgen.generation.guidance._FIRST_BALANCE", 16_384)
+    toy = loaded(given)
+    guided, balanced, shares = truth(toy, posterior, words, GRID.log_words(toy, codes_of(words)), left_out)
+    read = readings(toy, GRID.z, left_out)
+    assert (guided @ read - shares).abs().max() > 0.02  # guidance alone changes them
+    tilted = toy.guided(Tilt(WEIGHT, balanced=True))
+    z = draw(tilted, posterior, words, 1500)
+    error = 3 * math.sqrt(0.25 / min(1500, pool_size(tilted, posterior))) + 0.01
+    assert (readings(toy, z, left_out).mean(0) - shares).abs().max() < error
+    assert agree(z, balanced, pool_size(tilted, posterior)) > 1e-3
+    assert agree(z, guided, pool_size(tilted, posterior)) < 1e-3
+
+
+@EVERY_BASE
+def test_the_density_integrates_to_one_and_has_the_shares(
+    given: str, posterior: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mmgen.generation.guidance._FIRST_BALANCE", 16_384)
+    toy = loaded(given)
+    batch = parse(toy, ["size=small"]).batch(toy, 0)
+    _, balanced, _ = truth(toy, posterior, "size=small", GRID.log_words(toy, codes_of("size=small")), COLOURS)
+    tilted = toy.guided(Tilt(WEIGHT, balanced=True))
+    (_,), (error,) = tilted.guide(posterior).normaliser(batch)
+    with torch.no_grad():
+        density = tilted.latent_log_prob(posterior)(GRID.z[:, None], batch)[:, 0].exp() * GRID.cell
+    assert abs(float(density.sum().log())) < 4 * float(error) + 1e-3
+    assert float((density - balanced).abs().sum()) / 2 < 0.05  # total variation
+
+
+def test_expressions_keep_the_shares_of_what_they_do_not_mention() -> None:
+    toy = loaded("nothing")
+    table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](GRID.z)).exp().detach()
+    words = (table[:, 0, 1] + table[:, 0, 2]).log()
+    guided, balanced, shares = truth(toy, "aggregate", "NOT colour=red", words, SIZES)
+    tilted = toy.guided(Tilt(WEIGHT, balanced=True))
+    z = draw_latents(tilted, "aggregate", parse(tilted, ["NOT colour=red"]), 1500, 0)[0]
+    assert agree(z, balanced, pool_size(tilted, "aggregate")) > 1e-3
+    assert (readings(toy, z, SIZES).mean(0) - shares).abs().max() < 0.05
+    assert (guided @ readings(toy, GRID.z, SIZES) - shares).abs().max() > 0.01
+
+
+@pytest.mark.parametrize("posterior", ["prior", "own", "aggregate"])
+def test_where_nothing_is_left_out_it_is_plain_guidance_bit_for_bit(posterior: str) -> None:
+    toy = loaded()
+    plain, balanced = (draw(toy.guided(Tilt(3.0, how)), posterior, "colour=red size=big", 20) for how in (False, True))
+    assert plain.equal(balanced)
+
+
+def test_what_is_drawn_for_a_description_does_not_depend_on_the_others() -> None:
+    toy = loaded().guided("3:balanced")
+    together = draw_latents(toy, "aggregate", parse(toy, ["size=big", "colour=red", "size=small"]), 5, 0)
+    assert together[2].equal(draw(loaded().guided("3:balanced"), "aggregate", "size=small", 5))
+
+
+def test_multipliers_of_two_values_by_hand() -> None:
+    """Draws that say one of three values each: the balanced weight of a value is its share."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randint(3, (5000,), generator=generator)
+    read = torch.nn.functional.one_hot(values, 3).double()
+    weights = 0.7 * torch.randn(5000, generator=generator) + 1.5 * values
+    found = multipliers(weights, read, torch.tensor([0.5, 0.3, 0.2]))
+    masses = (weights.double() + read @ found).softmax(0)
+    assert (masses @ read).tolist() == pytest.approx([0.5, 0.3, 0.2], abs=5e-3)
+    for value, share in enumerate((0.5, 0.3, 0.2)):  # within a value nothing but its share changes
+        own = weights[values == value].double().softmax(0)
+        assert masses[values == value] / share == pytest.approx(own, rel=0.02)
+
+
+def test_multipliers_stay_finite_where_no_draw_says_a_value() -> None:
+    read = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    found = multipliers(torch.tensor([0.0, -800.0]), read, torch.tensor([0.9, 0.1]))
+    assert torch.isfinite(found).all()
+    assert multipliers(torch.zeros(4), torch.full((4, 2), 0.5), torch.tensor([0.5, 0.5])).abs().max() == 0
+
+
+@pytest.mark.parametrize("value", ["3:", "3:even", "x:balanced", ":balanced", "", "0:balanced", True, None, "nan"])
+def test_what_is_no_guidance_is_refused(value: Any) -> None:
+    if value == "3:":
+        assert Tilt.of(value) == Tilt(3.0)
+        return
+    with pytest.raises(UsageError, match=r"guidance got .*, expected a"):
+        loaded().guided(value)
+
+
+def test_what_cannot_be_balanced_is_refused() -> None:
+    toy = loaded()
+    toy.files.fitted_guidance = 2.0
+    with pytest.raises(UsageError, match="is fitted with guidance, which has changed the shares"):
+        draw(toy.guided("3:balanced"), "aggregate", "size=big", 2)
+    assert draw(toy.guided("3:balanced"), "prior", "size=big", 2).shape == (2, 2)
