@@ -243,8 +243,9 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         )
         for point in curve.points:
             axes.scatter(
-                [point.pairs] * len(point.each), point.each, s=5, color=colour, alpha=0.6, linewidths=0, zorder=4
-            )
+                [point.pairs] * len(point.each), point.each, s=12, color=colour, edgecolors="white", linewidths=0.5,
+                zorder=11,
+            )  # fmt: skip
     axes.set_xticks(pairs, [f"{count:,}" for count in pairs])
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.tick_params(axis="x", which="minor", length=0)
