@@ -85,6 +85,7 @@ def scores_of_seed(arguments: argparse.Namespace, seed: int) -> list[Line]:
 def label(line: Line) -> str:
     """What a line's pictures are drawn from, as the rows are called."""
     weight = f" w={line['guidance']:g}" if line.get("guidance") else ""
+    weight += ", balanced" if line.get("balanced") else ""
     return f"{line['question']}{weight}"
 
 
@@ -135,7 +136,9 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the training")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--text-weights", nargs="+", default=["1", "training"], help="of q_true")
-    parser.add_argument("--guidance", nargs="+", default=["1", "3", "10"], help="weights of guided posteriors")
+    parser.add_argument(
+        "--guidance", nargs="+", default=["1", "3", "10"], help="weights of guided posteriors, such as 3 or 3:balanced"
+    )
     parser.add_argument("--own", action="store_true", help="the model's own q(z|y) too, for objectives that have one")
     parser.add_argument("--metrics", nargs="+", default=list(METRICS))
     parser.add_argument("--part", choices=("val", "test"), default="test")

@@ -15,6 +15,7 @@ References:
     Calibration Estimators in Survey Sampling (Deville, Sarndal, 1992), JASA 87
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,15 +29,32 @@ from mmgen.expressions import Expression
 from mmgen.generation._readings import attributes_of, readings
 from mmgen.generation.files import ModelFiles
 
-__all__ = ["Balance", "Candidates", "multipliers"]
+__all__ = ["Balance", "Balanced", "Candidates", "effective_size", "key_of", "multipliers"]
 
-_RIDGE = 1e-3
-"""Weight of |lambda|^2 / 2: where few draws say anything of a share, lambda stays small, and shares miss by a ridge."""
+_FIRST, _MOST = 2048, 32_768
+"""Draws that a description is balanced by: at first, and at most."""
+_ENOUGH, _PER_VALUE = 256.0, 8.0
+"""The effective sample size that is worked for, at least, and for each value of what is left out."""
+_FEW, _FAR = 64.0, 0.02
+"""Below this effective sample size, and beyond this difference of a share, it is said that shares are kept roughly."""
+
 _STEPS, _CLOSE = 100, 1e-9
+_RARE = 1e-4
+"""The least ridge."""
+
+
+def effective_size(log_weights: Tensor) -> float:
+    """Effective sample size of draws with log weights [K]; 0 where no weight is finite."""
+    size = 1 / float(log_weights.double().softmax(0).square().sum())
+    return size if math.isfinite(size) else 0.0
 
 
 def multipliers(log_weights: Tensor, readings: Tensor, shares: Tensor) -> Tensor:
-    """lambda [S] such that weighed draws have the shares, by Newton's method on the convex dual.
+    r"""lambda [S] such that weighed draws have the shares, by Newton's method on the convex dual.
+
+    A ridge of one over the effective sample size, which is a prior N(0, 1) on each lambda, keeps what few draws say of
+    a share from deciding everything; shares are missed by the ridge times lambda. Where no weight is finite, lambda is
+    0.
 
     Args:
         log_weights: Log weights of K draws [K], up to a constant.
@@ -44,23 +62,28 @@ def multipliers(log_weights: Tensor, readings: Tensor, shares: Tensor) -> Tensor
         shares: What their weighed mean is to be [S].
 
     Example:
-        >>> two = torch.tensor([[1.0, 0.0], [0.0, 1.0]])
-        >>> found = multipliers(torch.tensor([2.0, 0.0]), two, torch.tensor([0.5, 0.5]))
-        >>> (torch.tensor([2.0, 0.0]) + two.double() @ found).softmax(0)
-        tensor([0.5005, 0.4995], dtype=torch.float64)
+        >>> draws = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(5000, 1)
+        >>> weights = torch.tensor([2.0, 0.0]).repeat(5000)
+        >>> found = multipliers(weights, draws, torch.tensor([0.5, 0.5]))
+        >>> torch.round((weights + draws.double() @ found).softmax(0) @ draws.double(), decimals=3)
+        tensor([0.5000, 0.5000], dtype=torch.float64)
     """
     weights, readings, shares = log_weights.double(), readings.double(), shares.double()
     found = torch.zeros_like(shares)
-    ridge = _RIDGE * torch.eye(len(shares), dtype=found.dtype, device=found.device)
+    size = effective_size(weights)
+    if not size or not torch.isfinite(shares).all():
+        return found
+    strength = max(_RARE, 1 / size)
+    ridge = strength * torch.eye(len(shares), dtype=found.dtype, device=found.device)
 
     def dual(at: Tensor) -> Tensor:
-        return (weights + readings @ at).logsumexp(0) - at @ shares + _RIDGE / 2 * at @ at
+        return (weights + readings @ at).logsumexp(0) - at @ shares + strength / 2 * at @ at
 
     value = dual(found)
     for _ in range(_STEPS):
         part = (weights + readings @ found).softmax(0)
         mean = part @ readings
-        slope = mean - shares + _RIDGE * found
+        slope = mean - shares + strength * found
         bend = (readings * part[:, None]).T @ readings - torch.outer(mean, mean) + ridge
         step = torch.linalg.solve(bend, slope)
         decrement = float(slope @ step)
@@ -80,13 +103,39 @@ class Candidates(NamedTuple):
         z: [K, D].
         weights: Their log weights under guidance [K].
         before: Log weights [K] under which attributes have the shares that they are to keep.
+        likelihood: log p(y|z) of what is asked for [K].
         parameters: What the decoder of attributes makes of them, where that is known.
     """
 
     z: Tensor
     weights: Tensor
     before: Tensor
+    likelihood: Tensor
     parameters: Tensor | None = None
+
+
+class Balanced(NamedTuple):
+    """How well one description could be balanced.
+
+    Attributes:
+        multipliers: lambda [S].
+        effective: Effective sample size of the draws that it was balanced by, afterwards.
+        miss: The largest difference between a share and what it was to be, among these draws.
+        kept: What is left of the rise of E[p(y|z)] that guidance brings; 1 where it brings less than 0.01.
+    """
+
+    multipliers: Tensor
+    effective: float
+    miss: float
+    kept: float
+
+
+def key_of(files: ModelFiles, condition: Batch, expression: Expression | None) -> str:
+    """Tells one description from others: by all that q(z|y) may read of it, and all that is asked for."""
+    known = [part.name for part in (files.attributes, files.text) if part is not None]
+    one = condition.select(known)
+    codes = [torch.where(one.present[name].reshape(1, -1), one.values[name], -1).tolist() for name in one.values]
+    return repr((codes, None if expression is None else [part.tolist() for part in expression.parts]))
 
 
 class Balance:
@@ -95,14 +144,14 @@ class Balance:
     Args:
         files: The model or aggregate.
         posterior: What is guided.
-        draw: Gives the draws that one description is balanced by; the last argument tells descriptions apart.
+        draw: Gives so many draws that one description is balanced by, or all that there are.
 
     Raises:
         UsageError: The model generates no attributes, or the posterior was fitted with guidance.
     """
 
     def __init__(
-        self, files: ModelFiles, posterior: str, draw: Callable[[Batch, Expression | None, str], Candidates]
+        self, files: ModelFiles, posterior: str, draw: Callable[[Batch, Expression | None, int], Candidates]
     ) -> None:
         if files.attributes is None or files.attributes.name not in files.generated_words:
             raise UsageError(
@@ -116,7 +165,7 @@ class Balance:
             )
         self._files = files
         self._draw = draw
-        self._known: dict[str, Tensor] = {}
+        self._known: dict[str, Balanced] = {}
 
     def __call__(
         self, z: Tensor, condition: Batch, expression: Expression | None, parameters: Tensor | None = None
@@ -140,14 +189,61 @@ class Balance:
         asked = self._left_out(condition, expression)
         if not asked:
             return torch.zeros(z.shape[:-1], dtype=torch.float64, device=z.device)
-        name = attributes_of(self._files).name
-        said = torch.where(condition.present[name], condition.values[name], -1).tolist() if not expression else None
-        key = repr((said, None if expression is None else [part.tolist() for part in expression.parts]))
+        key = key_of(self._files, condition, expression)
         if key not in self._known:
-            drawn = self._draw(condition, expression, key)
+            self._known[key] = self._balanced(condition, expression, asked)
+        return readings(self._files, z, asked, parameters) @ self._known[key].multipliers
+
+    def _balanced(self, condition: Batch, expression: Expression | None, asked: tuple[int, ...]) -> Balanced:
+        """From as many draws as bring the effective sample size, once balanced, to what so many shares need."""
+        wanted = _FIRST
+        while True:
+            drawn = self._draw(condition, expression, wanted)
             read = readings(self._files, drawn.z, asked, drawn.parameters)
-            self._known[key] = multipliers(drawn.weights, read, drawn.before.softmax(0) @ read)
-        return readings(self._files, z, asked, parameters) @ self._known[key]
+            shares = drawn.before.softmax(0) @ read
+            found = multipliers(drawn.weights, read, shares)
+            weights = drawn.weights + read @ found
+            effective = effective_size(weights)
+            if effective >= max(_ENOUGH, _PER_VALUE * read.shape[1]) or len(drawn.z) != wanted or wanted >= _MOST:
+                break
+            wanted *= 2
+        part = weights.softmax(0)
+        means = [float(by.softmax(0) @ drawn.likelihood.exp()) for by in (drawn.before, drawn.weights, weights)]
+        rise = means[1] - means[0]
+        kept = (means[2] - means[0]) / rise if rise > 0.01 else 1.0
+        return Balanced(found, effective, float((part @ read - shares).abs().max()), kept)
+
+    @property
+    def diagnostics(self) -> dict[str, float]:
+        """The worst of all descriptions so far; empty where none left anything out."""
+        every = list(self._known.values())
+        if not every:
+            return {}
+        return {
+            "smallest_balanced_effective_sample_size": min(one.effective for one in every),
+            "largest_share_missed": max(one.miss for one in every),
+            "smallest_rise_kept": min(one.kept for one in every),
+        }
+
+    @property
+    def notice(self) -> str:
+        """What is to be said of how well descriptions could be balanced; "" if nothing."""
+        every = list(self._known.values())
+        rough = [one for one in every if one.effective < _FEW or one.miss > _FAR or not math.isfinite(one.miss)]
+        undone = [one for one in every if one.kept < 0.5]
+        said = []
+        if rough:
+            said.append(
+                f"for {len(rough):,} of {len(every):,} descriptions shares of what is left out are kept roughly alone, "
+                f"since few draws count (effective sample size {min(one.effective for one in rough):,.1f}, shares off "
+                f"by up to {max(one.miss for one in rough):.2f} among them, by more among others)"
+            )
+        if undone:
+            said.append(
+                f"for {len(undone):,} of {len(every):,} descriptions keeping these shares takes back more than half of "
+                "what guidance brings: what is asked for and what is left out hang together in z"
+            )
+        return "balanced guidance: " + "; ".join(said) + "; use a smaller weight, or none :balanced" if said else ""
 
     def _left_out(self, condition: Batch, expression: Expression | None) -> tuple[int, ...]:
         """Attributes of which a description says nothing; none where it says nothing at all."""

@@ -196,7 +196,7 @@ def _parse_attributes(
         if recombination.operators and loaded.operators and not loaded.guidance:
             return recombination, recombination.codes
         if recombination.operators - {AND} or (loaded.operators and recombination.operators):
-            reason = f"guidance {loaded.guidance:g} has none" if loaded.operators else f"{loaded.path} has none"
+            reason = f"guidance {loaded.tilt} has none" if loaded.operators else f"{loaded.path} has none"
             raise UsageError(f"'{words}' needs operators, and {reason}; {_instead(loaded, recombination)}")
         return None, recombination.codes  # nothing joins them, or nothing but that both are given
     if loaded.guidance and is_expression(words):
@@ -286,7 +286,7 @@ def check_described(loaded: "OpenModel", asked: Descriptions) -> None:
     """
     if loaded.guidance and not all(asked.said(loaded, row) for row in range(len(asked))):
         raise UsageError(
-            f"guidance {loaded.guidance:g} got a description that says nothing, expected words to hold to; describe "
+            f"guidance {loaded.tilt} got a description that says nothing, expected words to hold to; describe "
             "what to draw, or leave guidance out"
         )
 

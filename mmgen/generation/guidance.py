@@ -28,7 +28,7 @@ from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation._candidates import Chosen, Pool, log_mean, resample
 from mmgen.generation._readings import attributes_of, log_of_expression
-from mmgen.generation.balance import Balance, Candidates
+from mmgen.generation.balance import Balance, Candidates, key_of
 from mmgen.generation.files import LatentSampler, ModelFiles
 from mmgen.generation.tilt import Tilt
 from mmgen.naming import Guidance
@@ -47,8 +47,6 @@ _ERROR = 0.01
 _FIRST_NORMALISER, _MOST_NORMALISER = 4096, 262_144
 _LATENTS = 32_768
 """Latents that go through a density at once."""
-_FIRST_BALANCE, _MOST_BALANCE, _ENOUGH_BALANCE = 2048, 16_384, 256.0
-"""Draws that a description is balanced by: at first, at most, and the effective sample size that is worked for."""
 
 
 class Guide:
@@ -71,7 +69,7 @@ class Guide:
         self._files = files
         self._pools = pools
         self.posterior = posterior
-        self.weight, self.balanced = tilt.weight, tilt.balanced
+        self.tilt, self.weight = tilt, tilt.weight
         self._seed = seed
         self._draw: LatentSampler = files.latent_sampler(posterior)
         self._log_prob = files.latent_log_prob(posterior)
@@ -80,7 +78,7 @@ class Guide:
         self._most = 0
         self._few: list[float] = []
         self._normalisers: dict[bytes, tuple[float, float]] = {}
-        self._balance = Balance(files, posterior, self._candidates) if self.balanced else None
+        self._balance = Balance(files, posterior, self._candidates) if tilt.balanced else None
 
     @property
     def base(self) -> str:
@@ -95,16 +93,18 @@ class Guide:
             some = f"for {len(self._few):,} of {len(self._effective):,} descriptions"
             least = f"(the least {min(self._few):,.1f})"
             notice = (
-                f"guidance {self.weight:g} found little that says the words: {some} the effective sample size among "
+                f"guidance {self.tilt} found little that says the words: {some} the effective sample size among "
                 f"{self._most:,} candidates was small {least}, so that draws resemble each other; use a smaller "
                 "weight, or another posterior to guide"
                 if self._read
-                else f"guidance {self.weight:g} draws from one pool of {self._most:,}: {some} its effective sample "
+                else f"guidance {self.tilt} draws from one pool of {self._most:,}: {some} its effective sample "
                 f"size is below the number of draws {least}, so that these repeat each other and vary less than they "
                 "should; ask for fewer, use a smaller weight, or guide a posterior that is fitted to descriptions"
             )
-        weights = self._files.weights_of(self.posterior, Tilt(self.weight, self.balanced))
-        return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"), self.balanced)
+        if self._balance is not None:
+            notice = "; ".join(filter(None, (notice, self._balance.notice)))
+        weights = self._files.weights_of(self.posterior, self.tilt)
+        return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"), self.tilt.balanced)
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
@@ -115,6 +115,7 @@ class Guide:
             "smallest_effective_sample_size": min(self._effective),
             "median_effective_sample_size": float(np.median(self._effective)),
             "candidates": self._most,
+            **(self._balance.diagnostics if self._balance is not None else {}),
         }
 
     def __call__(self, condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
@@ -257,22 +258,28 @@ class Guide:
                 found = model.modalities[name].log_prob(parameters, condition.values[name], condition.present[name])
             return found[:, 0] if alone else found
 
-    def _candidates(self, condition: Batch, expression: Expression | None, key: str) -> Candidates:
-        """Draws that a description is balanced by; ``key`` tells it from others."""
+    def _candidates(self, condition: Batch, expression: Expression | None, count: int) -> Candidates:
+        """So many draws that a description is balanced by, or the pool.
+
+        The shares that are to stay are those of what q reads of the description, and at w = 1 of what it does not.
+        """
+        z, logits = None, None
         if not self._read:
             z, logits = self._pool.z, self._pool_logits(attributes_of(self._files).name)
-            likelihood = self.log_likelihood(z, condition, expression, logits).double()
-            return Candidates(z, self.weight * likelihood, likelihood, logits)
-        generator = torch_generator(self._seed, "balance", self.posterior, key, device=str(condition.device))
-        parts: list[Tensor] = []
-        wanted, have = _FIRST_BALANCE, 0
-        while True:
-            parts.append(self._draw(condition, wanted - have, generator)[:, 0])
-            z, have = torch.cat(parts), wanted
-            weights = self.weight * self.log_likelihood(z, condition, expression).double()
-            if 1 / float(weights.softmax(0).square().sum()) >= _ENOUGH_BALANCE or wanted >= _MOST_BALANCE:
-                return Candidates(z, weights, torch.zeros_like(weights))
-            wanted *= 2
+        else:
+            key = key_of(self._files, condition, expression)
+            generator = torch_generator(self._seed, "balance", self.posterior, key, device=str(condition.device))
+            z = torch.cat(
+                [
+                    self._draw(condition, min(_LATENTS, count - start), generator)[:, 0]
+                    for start in range(0, count, _LATENTS)
+                ]
+            )
+        likelihood = self.log_likelihood(z, condition, expression, logits).double()
+        read = torch.zeros_like(likelihood)
+        if self._read and self._said(condition):
+            read = self.log_likelihood(z, condition, None, logits).double()
+        return Candidates(z, self.weight * likelihood, likelihood - read, likelihood, logits)
 
     def _codes(self, condition: Batch) -> dict[str, Tensor]:
         """What descriptions say, -1 where they say nothing."""

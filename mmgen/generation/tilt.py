@@ -33,7 +33,10 @@ class Tilt:
         return self.weight > 0
 
     def __str__(self) -> str:
-        return number_of(self.weight) + (f":{_BALANCED}" if self.balanced else "")
+        short = number_of(self.weight)
+        return (short if float(short) == self.weight else repr(self.weight)) + (
+            f":{_BALANCED}" if self.balanced else ""
+        )
 
     @classmethod
     def of(cls, value: "AnyTilt") -> "Tilt":
@@ -44,12 +47,12 @@ class Tilt:
         """
         if isinstance(value, Tilt):
             return value
-        text, _, how = value.partition(":") if isinstance(value, str) else (value, "", "")
+        text, colon, how = value.partition(":") if isinstance(value, str) else (value, "", "")
         try:
             weight = float(text)
         except (TypeError, ValueError):
             weight = -1.0
-        if not 0 <= weight <= MOST or isinstance(value, bool) or how not in ("", _BALANCED):
+        if not 0 <= weight <= MOST or isinstance(value, bool) or how != (_BALANCED if colon else ""):
             raise UsageError(
                 f"guidance got {value}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{_BALANCED}"
             )

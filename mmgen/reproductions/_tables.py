@@ -27,7 +27,7 @@ class Selector(Settings):
     guidance: float | None = None
     """The power of p(y|z) that tilts the posterior."""
     balanced: bool | None = None
-    """Whether attributes that are left out keep their shares under guidance."""
+    """Whether attributes that are left out keep their shares under guidance; left out, not, where there is guidance."""
     given: int | None = None
     """How many attributes were given."""
     field: str | None = None
@@ -40,6 +40,7 @@ class Selector(Settings):
         """Whether a score of a file is meant."""
         keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "balanced", "given"}
         wanted = self.model_dump(include=keys, exclude_none=True)
+        wanted |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
         fits = all(getattr(score, key) == value for key, value in wanted.items())
         fits = fits and all(score.extra.get(key) == value for key, value in self.extra.items())
         return fits and (self.scores is None or fnmatchcase(file, self.scores))

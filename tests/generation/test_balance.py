@@ -9,6 +9,7 @@ import torch
 from scipy import optimize
 
 from mmgen.errors import UsageError
+from mmgen.generation._readings import readings as all_readings
 from mmgen.generation.balance import multipliers
 from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
@@ -53,7 +54,7 @@ def test_draws_have_the_shares_and_the_density_that_the_grid_says(
     given: str, posterior: str, words: str, left_out: slice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("mmgen.generation._candidates._FIRST", 512)
-    monkeypatch.setattr("mmgen.generation.guidance._FIRST_BALANCE", 16_384)
+    monkeypatch.setattr("mmgen.generation.balance._FIRST", 16_384)
     toy = loaded(given)
     guided, balanced, shares = truth(toy, posterior, words, GRID.log_words(toy, codes_of(words)), left_out)
     read = readings(toy, GRID.z, left_out)
@@ -70,7 +71,7 @@ def test_draws_have_the_shares_and_the_density_that_the_grid_says(
 def test_the_density_integrates_to_one_and_has_the_shares(
     given: str, posterior: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmgen.generation.guidance._FIRST_BALANCE", 16_384)
+    monkeypatch.setattr("mmgen.generation.balance._FIRST", 16_384)
     toy = loaded(given)
     batch = parse(toy, ["size=small"]).batch(toy, 0)
     _, balanced, _ = truth(toy, posterior, "size=small", GRID.log_words(toy, codes_of("size=small")), COLOURS)
@@ -80,6 +81,21 @@ def test_the_density_integrates_to_one_and_has_the_shares(
         density = tilted.latent_log_prob(posterior)(GRID.z[:, None], batch)[:, 0].exp() * GRID.cell
     assert abs(float(density.sum().log())) < 4 * float(error) + 1e-3
     assert float((density - balanced).abs().sum()) / 2 < 0.05  # total variation
+
+
+@EVERY_BASE
+def test_what_means_the_same_keeps_nearly_the_same_shares(given: str, posterior: str) -> None:
+    """NOT does not condition q, so that the shares which it keeps are those at w = 1."""
+    toy = loaded(given)
+    tilted = toy.guided(Tilt(WEIGHT, balanced=True))
+    asked = ["NOT colour=red", "colour=blue OR colour=green"]
+    drawn = [draw_latents(tilted, posterior, parse(tilted, [text]), 1500, 0)[0] for text in asked]
+    first, second = (readings(toy, z, SIZES).mean(0) for z in drawn)
+    assert (first - second).abs().max() < 0.05
+    batch = parse(tilted, asked[:1]).batch(toy, 0)
+    table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](GRID.z)).exp().detach()
+    once, _ = GRID.masses(toy, posterior, batch, (1 - table[:, 0, 0]).log(), 1.0)
+    assert (first - once @ readings(toy, GRID.z, SIZES)).abs().max() < 0.06
 
 
 def test_expressions_keep_the_shares_of_what_they_do_not_mention() -> None:
@@ -107,6 +123,43 @@ def test_what_is_drawn_for_a_description_does_not_depend_on_the_others() -> None
     assert together[2].equal(draw(loaded().guided("3:balanced"), "aggregate", "size=small", 5))
 
 
+@pytest.mark.parametrize("posterior", ["own", "aggregate"])
+def test_expressions_that_ask_the_same_of_other_conditions_are_told_apart(posterior: str) -> None:
+    """Both ask for green; q reads nothing of the first, and green of the second."""
+    texts = ["NOT colour=red NOT colour=blue", "colour=green NOT colour=red"]
+    for order in (texts, texts[::-1]):
+        toy = loaded().guided("3:balanced")
+        together = draw_latents(toy, posterior, parse(toy, order), 5, 0)
+        for text, drawn in zip(order, together, strict=True):
+            alone = loaded().guided("3:balanced")
+            assert drawn.equal(draw_latents(alone, posterior, parse(alone, [text]), 5, 0)[0])
+
+
+def test_what_could_not_be_balanced_is_said() -> None:
+    """The toy's own q(z|y) is wrong on purpose: to keep its shares of size takes back what green gains."""
+    toy = loaded().guided("3:balanced")
+    draw(toy, "own", "colour=green", 5)
+    told, found = toy.guide("own").told, toy.guide("own").diagnostics
+    assert "takes back more than half of what guidance brings" in told.notice and found["smallest_rise_kept"] < 0.5
+    assert str(told) == "q(z|y) guided (w = 3, balanced)"
+    toy = loaded().guided("1000:balanced")
+    draw(toy, "own", "size=small", 5)
+    assert "shares of what is left out are kept roughly alone" in toy.guide("own").told.notice
+    toy = loaded("nothing").guided("2:balanced")
+    draw(toy, "aggregate", "size=small", 5)
+    found = toy.guide("aggregate").diagnostics
+    assert toy.guide("aggregate").told.notice == "" and found["smallest_rise_kept"] > 0.5
+    assert found["largest_share_missed"] < 1e-3 and found["smallest_balanced_effective_sample_size"] > 1000
+
+
+def test_readings_of_several_attributes_stand_side_by_side() -> None:
+    toy, z = loaded(), torch.randn(7, 2)
+    found = all_readings(toy.files, z, (0, 1)).detach()
+    assert torch.allclose(found[:, :3], readings(toy, z, COLOURS), atol=1e-6)
+    assert torch.allclose(found[:, 3:5], readings(toy, z, SIZES), atol=1e-6)
+    assert found.shape == (7, 6) and found[:, 5].abs().max() == 0  # one more place than size has values
+
+
 def test_multipliers_of_two_values_by_hand() -> None:
     """Draws that say one of three values each: the balanced weight of a value is its share."""
     generator = torch.Generator().manual_seed(0)
@@ -125,14 +178,13 @@ def test_multipliers_stay_finite_where_no_draw_says_a_value() -> None:
     read = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
     found = multipliers(torch.tensor([0.0, -800.0]), read, torch.tensor([0.9, 0.1]))
     assert torch.isfinite(found).all()
+    for weights in ([-math.inf, -math.inf], [math.nan, 0.0]):
+        assert multipliers(torch.tensor(weights), read, torch.tensor([0.9, 0.1])).tolist() == [0.0, 0.0]
     assert multipliers(torch.zeros(4), torch.full((4, 2), 0.5), torch.tensor([0.5, 0.5])).abs().max() == 0
 
 
 @pytest.mark.parametrize("value", ["3:", "3:even", "x:balanced", ":balanced", "", "0:balanced", True, None, "nan"])
 def test_what_is_no_guidance_is_refused(value: Any) -> None:
-    if value == "3:":
-        assert Tilt.of(value) == Tilt(3.0)
-        return
     with pytest.raises(UsageError, match=r"guidance got .*, expected a"):
         loaded().guided(value)
 
