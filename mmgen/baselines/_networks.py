@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
+from mmgen.artifacts import read_checkpoint, write_checkpoint
 from mmgen.baselines._base import Material
 from mmgen.batch import Batch
 from mmgen.encoding import encode_points
@@ -78,12 +78,9 @@ def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, di
     Raises:
         Interrupted: A signal came; nothing was kept.
     """
-    kept: dict[str, Tensor] = {}
-    facts: dict[str, Any] = {}
 
-    def save(path: Path, found: dict[str, Any]) -> None:
-        kept.update({name: tensor.detach().clone() for name, tensor in task.state_dict().items()})
-        facts.update(found)
+    def save(path: Path, found: dict[str, Any]) -> None:  # a file, by which the loop knows that there is a best one
+        write_checkpoint(path, kind="model", tensors=task.state_dict(), settings={}, seed=material.seed, facts=found)
 
     settings = material.settings.training
     with TemporaryDirectory(prefix="mmgen-baseline-") as folder:
@@ -96,9 +93,10 @@ def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, di
             raise Interrupted(
                 "stopped; nothing of an unfinished baseline is kept: give the same command again", stop.exit_code - 128
             ) from None
-    task.load_state_dict(kept)
+        header, tensors = read_checkpoint(out, "model")
+    task.load_state_dict(tensors)
     task.eval()
-    return facts
+    return dict(header.facts)
 
 
 def encode(model: Model, material: Material, part: str) -> NDArray[np.float32]:

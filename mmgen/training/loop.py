@@ -312,6 +312,8 @@ class _Run:
                 self._save_state()
             if keeps:
                 self.save(self.out, self._facts(chosen, terms))
+                if not self.out.exists():  # whether later weights are better is told by the file of the best
+                    raise RuntimeError(f"save got {self.out}, and made no such file")
             elif self.state.finished:
                 mark_finished(self.out)
             if not first:

@@ -11,6 +11,7 @@ import torch
 
 import mmgen.baselines
 from mmgen.artifacts import Dataset, DatasetWriter
+from mmgen.baselines import _networks as networks
 from mmgen.baselines import rbm
 from mmgen.baselines._base import LabelSupply, Material
 from mmgen.baselines._logistic import Reader
@@ -93,6 +94,29 @@ def test_accuracy_and_error_where_there_is_nothing_to_learn(tmp_path: Path) -> N
     right = (80 * score.value / 100 + 2) / 84
     assert score.stderr == pytest.approx(100 * math.sqrt(right * (1 - right) / 84))
     assert sum(score.extra["values"]) / 80 == pytest.approx(score.value)
+
+
+@pytest.mark.parametrize("method", ["supervised", "autoencoder", "vae"])
+def test_networks_have_the_weights_that_are_best_on_validation_images(
+    method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Labels by chance, few pictures and many steps: what is best comes early, and is what is measured."""
+    path, seen = tmp_path / "chance.h5", []
+    write_bars(path, shuffled=True)
+    written = networks.write_checkpoint
+    monkeypatch.setattr(
+        networks, "write_checkpoint", lambda path, **said: (seen.append(said["facts"]), written(path, **said))
+    )
+    settings = settings_of(path, steps=120, validate_every=10, learning_rate=0.03)
+    (score,) = measure(path, method, [LabelSupply(0.1)], settings).run()
+    (figure,) = {name for facts in seen for name in facts if name.startswith("validation_") and "exam" not in name} - {
+        "validation_stderr", "validation_terms",
+    }  # fmt: skip
+    figures = [facts[figure] for facts in seen]
+    assert figures == sorted(set(figures))  # each better than the one before
+    assert 1 <= len(seen) < 12
+    if method == "supervised":
+        assert score.extra["step"] == seen[-1]["step"] < 120
 
 
 @pytest.mark.parametrize("method", ["logistic", "supervised", "vae"])

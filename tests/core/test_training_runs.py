@@ -202,9 +202,20 @@ def test_a_run_whose_best_weights_were_removed_makes_them_again(tmp_path: Path) 
     assert facts_of(out)["best"] == read_checkpoint(out, "model")[0].facts["validation_bound"] < best
 
 
+def test_a_save_that_makes_no_file_is_told(tmp_path: Path) -> None:
+    """Whether later weights are better is told by the file of the best: without one each would count as the best."""
+    chosen = TrainingSettings(steps=4, batch=4, log_every=2, validate_every=2, device="cpu")
+    with pytest.raises(RuntimeError, match="and made no such file"):
+        train(Line(), Numbers(8), Numbers(4), chosen, tmp_path / "m.safetensors", lambda *_: None, {}).run()
+
+
 def test_progress_knows_when_the_minutes_are_over(tmp_path: Path) -> None:
     chosen = TrainingSettings(steps=4, batch=4, log_every=2, minutes=2, device="cpu")
-    work = train(Line(), Numbers(8), Numbers(4), chosen, tmp_path / "m.safetensors", lambda *_: None, {})
+
+    def save(path: Path, facts: dict[str, Any]) -> None:
+        write_checkpoint(path, kind="model", tensors={"a": torch.zeros(1)}, settings={}, seed=0, facts=facts)
+
+    work = train(Line(), Numbers(8), Numbers(4), chosen, tmp_path / "m.safetensors", save, {})
     left = [progress.seconds_left for progress in work]
     assert all(one is not None and 100 < one < 120 for one in left) and len(left) == 2
     pace = _console._Pace()
