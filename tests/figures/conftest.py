@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
 from mmgen.batch import Batch
+from mmgen.generation.tilt import Tilt
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.naming import posterior_title
@@ -64,6 +65,7 @@ class FlatLoaded:
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     posteriors: tuple[str, ...] = ("prior", "own", "aggregate")
     guidance: float = 0.0
+    tilt: Tilt = field(default_factory=Tilt)
 
     @property
     def images(self) -> dict[str, ImageDescription]:
