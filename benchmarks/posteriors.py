@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 Line = dict[str, Any]
+BASES = ("aggregate", "learned-prior")
 METRICS = ("correctness", "coverage", "precision", "recall", "fid")
 
 
@@ -35,7 +36,9 @@ def make(path: Path, *arguments: str) -> Path:
     return path
 
 
-def fitted(folder: Path, model: Path, weights: Iterable[str], seed: int, steps: int) -> dict[str, Path]:
+def fitted(
+    folder: Path, model: Path, weights: Iterable[str], seed: int, steps: int, bases: list[str]
+) -> dict[str, Path]:
     """Everything that is fitted to a model, by the name of its file."""
     common = ("--steps", str(steps), "--seed", str(seed))
     files = {
@@ -45,10 +48,9 @@ def fitted(folder: Path, model: Path, weights: Iterable[str], seed: int, steps: 
         )
         for weight in weights
     }  # fmt: skip
-    files["aggregate"] = make(folder / "aggregate.safetensors", "fit-aggregate", str(model), *common)
-    files["learned-prior"] = make(
-        folder / "learned-prior.safetensors", "fit-aggregate", str(model), "--given", "nothing", *common
-    )
+    for base, options in (("aggregate", ()), ("learned-prior", ("--given", "nothing"))):
+        if base in bases:
+            files[base] = make(folder / f"{base}.safetensors", "fit-aggregate", str(model), *options, *common)
     return files
 
 
@@ -61,11 +63,11 @@ def scores_of_seed(arguments: argparse.Namespace, seed: int) -> list[Line]:
     model = make(
         folder / "model.safetensors", "train", dataset, "--preset", arguments.preset, *extra, "--seed", str(seed)
     )
-    files = fitted(folder, model, arguments.text_weights, seed, arguments.fit_steps)
+    files = fitted(folder, model, arguments.text_weights, seed, arguments.fit_steps, arguments.bases)
     guided = [word for weight in arguments.guidance for word in ("--guidance", weight)]
     questions = {name: (str(path), []) for name, path in files.items()}
     questions["prior"] = (str(model), ["--posterior", "prior"])
-    for base in ("aggregate", "learned-prior"):
+    for base in arguments.bases:
         questions[f"guided-{base}"] = (str(files[base]), guided)
     if arguments.own:
         questions["own"] = (str(model), ["--posterior", "own"])
@@ -136,6 +138,9 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the training")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--text-weights", nargs="+", default=["1", "training"], help="of q_true")
+    parser.add_argument(
+        "--bases", nargs="+", default=list(BASES), choices=BASES, help="what is fitted to encodings, and guided"
+    )
     parser.add_argument(
         "--guidance", nargs="+", default=["1", "3", "10"], help="weights of guided posteriors, such as 3 or 3:balanced"
     )

@@ -57,7 +57,7 @@ def fit_aggregate_command(
         ),
     ] = None,
     guidance: Annotated[
-        float | None,
+        str | None,
         typer.Option(
             "--guidance",
             metavar="W",

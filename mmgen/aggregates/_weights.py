@@ -36,7 +36,16 @@ def _power(value: Any, words: tuple[str, ...] = ()) -> Any:
 TextWeight = Annotated[float | Literal["training"] | None, BeforeValidator(lambda value: _power(value, ("training",)))]
 """A weight as it is asked for; in a finished file always a number, but in those made before there was a choice."""
 
-Guidance = Annotated[float, BeforeValidator(_power)]
+
+def _fitted(value: Any) -> Any:
+    if isinstance(value, str) and ":" in value:
+        raise ValueError(
+            f"got {value!r}, expected a number alone, such as 3: balance is for drawing, by sample or eval, not for a fit"
+        )
+    return _power(value)
+
+
+Guidance = Annotated[float, BeforeValidator(_fitted)]
 """A power of p(y|z), 0 for none."""
 
 

@@ -14,8 +14,12 @@ from mmgen.modalities.attributes import Attributes
 __all__ = ["attributes_of", "log_of_expression", "readings"]
 
 
-def attributes_of(files: ModelFiles) -> Attributes:
+def attributes_of(files: ModelFiles, needing: str = "NOT and OR need") -> Attributes:
     """The attributes that a model generates.
+
+    Args:
+        files: The model or aggregate.
+        needing: What needs them, as a sentence begins.
 
     Raises:
         UsageError: It generates none.
@@ -24,7 +28,7 @@ def attributes_of(files: ModelFiles) -> Attributes:
     modality = files.model.modalities.get(info.name) if info is not None else None
     if not isinstance(modality, Attributes):
         raise UsageError(
-            f"NOT and OR need p(attributes | z), but {files.model_path} generates "
+            f"{needing} p(attributes | z), but {files.model_path} generates "
             f"{' and '.join(files.generated_words)} alone: describe by that"
         )
     return modality

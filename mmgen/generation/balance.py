@@ -153,11 +153,7 @@ class Balance:
     def __init__(
         self, files: ModelFiles, posterior: str, draw: Callable[[Batch, Expression | None, int], Candidates]
     ) -> None:
-        if files.attributes is None or files.attributes.name not in files.generated_words:
-            raise UsageError(
-                f"balanced guidance needs p(attributes | z), but {files.model_path} generates "
-                f"{' and '.join(files.generated_words)} alone; guide without :balanced"
-            )
+        attributes_of(files, "balanced guidance needs")
         if files.fitted_guidance and posterior == files.target:
             raise UsageError(
                 f"{files.path} is fitted with guidance, which has changed the shares that balanced guidance keeps; "

@@ -1,11 +1,12 @@
 """How posteriors are guided: by which power of p(y|z), and whether what is not given keeps its shares."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mmgen.errors import UsageError
 from mmgen.naming import number_of
 
-__all__ = ["MOST", "AnyTilt", "Tilt"]
+__all__ = ["MOST", "AnyTilt", "Tilt", "tilts"]
 
 MOST = 1e6
 """The largest weight: far beyond it only the likeliest candidate is left."""
@@ -63,3 +64,18 @@ class Tilt:
 
 AnyTilt = Tilt | float | str
 """What a person may give for it: 3, "3" or "3:balanced"."""
+
+
+def tilts(given: AnyTilt | Sequence[AnyTilt]) -> list[Tilt]:
+    """One tilt or several, in a list.
+
+    Raises:
+        UsageError: One of them is none.
+
+    Example:
+        >>> [str(tilt) for tilt in tilts("3:balanced")], [str(tilt) for tilt in tilts([0, 3.5])]
+        (['3:balanced'], ['0', '3.5'])
+    """
+    if isinstance(given, Tilt | float | int | str):
+        return [Tilt.of(given)]
+    return [Tilt.of(one) for one in given]

@@ -8,7 +8,7 @@ from mmgen.artifacts import check_nothing_lost, check_output
 from mmgen.classifier._accuracy import Accuracy
 from mmgen.classifier._training import train_classifier as work_of_judge
 from mmgen.config import merge, nested
-from mmgen.generation.tilt import AnyTilt
+from mmgen.generation.tilt import AnyTilt, tilts
 from mmgen.markup import facts_table
 from mmgen.metrics._kept import scores_beside, write_scores
 from mmgen.notebook._typed import File, Settings, command_of, mode_of, optional, path_of
@@ -147,11 +147,9 @@ def evaluate(
     kept = optional(output) or scores_beside(path)
     check_output(kept, None, path)
     check_nothing_lost(kept, overwrite)
-    several = isinstance(guidance, Sequence) and not isinstance(guidance, str)
-    weights: Sequence[AnyTilt] = guidance if several else [guidance]  # type: ignore[assignment, list-item]
     scores = measure(
         path, watching(progress), metrics=_several(metric), posteriors=_several(posterior),
-        weights=weights, values=settings, given_count=given_count,
+        weights=tilts(guidance), values=settings, given_count=given_count,
         judge=judge.path if isinstance(judge, Judge) else optional(judge), dataset=optional(dataset),
         text_proposal=optional(text_proposal), device=device,
     )  # fmt: skip

@@ -18,6 +18,7 @@ from mmgen.generation.tilt import Tilt
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.naming import posterior_title
+from tests.figures._reading_models import make_reading_models
 
 INFO = AttributesDescription(
     name="attributes", names=("digit", "scale"), values=(("0", "1", "2", "3"), ("big", "small"))
@@ -261,4 +262,12 @@ def views(tmp_path_factory: pytest.TempPathFactory) -> Path:
         networks = {"attribute_network": {"embedding": 4, "hidden": 8, "decoder_hidden": 8}}
         train_tiny(folder / "data.h5", folder / f"{name}.safetensors", objective, 3, **networks)
     torch.set_num_threads(threads)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def readers(stubs: SimpleNamespace, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of models that read or say attributes, free text, both or none."""
+    folder = tmp_path_factory.mktemp("read")
+    make_reading_models(folder, stubs)
     return folder

@@ -1,0 +1,163 @@
+"""Guidance in every output: it is done and said, or refused in one sentence."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from mmgen.artifacts import Dataset, read_header
+from mmgen.figures.report.scores import score_tables
+from mmgen.generation.descriptions import parse
+from mmgen.generation.draws import draw
+from mmgen.loading import load
+from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from mmgen.metrics.correctness import Correctness
+from mmgen.metrics.coverage import Coverage
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.score import read_scores
+from tests.figures._reading_models import program, refusal
+
+
+def test_guidance_reaches_every_output(readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file, samples = readers / "elbo-nothing.safetensors", tmp_path / "s.h5"
+    words = "colour=red NOT size=big OR colour=blue"
+    assert program("sample", file, "--given", words, "--guidance", "2", "-n", "3", "-o", samples) == 0
+    settings = read_header(samples).settings
+    assert (settings["guidance"], settings["base"], settings["given"]) == (2.0, "learned prior", [words])
+    assert program("sample", file, "--given", words, "--guidance", "2", "-n", "3", "-o", tmp_path / "s.png") == 0
+    fitted, lines = readers / "elbo-attributes.safetensors", tmp_path / "scores.jsonl"
+    many = ["-m", "log-likelihood", "--number", "10", "--samples", "20"]
+    assert program("eval", fitted, *many, "--guidance", "0,1", "--guidance", "3", "-o", lines) == 0
+    scores = [json.loads(line) for line in lines.read_text().splitlines()]
+    kinds = [(s["posterior"], s.get("guidance"), s.get("base")) for s in scores if s["protocol"] == "importance"]
+    assert kinds == [("aggregate", None, None), ("guided", 1.0, "aggregate"), ("guided", 3.0, "aggregate")]
+    assert all(s["quantity"] == "log p(x|y)" and ("guidance" in s) == ("base" in s) for s in scores)
+    page = tmp_path / "r.html"
+    assert program("report", fitted, lines, "--guidance", "3", "-o", page) == 0
+    assert page.read_text().count("q_agg guided (w = 3)") > 1 and "q_agg guided (w = 1)" in page.read_text()
+    kept, balanced = tmp_path / "b.h5", ("--guidance", "2:balanced")
+    assert program("sample", fitted, "--given", "colour=red", *balanced, "-n", "3", "-o", kept) == 0
+    assert read_header(kept).settings["balanced"] and "balanced" not in settings
+    assert program("eval", fitted, *many, "--guidance", "2,2:balanced", "-o", tmp_path / "b.jsonl") == 0
+    told = [json.loads(line) for line in (tmp_path / "b.jsonl").read_text().splitlines()]
+    assert [one.get("balanced", False) for one in told if one["protocol"] == "importance"] == [False, True]
+    assert program("report", fitted, *balanced, "-o", tmp_path / "b.html") == 0
+    assert "q_agg guided (w = 2, balanced)" in (tmp_path / "b.html").read_text()
+    assert program("plot", "hierarchy", fitted, "--guidance", "3", "-o", tmp_path / "h.png") == 0
+    assert "q_agg guided (w = 3)" in capsys.readouterr().err
+
+
+def test_questions_that_no_words_can_guide_are_refused_before_any_work(readers: Path) -> None:
+    """jmvae says whole captions of free text, elbo says attributes: coverage leaves attributes out."""
+    with Dataset.open(readers / "data.h5") as data:
+        for name, refused in (("jmvae", True), ("elbo", False), ("both", False)):
+            loaded = load(readers / f"{name}.safetensors").guided(1.0)
+            evaluation = Evaluation(loaded, data, None, ("prior",), EvaluationSettings(seed=7))
+            assert evaluation.needs_captions == refused and not evaluation.ignores_text("prior")
+            assert bool(refusal(lambda e=evaluation: Coverage().check(e))) == refused
+            asked = Evaluation(loaded, data, None, ("prior",), EvaluationSettings(seed=7, dropped=(1,)))
+            assert bool(refusal(lambda e=asked: Correctness().check(e))) == refused
+            assert evaluation.loaded.guide("prior") is loaded.guided(1.0, 7).guide("prior")  # the pool of the seed
+            unguided = Evaluation(loaded.guided(0.0), data, None, ("prior",), EvaluationSettings())
+            assert not unguided.needs_captions and unguided.ignores_text("prior")
+
+
+def test_scores_say_what_was_guided_and_how_far_candidates_went(
+    readers: Path, tmp_path: Path, stubs: SimpleNamespace
+) -> None:
+    info = AttributesDescription(
+        name="attributes", names=("colour", "size"), values=(("red", "blue"), ("big", "small"))
+    )
+    judge, lines = tmp_path / "judge.safetensors", tmp_path / "scores.jsonl"
+    accuracy = {"colour": 90.0, "size": 90.0, "mean": 90.0}
+    stubs.save_judge(readers / "data.h5", judge, 1, info, accuracy, held_out_images={"colour": 9, "size": 9})
+    asked = ["--dropped", "0,1", "--draws", "3", "--judge", judge, "--guidance", "2", "-o", lines]
+    assert program("eval", readers / "elbo-nothing.safetensors", "-m", "correctness", "-m", "coverage", *asked) == 0
+    scores = read_scores(lines)
+    assert {(score.metric, score.given) for score in scores} == {
+        ("correctness", 2),
+        ("correctness", 1),
+        ("coverage", 1),
+    }
+    for score in scores:
+        assert (score.posterior, score.guidance, score.base) == ("guided", 2.0, "learned prior")
+        told = score.extra["guidance"]
+        assert told["candidates"] == 60_000
+        assert 1 <= told["smallest_effective_sample_size"] <= told["median_effective_sample_size"] <= 60_000
+    (table, *_) = score_tables(scores, {})
+    assert [row.posterior for row in table.rows] == ["q(z) guided (w = 2): q(z) times p(y|z)^2"]
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            ["sample", "elbo", "--given", "colour=red", "--guidance", "-1"],
+            "guidance got -1, expected a number",
+        ),
+        (["sample", "elbo", "--given", "colour=red", "--guidance", "nan"], "guidance got nan, expected"),
+        (["sample", "elbo", "--guidance", "3"], "a description that says nothing"),
+        (["sample", "elbo", "--from", "image", "--guidance", "3"], "got --guidance too"),
+        (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs p"),
+        (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or 3:balanced"),
+        (["eval", "elbo-attributes", "--guidance", "0:balanced"], "expected a weight above 0, such as 3:balanced"),
+        (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "needs p(attributes | z), but"),
+        (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, which does not say"),
+        (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "only drawing with guidance above 0"),
+        (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
+        (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),
+        (["eval", "elbo-attributes", "-m", "active-units", "--guidance", "1"], "got guidance for active-units, which"),
+        (["eval", "bare", "-m", "log-likelihood", "--guidance", "1"], "guidance needs p"),
+        (["plot", "contours", "elbo-attributes", "--guidance", "2"], "leave out --guidance"),
+        (["plot", "hierarchy", "cvae", "--guidance", "2"], "guidance needs p"),
+        (["plot", "hierarchy", "elbo-attributes", "--guidance", "-2"], "guidance got -2, expected"),
+        (
+            ["plot", "hierarchy", "elbo-attributes", "--guidance", "2", "--given", "NOT colour=red"],
+            "plain descriptions",
+        ),
+        (["report", "cvae", "--guidance", "2"], "guidance needs p"),
+        (
+            ["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "3:balanced"],
+            "got '3:balanced', expected a number alone, such as 3: balance is for drawing",
+        ),
+        (["fit-aggregate", "elbo", "--given", "attributes", "--guidance", "many"], "got 'many', expected a number"),
+        (["plot", "hierarchy", "labels", "--given", "big red"], "reads attributes"),
+        (["plot", "hierarchy", "elbo-attributes", "--given", "big red"], "reads attributes"),
+        (["plot", "contours", "elbo-attributes", "--given", "big red"], "reads attributes"),
+        (["plot", "contours", "elbo-text", "--given", "colour=red"], "reads text"),
+        (["plot", "contours", "elbo", "--given", "big red"], "says and reads no text"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(
+    readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str], said: str
+) -> None:
+    at = 2 if command[0] == "plot" else 1
+    words = [*command[:at], readers / f"{command[at]}.safetensors", *command[at + 1 :]]
+    out = tmp_path / "out.html" if command[0] == "report" else tmp_path / "out.png"
+    assert program(*words, "-o", out) in (1, 2)
+    told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("mmgen: ")]
+    assert len(told) == 1 and said in told[0], told
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_guided_descriptions_are_told_right_from_wrong(readers: Path) -> None:
+    """The judge's verdict on negation and alternatives is about the whole description."""
+
+    class Judge:
+        names, values = ("colour", "size"), (("red", "blue"), ("big", "small"))
+        told: tuple[str, ...] = ()
+        device = torch.device("cpu")
+
+        def predict(self, images: torch.Tensor, told: torch.Tensor) -> torch.Tensor:
+            return torch.tensor([[0, 0], [0, 1], [1, 0], [1, 1]] * 8, dtype=torch.uint8)[: len(images)]
+
+    loaded = load(readers / "elbo-nothing.safetensors").guided(1.0)
+    asked = parse(loaded, ["colour=red NOT size=big", "NOT colour=red OR size=big", "colour=blue"])
+    drawn = draw(loaded, asked, 4, posterior="aggregate", judge=Judge())  # type: ignore[arg-type]
+    assert drawn.wrong is not None and loaded.attributes is not None
+    assert drawn.wrong.tolist() == [[True, False, True, True], [False, True, False, False], [True, True, False, False]]
+    assert drawn.right == (1 + 3 + 2, 12)
+    assert drawn.remark(0, 0, loaded.attributes) == "judge: red, big" and drawn.remark(0, 1, loaded.attributes) == ""
+    assert drawn.remark(2, 0, loaded.attributes) == "judge: red"
