@@ -172,11 +172,14 @@ class Balance:
             z: Latents.
             condition: The B descriptions.
             expression: Negation and alternatives, in their place.
-            parameters: What the decoder of attributes makes of z [K, D], where that is known already.
+            parameters: What the decoder of attributes makes of z [..., B, S] or [K, S], where that is known already.
         """
         if z.dim() == 2:
             return self._added(z, condition, expression, parameters)
-        rows = [self._added(z[..., b, :], condition[slice(b, b + 1)], expression) for b in range(condition.size)]
+        rows = []
+        for b in range(condition.size):
+            read = None if parameters is None else parameters[..., b, :]
+            rows.append(self._added(z[..., b, :], condition[slice(b, b + 1)], expression, read))
         return torch.stack(rows, -1)
 
     def _added(

@@ -302,7 +302,7 @@ class Guide:
                     "balanced guidance got a caption, which does not say what it leaves out; describe by attributes, "
                     "or guide without :balanced"
                 )
-            if parameters is None and z.dim() == 2:  # which both parts read
+            if parameters is None:  # once, for both parts read it
                 with torch.autocast(z.device.type, enabled=False):
                     parameters = self._files.model.decode(name, z)
         found = self.weight * self.log_likelihood(z, condition, expression, parameters).double()
