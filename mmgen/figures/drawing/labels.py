@@ -33,7 +33,7 @@ class Labels:
         figure.draw_without_rendering()  # settles where the axes are
         self._figure = figure
         self._pixels = figure.dpi / 72
-        self._taken: list[Bbox] = []
+        self._taken: list[tuple[float, float, float, float]] = []  # x0, y0, x1, y1 of boxes, in pixels
 
     def keep_free(self, x: Sequence[float], y: Sequence[float], radius: float = 2.5) -> None:
         """No label on the line through these points, ``radius`` in typographic points to each side."""
@@ -45,7 +45,7 @@ class Labels:
 
     def _take(self, place: np.ndarray, radius: float) -> None:
         reach = radius * self._pixels
-        self._taken.append(Bbox([place - reach, place + reach]))
+        self._taken.append((*(place - reach), *(place + reach)))
 
     def put(
         self, x: float, y: float, text: str, colour: str, *, must: bool = True, bold: bool = False, size: float = 9
@@ -71,7 +71,7 @@ class Labels:
             return None
         label.set_position(best)
         extent = label.get_window_extent()
-        self._taken.append(extent.padded(1))
+        self._taken.append(extent.padded(1).extents)
         place = self._axes.transData.transform((x, y))
         away = (np.clip(place, extent.min, extent.max) - place) / self._pixels
         if math.hypot(*away) > _NEAR + 0.5:
@@ -89,10 +89,9 @@ class Labels:
 
     def _cost(self, box: Bbox) -> float:
         """What a box hides, in pixels; very much outside the picture."""
-        covered = 0.0
-        for other in self._taken:
-            common = Bbox.intersection(box, other)
-            covered += 0.0 if common is None else common.width * common.height
+        taken = np.array(self._taken).reshape(-1, 4)
+        common = np.minimum(taken[:, 2:], box.max) - np.maximum(taken[:, :2], box.min)
+        covered = float(common.clip(0).prod(1).sum())
         whole = self._figure.bbox
         outside = box.x0 < whole.x0 or box.x1 > whole.x1 or box.y0 < whole.y0 or box.y1 > whole.y1
         return covered + (1e9 if outside else 0.0)
