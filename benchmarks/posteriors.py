@@ -11,8 +11,10 @@ another judge than the one that reports, and seeds of their own. The tables go t
 
 import argparse
 import json
+import shlex
 import statistics
 import subprocess
+import sys
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,9 +32,13 @@ def mmgen(*arguments: str) -> None:
 
 
 def make(path: Path, *arguments: str) -> Path:
-    """The file that a command makes, unless it is there."""
+    """The file that a command makes, unless it is there; what another command has made is not taken for it."""
+    note, command = path.with_name(f"{path.name}.made-by"), shlex.join(arguments)
     if not path.exists():
         mmgen(*arguments, "-o", str(path))
+        note.write_text(command)
+    elif not note.exists() or note.read_text() != command:
+        sys.exit(f"{path} was not made by: mmgen {command}; remove it, or take another folder")
     return path
 
 

@@ -38,9 +38,9 @@ TextWeight = Annotated[float | Literal["training"] | None, BeforeValidator(lambd
 
 
 def _fitted(value: Any) -> Any:
-    if isinstance(value, str) and ":" in value:
+    if isinstance(value, str) and value.endswith(":balanced"):
         raise ValueError(
-            f"got {value!r}, expected a number alone, such as 3: balance is for drawing, by sample or eval, not for a fit"
+            f"got {value!r}, expected a number alone, such as 3: balance is for drawing, by sample or eval, and no fit"
         )
     return _power(value)
 

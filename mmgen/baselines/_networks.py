@@ -71,7 +71,9 @@ def model_of_images(material: Material, generated: str) -> Model:
 
 
 def fit(task: Task, rows: Rows, material: Material) -> Generator[float, None, dict[str, Any]]:
-    """Train ``task`` and leave in it the weights that are best on the validation part; returns facts about the run.
+    """Train ``task`` and leave in it the weights that its settings keep; returns facts about the run.
+
+    Those are the best ones on the validation part, unless they ask for the last.
 
     The state of the run is kept in a folder of its own that is thrown away: a baseline takes minutes.
 

@@ -6,20 +6,22 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation.files import ModelFiles
 from mmgen.modalities.attributes import Attributes
 
-__all__ = ["attributes_of", "log_of_expression", "readings"]
+__all__ = ["attributes_of", "codes_of", "log_of_expression", "readings"]
 
 
-def attributes_of(files: ModelFiles, needing: str = "NOT and OR need") -> Attributes:
+def attributes_of(files: ModelFiles, needing: str = "NOT and OR need", instead: str = "describe by that") -> Attributes:
     """The attributes that a model generates.
 
     Args:
         files: The model or aggregate.
-        needing: What needs them, as a sentence begins.
+        needing: What needs them, as the sentence begins that refuses it.
+        instead: What to do without, as it ends.
 
     Raises:
         UsageError: It generates none.
@@ -29,9 +31,16 @@ def attributes_of(files: ModelFiles, needing: str = "NOT and OR need") -> Attrib
     if not isinstance(modality, Attributes):
         raise UsageError(
             f"{needing} p(attributes | z), but {files.model_path} generates "
-            f"{' and '.join(files.generated_words)} alone: describe by that"
+            f"{' and '.join(files.generated_words)} alone: {instead}"
         )
     return modality
+
+
+def codes_of(files: ModelFiles, condition: Batch) -> dict[str, Tensor]:
+    """What descriptions say by each modality of words, as numbers; -1 where they say nothing."""
+    known = [part.name for part in (files.attributes, files.text) if part is not None]
+    one = condition.select(known)
+    return {name: torch.where(one.present[name].reshape(1, -1), one.values[name], -1) for name in one.values}
 
 
 def log_of_expression(modality: Attributes, logits: Tensor, expression: Expression) -> Tensor:
@@ -50,15 +59,16 @@ def log_of_expression(modality: Attributes, logits: Tensor, expression: Expressi
 
 
 def readings(files: ModelFiles, z: Tensor, asked: Sequence[int], parameters: Tensor | None = None) -> Tensor:
-    """p(a_k = v | z) [..., S] over the values v of some attributes k, fp64.
+    """p(a_k = v | z) [..., S] over the S values v of some attributes k, fp64.
 
     Args:
         files: A model that generates attributes.
         z: Latents [..., D].
-        asked: Which attributes; each has as many places as the one with most values, 0 where it has none.
+        asked: Which attributes.
         parameters: What the decoder makes of z, where that is known already.
     """
     modality = attributes_of(files)
     with torch.autocast(z.device.type, enabled=False):
         logits = files.model.decode(modality.name, z) if parameters is None else parameters
-        return modality.log_probabilities(logits).double().exp()[..., list(asked), :].flatten(-2)
+        every = modality.log_probabilities(logits).double().exp()
+        return torch.cat([every[..., k, : modality.sizes[k]] for k in asked], -1)

@@ -26,7 +26,7 @@ from torch import Tensor
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression
-from mmgen.generation._readings import attributes_of, readings
+from mmgen.generation._readings import attributes_of, codes_of, readings
 from mmgen.generation.files import ModelFiles
 
 __all__ = ["Balance", "Balanced", "Candidates", "effective_size", "key_of", "multipliers"]
@@ -35,12 +35,11 @@ _FIRST, _MOST = 2048, 32_768
 """Draws that a description is balanced by: at first, and at most."""
 _ENOUGH, _PER_VALUE = 256.0, 8.0
 """The effective sample size that is worked for, at least, and for each value of what is left out."""
-_FEW, _FAR = 64.0, 0.02
-"""Below this effective sample size, and beyond this difference of a share, it is said that shares are kept roughly."""
+_FAR = 0.02
+"""How far shares may be from what they are to be, a standard error added; what stays farther is said."""
 
 _STEPS, _CLOSE = 100, 1e-9
-_RARE = 1e-4
-"""The least ridge."""
+_LEAST_RIDGE = 1e-4
 
 
 def effective_size(log_weights: Tensor) -> float:
@@ -73,7 +72,7 @@ def multipliers(log_weights: Tensor, readings: Tensor, shares: Tensor) -> Tensor
     size = effective_size(weights)
     if not size or not torch.isfinite(shares).all():
         return found
-    strength = max(_RARE, 1 / size)
+    strength = max(_LEAST_RIDGE, 1 / size)
     ridge = strength * torch.eye(len(shares), dtype=found.dtype, device=found.device)
 
     def dual(at: Tensor) -> Tensor:
@@ -120,8 +119,8 @@ class Balanced(NamedTuple):
     Attributes:
         multipliers: lambda [S].
         effective: Effective sample size of the draws that it was balanced by, afterwards.
-        miss: The largest difference between a share and what it was to be, among these draws.
-        kept: What is left of the rise of E[p(y|z)] that guidance brings; 1 where it brings less than 0.01.
+        miss: The largest difference between a share and what it was to be: among these draws, a standard error added.
+        kept: What is left of the rise of E[p(y|z)] that guidance brings; 1 where that is less than a hundredth.
     """
 
     multipliers: Tensor
@@ -132,10 +131,17 @@ class Balanced(NamedTuple):
 
 def key_of(files: ModelFiles, condition: Batch, expression: Expression | None) -> str:
     """Tells one description from others: by all that q(z|y) may read of it, and all that is asked for."""
-    known = [part.name for part in (files.attributes, files.text) if part is not None]
-    one = condition.select(known)
-    codes = [torch.where(one.present[name].reshape(1, -1), one.values[name], -1).tolist() for name in one.values]
+    codes = [values.tolist() for values in codes_of(files, condition).values()]
     return repr((codes, None if expression is None else [part.tolist() for part in expression.parts]))
+
+
+def _miss(log_weights: Tensor, readings: Tensor, shares: Tensor) -> float:
+    """The largest distance of a share from what it is to be, a standard error of its weighed mean added; 1 for none."""
+    part = log_weights.softmax(0)
+    mean = part @ readings
+    error = (part.square() @ (readings - mean).square()).sqrt()
+    largest = float(((mean - shares).abs() + error).max())
+    return largest if math.isfinite(largest) else 1.0
 
 
 class Balance:
@@ -153,7 +159,7 @@ class Balance:
     def __init__(
         self, files: ModelFiles, posterior: str, draw: Callable[[Batch, Expression | None, int], Candidates]
     ) -> None:
-        attributes_of(files, "balanced guidance needs")
+        attributes_of(files, "balanced guidance needs", "guide without :balanced")
         if files.fitted_guidance and posterior == files.target:
             raise UsageError(
                 f"{files.path} is fitted with guidance, which has changed the shares that balanced guidance keeps; "
@@ -194,7 +200,7 @@ class Balance:
         return readings(self._files, z, asked, parameters) @ self._known[key].multipliers
 
     def _balanced(self, condition: Batch, expression: Expression | None, asked: tuple[int, ...]) -> Balanced:
-        """From as many draws as bring the effective sample size, once balanced, to what so many shares need."""
+        """From as many draws as bring shares close, and the effective sample size to what so many of them need."""
         wanted = _FIRST
         while True:
             drawn = self._draw(condition, expression, wanted)
@@ -202,15 +208,15 @@ class Balance:
             shares = drawn.before.softmax(0) @ read
             found = multipliers(drawn.weights, read, shares)
             weights = drawn.weights + read @ found
-            effective = effective_size(weights)
-            if effective >= max(_ENOUGH, _PER_VALUE * read.shape[1]) or len(drawn.z) != wanted or wanted >= _MOST:
+            effective, miss = effective_size(weights), _miss(weights, read, shares)
+            enough = effective >= max(_ENOUGH, _PER_VALUE * read.shape[1]) and miss <= _FAR
+            if enough or len(drawn.z) != wanted or wanted >= _MOST:
                 break
             wanted *= 2
-        part = weights.softmax(0)
         means = [float(by.softmax(0) @ drawn.likelihood.exp()) for by in (drawn.before, drawn.weights, weights)]
         rise = means[1] - means[0]
-        kept = (means[2] - means[0]) / rise if rise > 0.01 else 1.0
-        return Balanced(found, effective, float((part @ read - shares).abs().max()), kept)
+        kept = (means[2] - means[0]) / rise if rise > 0.01 * means[1] else 1.0
+        return Balanced(found, effective, miss, kept)
 
     @property
     def diagnostics(self) -> dict[str, float]:
@@ -228,21 +234,21 @@ class Balance:
     def notice(self) -> str:
         """What is to be said of how well descriptions could be balanced; "" if nothing."""
         every = list(self._known.values())
-        rough = [one for one in every if one.effective < _FEW or one.miss > _FAR or not math.isfinite(one.miss)]
+        rough = [one for one in every if one.miss > _FAR]
         undone = [one for one in every if one.kept < 0.5]
         said = []
         if rough:
             said.append(
-                f"for {len(rough):,} of {len(every):,} descriptions shares of what is left out are kept roughly alone, "
-                f"since few draws count (effective sample size {min(one.effective for one in rough):,.1f}, shares off "
-                f"by up to {max(one.miss for one in rough):.2f} among them, by more among others)"
+                f"for {len(rough):,} of {len(every):,} descriptions shares of what is left out are kept only roughly, "
+                f"off by up to {max(one.miss for one in rough):.2f} (effective sample size "
+                f"{min(one.effective for one in rough):,.0f} at least)"
             )
         if undone:
             said.append(
                 f"for {len(undone):,} of {len(every):,} descriptions keeping these shares takes back more than half of "
                 "what guidance brings: what is asked for and what is left out hang together in z"
             )
-        return "balanced guidance: " + "; ".join(said) + "; use a smaller weight, or none :balanced" if said else ""
+        return f"balanced guidance: {'; '.join(said)}; use a smaller weight, or guide without :balanced" if said else ""
 
     def _left_out(self, condition: Batch, expression: Expression | None) -> tuple[int, ...]:
         """Attributes of which a description says nothing; none where it says nothing at all."""

@@ -14,7 +14,7 @@ from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.artifacts.members import changed_members
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
-from mmgen.generation.tilt import Tilt
+from mmgen.generation.tilt import NO_TILT, Tilt
 from mmgen.modalities._base import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
@@ -30,8 +30,6 @@ __all__ = ["LatentLogProb", "LatentSampler", "ModelFiles"]
 
 LatentSampler = Callable[[Batch, int, torch.Generator | None], Tensor]
 LatentLogProb = Callable[[Tensor, Batch], Tensor]
-
-_NONE = Tilt()
 
 
 class ModelFiles:
@@ -182,7 +180,7 @@ class ModelFiles:
             )
         return found
 
-    def weights_of(self, posterior: str, tilt: Tilt = _NONE) -> Weights:
+    def weights_of(self, posterior: str, tilt: Tilt = NO_TILT) -> Weights:
         """The weights of p(y|z) in a posterior, as far as it has any: {"text_weight": 300.0}.
 
         A posterior fitted with guidance and guided further by candidates is guided by the sum of both weights.

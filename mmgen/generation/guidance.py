@@ -27,7 +27,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation._candidates import Chosen, Pool, log_mean, resample
-from mmgen.generation._readings import attributes_of, log_of_expression
+from mmgen.generation._readings import attributes_of, codes_of, log_of_expression
 from mmgen.generation.balance import Balance, Candidates, key_of
 from mmgen.generation.files import LatentSampler, ModelFiles
 from mmgen.generation.tilt import Tilt
@@ -108,15 +108,13 @@ class Guide:
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
-        """Effective sample sizes of candidates over the descriptions drawn so far; empty where none was."""
-        if not self._effective:
-            return {}
-        return {
-            "smallest_effective_sample_size": min(self._effective),
-            "median_effective_sample_size": float(np.median(self._effective)),
-            "candidates": self._most,
-            **(self._balance.diagnostics if self._balance is not None else {}),
-        }
+        """Effective sample sizes of candidates over the descriptions drawn so far, and how well they are balanced."""
+        found: dict[str, float | int] = {}
+        if self._effective:
+            found["smallest_effective_sample_size"] = min(self._effective)
+            found["median_effective_sample_size"] = float(np.median(self._effective))
+            found["candidates"] = self._most
+        return found | (self._balance.diagnostics if self._balance is not None else {})
 
     def __call__(self, condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         """z [n, B, D]: n draws for each of B descriptions."""
@@ -235,7 +233,7 @@ class Guide:
             z: Latents.
             condition: The B descriptions.
             expression: Negation and alternatives, in their place.
-            parameters: What the decoder makes of z [K, D], where that is known already.
+            parameters: What the decoder of attributes makes of z, where that is known already; not used for a caption.
 
         Raises:
             UsageError: The model has no p(y|z) for the words given.
@@ -248,7 +246,7 @@ class Guide:
             name = self._weighed(condition)
         with torch.autocast(z.device.type, enabled=False):
             model, alone = self._files.model, z.dim() == 2
-            if parameters is None:
+            if parameters is None or self._files.attributes is None or name != self._files.attributes.name:
                 parameters = model.decode(name, z)
             if alone:
                 parameters = parameters[:, None]
@@ -281,12 +279,6 @@ class Guide:
             read = self.log_likelihood(z, condition, None, logits).double()
         return Candidates(z, self.weight * likelihood, likelihood - read, likelihood, logits)
 
-    def _codes(self, condition: Batch) -> dict[str, Tensor]:
-        """What descriptions say, -1 where they say nothing."""
-        known = [part.name for part in (self._files.attributes, self._files.text) if part is not None]
-        one = condition.select(known)
-        return {part: torch.where(one.present[part].reshape(1, -1), one.values[part], -1) for part in one.values}
-
     @torch.no_grad()
     def log_weight(
         self, z: Tensor, condition: Batch, expression: Expression | None = None, parameters: Tensor | None = None
@@ -297,7 +289,7 @@ class Guide:
         """
         if self._balance is not None:
             name = attributes_of(self._files).name
-            if expression is None and self.words(condition) not in (None, name):
+            if expression is None and (said := self._said(condition)) and name not in said:
                 raise UsageError(
                     "balanced guidance got a caption, which does not say what it leaves out; describe by attributes, "
                     "or guide without :balanced"
@@ -341,7 +333,7 @@ class Guide:
                 found.append((b"", (0.0, 0.0)))
                 continue
             one = condition[slice(row, row + 1)]
-            key = name.encode() + b"".join(part.cpu().numpy().tobytes() for part in self._codes(one).values())
+            key = name.encode() + b"".join(part.cpu().numpy().tobytes() for part in codes_of(self._files, one).values())
             if key not in self._normalisers:
                 self._normalisers[key] = self._normalise(one, name, key)
             found.append((key, self._normalisers[key]))

@@ -11,7 +11,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.files import LatentLogProb, LatentSampler, ModelFiles
 from mmgen.generation.guidance import Guide, Guides
-from mmgen.generation.tilt import AnyTilt, Tilt
+from mmgen.generation.tilt import NO_TILT, AnyTilt, Tilt
 from mmgen.markup import facts_table
 from mmgen.modalities._base import Description
 from mmgen.modalities.attributes import AttributesDescription
@@ -22,8 +22,6 @@ from mmgen.naming import Weights, posterior_name, posterior_title
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["LatentLogProb", "LatentSampler", "OpenModel"]
-
-_NONE = Tilt()
 
 
 class OpenModel:
@@ -36,7 +34,7 @@ class OpenModel:
         guides: What has been drawn for guiding.
     """
 
-    def __init__(self, files: ModelFiles, tilt: Tilt = _NONE, seed: int = 0, guides: Guides | None = None) -> None:
+    def __init__(self, files: ModelFiles, tilt: Tilt = NO_TILT, seed: int = 0, guides: Guides | None = None) -> None:
         self.files = files
         self.tilt = tilt
         self._seed = seed

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from mmgen.errors import UsageError
 from mmgen.naming import number_of
 
-__all__ = ["MOST", "AnyTilt", "Tilt", "tilts"]
+__all__ = ["MOST", "NO_TILT", "AnyTilt", "Tilt", "tilts"]
 
 MOST = 1e6
 """The largest weight: far beyond it only the likeliest candidate is left."""
@@ -54,13 +54,16 @@ class Tilt:
         except (TypeError, ValueError):
             weight = -1.0
         if not 0 <= weight <= MOST or isinstance(value, bool) or how != (_BALANCED if colon else ""):
+            got = "nothing" if value == "" else value
             raise UsageError(
-                f"guidance got {value}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{_BALANCED}"
+                f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{_BALANCED}"
             )
         if how and not weight:
             raise UsageError(f"guidance got {value}, expected a weight above 0, such as 3:{_BALANCED}")
         return cls(weight, bool(how))
 
+
+NO_TILT = Tilt()
 
 AnyTilt = Tilt | float | str
 """What a person may give for it: 3, "3" or "3:balanced"."""
@@ -76,6 +79,6 @@ def tilts(given: AnyTilt | Sequence[AnyTilt]) -> list[Tilt]:
         >>> [str(tilt) for tilt in tilts("3:balanced")], [str(tilt) for tilt in tilts([0, 3.5])]
         (['3:balanced'], ['0', '3.5'])
     """
-    if isinstance(given, Tilt | float | int | str):
-        return [Tilt.of(given)]
-    return [Tilt.of(one) for one in given]
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        return [Tilt.of(one) for one in given]
+    return [Tilt.of(given)]

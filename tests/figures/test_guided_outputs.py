@@ -4,10 +4,11 @@ import json
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 
-from mmgen.artifacts import Dataset, read_header
+from mmgen.artifacts import Dataset, DatasetWriter, read_header
 from mmgen.figures.report.scores import score_tables
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import draw
@@ -47,6 +48,44 @@ def test_guidance_reaches_every_output(readers: Path, tmp_path: Path, capsys: py
     assert "q_agg guided (w = 2, balanced)" in (tmp_path / "b.html").read_text()
     assert program("plot", "hierarchy", fitted, "--guidance", "3", "-o", tmp_path / "h.png") == 0
     assert "q_agg guided (w = 3)" in capsys.readouterr().err
+
+
+def test_what_cannot_be_balanced_is_refused_before_other_weights_are_measured(
+    readers: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = tmp_path / "guided.safetensors"
+    few = ["--guidance", "1", "--steps", "2", "--examples", "40", "--set", "aggregate.family.name=gaussian"]
+    given = ["--given", "attributes", "--from", readers / "elbo-attributes.safetensors", "-o", fitted]
+    assert program("fit-aggregate", readers / "elbo.safetensors", *given, *few) == 0
+    monkeypatch.setattr("mmgen.workflow.evaluate", lambda *_: pytest.fail("something was measured"))
+    capsys.readouterr()
+    assert program("eval", fitted, "-m", "log-likelihood", "--guidance", "0,2:balanced") == 2
+    assert "is fitted with guidance, which has changed the shares" in capsys.readouterr().err
+
+
+def test_attributes_that_captions_spell_are_no_caption(stubs: SimpleNamespace, tmp_path: Path) -> None:
+    """A description by all attributes gets its caption by itself; it leaves nothing out."""
+    data, file, generator = tmp_path / "data.h5", tmp_path / "m.safetensors", np.random.default_rng(0)
+    codes = np.stack([np.arange(60) % 2, np.arange(60) // 2 % 2], 1).astype(np.uint8)
+    with DatasetWriter(data, size=60, settings={"recipe": "toy"}, seed=0, command="mmgen make-data") as writer:
+        writer.add_image("image", shape=(1, 16, 16), layout="bits")
+        writer.add_attributes("attributes", {"colour": ["red", "blue"], "size": ["big", "small"]})
+        writer.add_text("text", ("red", "blue", "big", "small"), 2, ("colour", "size"))
+        packed = np.packbits(generator.integers(0, 2, (60, 256), np.uint8), axis=1)
+        tokens = (codes + np.array([0, 2])).astype(np.uint16)
+        writer.write(0, {"image": packed, "attributes": codes, "text": tokens})
+        writer.add_splits("iid", train=np.arange(40), val=np.arange(40, 50), test=np.arange(50, 60))
+    networks = {name: {"embedding": 4, "hidden": 8} for name in ("attribute_network", "text_network")}
+    objective = {"name": "elbo", "modalities": ["image", "text", "attributes"]}
+    stubs.train_tiny(data, file, objective, 2, **networks)
+    loaded = load(file)
+    plain, balanced = (loaded.guided(tilt).sample("colour=red size=big", 3, "prior") for tilt in (2, "2:balanced"))
+    assert plain.equal(balanced)
+    assert (
+        not loaded.guided(2)
+        .sample("size=big", 3, "prior")
+        .equal(loaded.guided("2:balanced").sample("size=big", 3, "prior"))
+    )
 
 
 def test_questions_that_no_words_can_guide_are_refused_before_any_work(readers: Path) -> None:
@@ -103,9 +142,10 @@ def test_scores_say_what_was_guided_and_how_far_candidates_went(
         (["sample", "cvae", "--given", "colour=red", "--guidance", "3"], "guidance needs p"),
         (["sample", "elbo", "--given", "colour=red", "--guidance", "3:even"], "such as 3, or 3:balanced"),
         (["eval", "elbo-attributes", "--guidance", "0:balanced"], "expected a weight above 0, such as 3:balanced"),
-        (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "needs p(attributes | z), but"),
+        (["sample", "jmvae", "--given", "big red", "--guidance", "3:balanced"], "alone: guide without :balanced"),
         (["sample", "both", "--given", "big red", "--guidance", "3:balanced"], "got a caption, which does not say"),
         (["sample", "elbo-attributes", "--given", "colour=red OR colour=blue"], "only drawing with guidance above 0"),
+        (["eval", "elbo-attributes", "--guidance", "1,,3"], "--guidance got nothing, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1;3"], "--guidance got 1;3, expected a number from 0"),
         (["eval", "elbo-attributes", "--guidance", "1,inf"], "guidance got inf, expected"),
         (["eval", "elbo-attributes", "-m", "active-units", "--guidance", "1"], "got guidance for active-units, which"),

@@ -10,10 +10,10 @@ from scipy import optimize
 
 from mmgen.errors import UsageError
 from mmgen.generation._readings import readings as all_readings
-from mmgen.generation.balance import multipliers
+from mmgen.generation.balance import Balance, Candidates, multipliers
 from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.tilt import Tilt
+from mmgen.generation.tilt import Tilt, tilts
 from mmgen.loading import TrainedModel
 from tests.generation.test_guidance import ATTRIBUTES, EVERY_BASE, GRID, agree, codes_of, draw, loaded, pool_size
 
@@ -144,12 +144,51 @@ def test_what_could_not_be_balanced_is_said() -> None:
     assert str(told) == "q(z|y) guided (w = 3, balanced)"
     toy = loaded().guided("1000:balanced")
     draw(toy, "own", "size=small", 5)
-    assert "shares of what is left out are kept roughly alone" in toy.guide("own").told.notice
+    assert "shares of what is left out are kept only roughly, off by up to " in toy.guide("own").told.notice
     toy = loaded("nothing").guided("2:balanced")
     draw(toy, "aggregate", "size=small", 5)
     found = toy.guide("aggregate").diagnostics
     assert toy.guide("aggregate").told.notice == "" and found["smallest_rise_kept"] > 0.5
-    assert found["largest_share_missed"] < 1e-3 and found["smallest_balanced_effective_sample_size"] > 1000
+    assert found["largest_share_missed"] < 0.02 and found["smallest_balanced_effective_sample_size"] > 1000
+
+
+@pytest.mark.parametrize(
+    ("posterior", "words", "left_out"), [("aggregate", "colour=green", SIZES), ("own", "colour=green", SIZES)]
+)
+def test_as_many_draws_are_taken_as_bring_shares_close(posterior: str, words: str, left_out: slice) -> None:
+    """At w = 10 the first 2,048 draws are far off in size, though many of them count once balanced."""
+    toy = loaded()
+    tilted, batch = toy.guided("10:balanced"), parse(toy, [words]).batch(toy, 0)
+    base = toy.latent_log_prob(posterior)(GRID.z[:, None], batch)[:, 0].double().detach()
+    read = readings(toy, GRID.z, left_out)
+    guide = tilted.guide(posterior)
+    masses = (base + guide.log_weight(GRID.z, batch)).softmax(0)
+    assert (masses @ read - base.softmax(0) @ read).abs().max() < 0.05
+    assert guide.diagnostics["largest_share_missed"] < 0.03
+
+
+@torch.no_grad()
+def test_what_is_taken_back_is_told_of_rare_words_too() -> None:
+    """Of words with a probability of half a percent: green and the words go together, and so does what is lost."""
+    toy = loaded()
+    z = GRID.z[::37]
+    green = readings(toy, z, COLOURS)[:, 2]
+    likelihood = torch.where(green > 0.5, -5.3, -12.0).double()
+    none = torch.zeros(len(z), dtype=torch.float64)
+
+    def draw_some(*asked: Any) -> Candidates:
+        return Candidates(z, 3 * likelihood, none, likelihood)
+
+    balance = Balance(toy.files, "prior", draw_some)
+    balance(z, parse(toy, ["size=big"]).batch(toy, 0), None)
+    assert balance.diagnostics["smallest_rise_kept"] < 0.5 and "takes back more than half" in balance.notice
+
+
+def test_a_density_tells_how_well_it_is_balanced_without_a_draw() -> None:
+    toy = loaded().guided("3:balanced")
+    toy.latent_log_prob("aggregate")(GRID.z[:5, None], parse(toy, ["size=small"]).batch(toy, 0))
+    found = toy.guide("aggregate").diagnostics
+    assert found.keys() == {"smallest_balanced_effective_sample_size", "largest_share_missed", "smallest_rise_kept"}
 
 
 def test_readings_of_several_attributes_stand_side_by_side() -> None:
@@ -157,7 +196,7 @@ def test_readings_of_several_attributes_stand_side_by_side() -> None:
     found = all_readings(toy.files, z, (0, 1)).detach()
     assert torch.allclose(found[:, :3], readings(toy, z, COLOURS), atol=1e-6)
     assert torch.allclose(found[:, 3:5], readings(toy, z, SIZES), atol=1e-6)
-    assert found.shape == (7, 6) and found[:, 5].abs().max() == 0  # one more place than size has values
+    assert found.shape == (7, 5)
 
 
 def test_multipliers_of_two_values_by_hand() -> None:
@@ -187,6 +226,11 @@ def test_multipliers_stay_finite_where_no_draw_says_a_value() -> None:
 def test_what_is_no_guidance_is_refused(value: Any) -> None:
     with pytest.raises(UsageError, match=r"guidance got .*, expected a"):
         loaded().guided(value)
+
+
+@pytest.mark.parametrize("given", [3, 3.0, "3", np.int64(3), np.float32(3), (3,), ["3"], Tilt(3.0)])
+def test_one_tilt_or_several(given: Any) -> None:
+    assert tilts(given) == [Tilt(3.0)]
 
 
 def test_what_cannot_be_balanced_is_refused() -> None:

@@ -11,16 +11,13 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
-from mmgen.generation.tilt import Tilt
+from mmgen.generation.tilt import NO_TILT, Tilt
 from mmgen.score import Score
 
 if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription
 
 __all__ = ["Plot", "PlotOptions", "PlotOption", "asked", "dataset_of", "accepts", "judged_note"]
-
-
-_NONE = Tilt()
 
 
 @dataclass(frozen=True)
@@ -46,7 +43,7 @@ class PlotOptions:
     targets: tuple[str, ...] = ()
     metrics: tuple[str, ...] = ()
     scores: tuple[Score, ...] = ()
-    guidance: Tilt = _NONE
+    guidance: Tilt = NO_TILT
     rows: tuple[int, ...] = ()
     by: str = ""
     straight: bool = False
