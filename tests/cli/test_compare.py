@@ -5,7 +5,6 @@ import io
 import json
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ import pytest
 from mmgen.cli import _comparisons
 from mmgen.comparing import compare_scores
 from mmgen.score import Score
+from tests.program import within
 from tests.test_comparing import of, score
 
 Files = list[tuple[str, list[Score]]]
@@ -29,9 +29,7 @@ def write(folder: Path, scores: Files) -> list[str]:
 
 
 def run(*arguments: str, folder: Path) -> "subprocess.CompletedProcess[str]":
-    code = "from mmgen.cli._main import main; main()"
-    command = [sys.executable, "-c", code, "compare", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder)
+    return within(folder, "compare", *arguments)
 
 
 def test_a_pipe_gets_lines_and_logs_are_left_out(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_as_many_draws_are_taken_as_bring_shares_close(posterior: str, words: st
 
 @torch.no_grad()
 def test_what_is_taken_back_is_told_of_rare_words_too() -> None:
-    """Of words with a probability of half a percent: green and the words go together, and so does what is lost."""
+    """Words of half a percent: they go together with green, whose share is kept, and so they are lost again."""
     toy = loaded()
     z = GRID.z[::37]
     green = readings(toy, z, COLOURS)[:, 2]
