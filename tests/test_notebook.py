@@ -40,11 +40,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which everything was made from Python."""
     folder = tmp_path_factory.mktemp("python")
     data = mmgen.make_data("mnist-a", folder / "d.h5", source="digits", number=600, size=16, seed=1, workers=1)
-    judge = mmgen.train_classifier(data, folder / "judge.safetensors", network="small", steps=20, held_out=100)
+    judge = mmgen.train_classifier(data, folder / "judge.safetensors", network="small", steps=20, batch=32, held_out=100)
     model = mmgen.train(
         data, folder / "m.safetensors", objective="telbo", steps=20, batch=16, precision="32-true", settings=TINY
     )
-    fitted = mmgen.fit_aggregate(model, folder / "a.safetensors", steps=20, examples=200)
+    fitted = mmgen.fit_aggregate(model, folder / "a.safetensors", steps=20, batch=32, examples=200)
     mmgen.evaluate(fitted, judge=judge, draws=2, queries=10, seed=3)
     mmgen.sample(fitted, "digit=3", n=4, output=folder / "p.png", judge=judge)
     return folder
@@ -54,9 +54,9 @@ def test_the_commands_make_the_same_files(made: Path, tmp_path: Path, monkeypatc
     monkeypatch.chdir(tmp_path)
     tiny = "--set model.latent_size=4 --set training.validate_every=20"
     typed("make-data mnist-a -o d.h5 --source digits --number 600 --size 16 --seed 1 --workers 1")
-    typed("train-classifier d.h5 -o judge.safetensors --network small --steps 20 --held-out 100")
+    typed("train-classifier d.h5 -o judge.safetensors --network small --steps 20 --batch 32 --held-out 100")
     typed(f"train d.h5 -o m.safetensors --objective telbo --steps 20 --batch 16 --precision 32-true {tiny}")
-    typed("fit-aggregate m.safetensors -o a.safetensors --steps 20 --examples 200")
+    typed("fit-aggregate m.safetensors -o a.safetensors --steps 20 --batch 32 --examples 200")
     typed("eval a.safetensors --draws 2 --queries 10 --seed 3")
     typed("sample a.safetensors --given digit=3 -n 4 -o p.png")
     for name in ("d.h5", "m.safetensors", "a.safetensors"):
