@@ -40,7 +40,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in which everything was made from Python."""
     folder = tmp_path_factory.mktemp("python")
     data = mmgen.make_data("mnist-a", folder / "d.h5", source="digits", number=600, size=16, seed=1, workers=1)
-    judge = mmgen.train_classifier(data, folder / "judge.safetensors", network="small", steps=20, batch=32, held_out=100)
+    judge = mmgen.train_classifier(
+        data, folder / "judge.safetensors", network="small", steps=20, batch=32, held_out=100
+    )
     model = mmgen.train(
         data, folder / "m.safetensors", objective="telbo", steps=20, batch=16, precision="32-true", settings=TINY
     )

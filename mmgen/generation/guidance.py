@@ -19,7 +19,6 @@ References:
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -27,6 +26,7 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation._candidates import Chosen, Pool, log_mean, resample
+from mmgen.generation._counts import ENOUGH, Counts
 from mmgen.generation._readings import attributes_of, codes_of, log_of_expression
 from mmgen.generation.balance import Balance, Candidates, key_of
 from mmgen.generation.files import LatentSampler, ModelFiles
@@ -36,8 +36,6 @@ from mmgen.seeding import torch_generator
 
 __all__ = ["Guide", "Guides"]
 
-_ENOUGH = 10.0
-"""Effective sample size of the candidates of a draw below which the draws are said to be few."""
 _POOLS = 2
 """Pools that are kept."""
 _GUIDES = 8
@@ -74,9 +72,7 @@ class Guide:
         self._draw: LatentSampler = files.latent_sampler(posterior)
         self._log_prob = files.latent_log_prob(posterior)
         self._read = files.reads(posterior)
-        self._effective: list[float] = []
-        self._most = 0
-        self._few: list[float] = []
+        self._counts = Counts(tilt, pooled=not self._read)
         self._normalisers: dict[bytes, tuple[float, float]] = {}
         self._balance = Balance(files, posterior, self._candidates) if tilt.balanced else None
 
@@ -88,33 +84,15 @@ class Guide:
     @property
     def told(self) -> Guidance:
         """By what was guided, and what is to be said of the draws so far."""
-        notice = ""
-        if self._few:
-            some = f"for {len(self._few):,} of {len(self._effective):,} descriptions"
-            least = f"(the least {min(self._few):,.1f})"
-            notice = (
-                f"guidance {self.tilt} found little that says the words: {some} the effective sample size among "
-                f"{self._most:,} candidates was small {least}, so that draws resemble each other; use a smaller "
-                "weight, or another posterior to guide"
-                if self._read
-                else f"guidance {self.tilt} draws from one pool of {self._most:,}: {some} its effective sample "
-                f"size is below the number of draws {least}, so that these repeat each other and vary less than they "
-                "should; ask for fewer, use a smaller weight, or guide a posterior that is fitted to descriptions"
-            )
-        if self._balance is not None:
-            notice = "; ".join(filter(None, (notice, self._balance.notice)))
+        notices = [*self._counts.notices, self._balance.notice if self._balance is not None else ""]
         weights = self._files.weights_of(self.posterior, self.tilt)
+        notice = "; ".join(filter(None, notices))
         return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"), self.tilt.balanced)
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
         """Effective sample sizes of candidates over the descriptions drawn so far, and how well they are balanced."""
-        found: dict[str, float | int] = {}
-        if self._effective:
-            found["smallest_effective_sample_size"] = min(self._effective)
-            found["median_effective_sample_size"] = float(np.median(self._effective))
-            found["candidates"] = self._most
-        return found | (self._balance.diagnostics if self._balance is not None else {})
+        return self._counts.diagnostics | (self._balance.diagnostics if self._balance is not None else {})
 
     def __call__(self, condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
         """z [n, B, D]: n draws for each of B descriptions."""
@@ -140,21 +118,16 @@ class Guide:
         chosen: Chosen
         if not self._read:
             chosen = self._pool.resample(self._pool_weights(condition, expression), n, generator)
-            enough = max(_ENOUGH, n)  # of fewer in effect, draws repeat each other and look less varied than q_w is
         else:
             chosen = resample(
                 lambda count: self._draw(condition, count, generator)[:, 0],
                 lambda z: self.log_weight(z, condition, expression),
                 n,
-                _ENOUGH,
+                ENOUGH,
                 _LATENTS,
                 generator,
             )
-            enough = _ENOUGH
-        self._effective.append(chosen.effective)
-        self._most = max(self._most, chosen.candidates)
-        if chosen.effective < enough:
-            self._few.append(chosen.effective)
+        self._counts.add(chosen, n)
         return chosen.z[:, None]
 
     @property

@@ -171,6 +171,16 @@ def test_candidates_are_doubled_until_there_are_enough_and_it_is_said_when_there
     assert str(found[6.0].told) == "q_agg guided (w = 6)"
 
 
+@pytest.mark.parametrize("posterior", ["own", "aggregate", "prior"])
+def test_guidance_that_changes_nothing_says_so(posterior: str) -> None:
+    """The decoder of words hardly looks at z; a weight below 1 is small by itself."""
+    for sharpness, weight, said in ((0.02, 3.0, True), (1.5, 3.0, False), (0.02, 0.5, False)):
+        toy = loaded(sharpness=sharpness).guided(weight)
+        draw(toy, posterior, "colour=green size=small", 5)
+        told = toy.guide(posterior).told.notice
+        assert ("guidance 3 changes next to nothing for 1 of 1 descriptions" in told) == said, told
+
+
 def test_one_pool_answers_every_description_at_every_weight(monkeypatch: pytest.MonkeyPatch) -> None:
     toy, made = loaded("nothing"), []
     original = Pool.draw.__func__  # type: ignore[attr-defined]

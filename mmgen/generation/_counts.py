@@ -1,0 +1,72 @@
+"""How many candidates counted for each description that was drawn for, and what is to be said of it."""
+
+import numpy as np
+
+from mmgen.generation._candidates import Chosen
+from mmgen.generation.tilt import Tilt
+
+__all__ = ["ENOUGH", "Counts"]
+
+ENOUGH = 10.0
+"""Effective sample size of the candidates of a draw below which the draws are said to be few."""
+_ALIKE = 0.9
+"""Effective sample size, as a share of the candidates, above which guidance chooses nearly at random."""
+
+
+class Counts:
+    """Effective sample sizes of the candidates, description by description.
+
+    Args:
+        tilt: What is guided by.
+        pooled: Whether one pool answers all descriptions.
+    """
+
+    def __init__(self, tilt: Tilt, pooled: bool) -> None:
+        self._tilt, self._pooled = tilt, pooled
+        self._effective: list[float] = []
+        self._few: list[float] = []
+        self._alike = 0
+        self._most = 0
+
+    def add(self, chosen: Chosen, n: int) -> None:
+        """What n draws for one description were chosen from."""
+        self._effective.append(chosen.effective)
+        self._most = max(self._most, chosen.candidates)
+        self._alike += chosen.effective > _ALIKE * chosen.candidates
+        # Of a pool with fewer in effect, draws repeat each other and look less varied than q_w is.
+        if chosen.effective < (max(ENOUGH, n) if self._pooled else ENOUGH):
+            self._few.append(chosen.effective)
+
+    @property
+    def diagnostics(self) -> dict[str, float | int]:
+        """Their smallest and median, and the most candidates; empty where nothing was drawn."""
+        if not self._effective:
+            return {}
+        return {
+            "smallest_effective_sample_size": min(self._effective),
+            "median_effective_sample_size": float(np.median(self._effective)),
+            "candidates": self._most,
+        }
+
+    @property
+    def notices(self) -> list[str]:
+        """What a person should know: too few candidates count, or nearly all alike."""
+        said, every = [], f"of {len(self._effective):,} descriptions"
+        if self._few:
+            some, least = f"for {len(self._few):,} {every}", f"(the least {min(self._few):,.1f})"
+            said.append(
+                f"guidance {self._tilt} draws from one pool of {self._most:,}: {some} its effective sample "
+                f"size is below the number of draws {least}, so that these repeat each other and vary less than they "
+                "should; ask for fewer, use a smaller weight, or guide a posterior that is fitted to descriptions"
+                if self._pooled
+                else f"guidance {self._tilt} found little that says the words: {some} the effective sample size among "
+                f"{self._most:,} candidates was small {least}, so that draws resemble each other; use a smaller "
+                "weight, or another posterior to guide"
+            )
+        # A weight below 1 is meant to change little.
+        if self._tilt.weight >= 1 and 2 * self._alike > len(self._effective):
+            said.append(
+                f"guidance {self._tilt} changes next to nothing for {self._alike:,} {every}: p(words | z) of this "
+                "model is nearly the same for all that is chosen from, whatever their pictures show"
+            )
+        return said
