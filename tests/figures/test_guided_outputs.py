@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -195,7 +196,8 @@ def test_guided_descriptions_are_told_right_from_wrong(readers: Path) -> None:
 
     loaded = load(readers / "elbo-nothing.safetensors").guided(1.0)
     asked = parse(loaded, ["colour=red NOT size=big", "NOT colour=red OR size=big", "colour=blue"])
-    drawn = draw(loaded, asked, 4, posterior="aggregate", judge=Judge())  # type: ignore[arg-type]
+    judge: Any = Judge()  # a stand-in, whose verdicts are known
+    drawn = draw(loaded, asked, 4, posterior="aggregate", judge=judge)
     assert drawn.wrong is not None and loaded.attributes is not None
     assert drawn.wrong.tolist() == [[True, False, True, True], [False, True, False, False], [True, True, False, False]]
     assert drawn.right == (1 + 3 + 2, 12)

@@ -1,6 +1,7 @@
 """Nothing that is given is ignored: every kind of model and fitted posterior, of description, and every way to ask."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,10 +59,11 @@ def test_a_description_is_read_or_refused(readers: Path, name: str, kind: str, w
     asked = parse(loaded, [one])
     for posterior in loaded.posteriors:
         ways: list[Callable[[], Any]] = [
-            lambda p=posterior: loaded.sample(one, 2, p),  # type: ignore[misc]
-            lambda p=posterior: draw(loaded, asked, 2, posterior=p),  # type: ignore[misc]
+            partial(check_read, loaded, posterior, asked),
+            partial(loaded.sample, one, 2, posterior),
+            partial(draw, loaded, asked, 2, posterior=posterior),
         ]
-        refused = [refusal(way) for way in (lambda p=posterior: check_read(loaded, p, asked), *ways)]  # type: ignore[misc]
+        refused = [refusal(way) for way in ways]
         if any(refused):
             assert all(refused[1:]), refused
             assert all(any(why in text for why in ("reads", "generates")) for text in refused[1:]), refused
