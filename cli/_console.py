@@ -15,7 +15,17 @@ from mmgen.progress import Progress, Watch, Work
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["CONSOLE", "follow", "is_first_process", "result", "result_lines", "result_table", "say", "table"]
+__all__ = [
+    "CONSOLE",
+    "follow",
+    "is_first_process",
+    "result",
+    "result_lines",
+    "result_table",
+    "say",
+    "table",
+    "terminal_width",
+]
 
 T = TypeVar("T")
 
@@ -30,8 +40,14 @@ def _stderr() -> "Console":
     # Rich's own guess of 80 columns would cut sentences and tables that land in a log.
     from rich.console import Console
 
-    width = None if sys.stderr.isatty() else _LOG_WIDTH
+    # COLUMNS says otherwise, to commands that another one runs side by side for instance.
+    width = None if sys.stderr.isatty() or os.environ.get("COLUMNS", "").isdecimal() else _LOG_WIDTH
     return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False, width=width)
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal that talk goes to, None where it goes to none."""
+    return _stderr().width if sys.stderr.isatty() else None
 
 
 def is_first_process() -> bool:

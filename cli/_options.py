@@ -19,6 +19,7 @@ __all__ = [
     "Device",
     "Guidance",
     "InputPath",
+    "Jobs",
     "KeepState",
     "LogTo",
     "Output",
@@ -97,6 +98,17 @@ LogTo = Annotated[
 ]
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        max=1000,
+        show_default="2, on one core 1",
+        help="Commands that run at once, each with its share of the cores; 1 runs one after the other.",
+    ),
 ]
 
 Code = Annotated[

@@ -111,7 +111,10 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int) -> "list[Stage
     seeded = f"--seed {seed}"
     words = "attributes" if found.attributes else "captions"
     measure = "--metric correctness --metric coverage" if found.attributes else "--metric retrieval"
-    asked = f"{measure} --draws {sizes.draws} {seeded}" if found.attributes else f"{measure} {seeded}"
+    judge = "judge.safetensors"  # named wherever it is used: what runs side by side waits for what it names
+    judged = f"--judge {judge} " if found.attributes else ""
+    seen_by = f"{judge} " if found.attributes else ""
+    asked = f"{measure} --draws {sizes.draws} {judged}{seeded}" if found.attributes else f"{measure} {seeded}"
     guidance = BALANCED if found.attributes and found.captions is None else GUIDANCE
     guided = f"--guidance 0 --guidance {guidance} " if found.attributes else ""
     given = " ".join(f"--given {shlex.quote(description)}" for description in descriptions_of(found))
@@ -141,22 +144,23 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int) -> "list[Stage
         ),
         (
             "Pictures from q_agg, guided: what is said of the most of yours",
-            f"sample aggregate.safetensors --guidance {guidance} {given} --number 8 {seeded}",
+            f"sample aggregate.safetensors --guidance {guidance} {given} --number 8 {judged}{seeded}",
             "guided.png",
         ),
         (
             "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
-            f"explore model.safetensors aggregate.safetensors --guidance {guidance} --number {sizes.pictures} {seeded}",
+            f"explore model.safetensors aggregate.safetensors {seen_by}--guidance {guidance} --number {sizes.pictures} "
+            f"{seeded}",
             EXPLORE,
         ),
     ]
     if found.attributes:
-        judge = (
+        judging = (
             f"A judge: it reads {', '.join(found.attributes)} off a picture, and is measured on pictures new to it",
             f"train-classifier own.h5 --network small --steps {sizes.judge_steps} {seeded}",
-            "judge.safetensors",
+            judge,
         )
-        listed.insert(1, judge)
+        listed.insert(1, judging)
         prior = f"eval model.safetensors --posterior prior {asked}"
         listed.insert(4, ("Scores of the prior, by the judge", prior, _PRIOR_SCORES))
     scores = " ".join(makes for _, _, makes in listed if makes.endswith(".jsonl"))

@@ -1,12 +1,14 @@
 """Running ``mmgen`` commands one after the other, each as a process of its own."""
 
+import os
 import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO
 
 from mmgen.errors import Interrupted, MmgenError
@@ -24,6 +26,7 @@ def run_command(
     talk: IO[bytes] | None = None,
     keep: Sequence[int] = (),
     wanted: Callable[[], bool] = lambda: True,
+    environment: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
     """Run ``mmgen`` with ``arguments`` in ``folder`` and return its stdout; its talk goes to our stderr.
 
@@ -34,6 +37,7 @@ def run_command(
         talk: Where its talk goes instead.
         keep: Open files that it has too, such as a lock that outlives us with it.
         wanted: Asked every second; where it says no, the command is terminated, and saves what it has.
+        environment: Variables that it has besides ours, or in their place.
 
     Raises:
         MmgenError: It failed; our exit code is its own.
@@ -43,8 +47,9 @@ def run_command(
     # -P: a file in the folder must not be taken for a module.
     command = [sys.executable, "-P", "-m", "mmgen", *arguments]
     process = subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=talk, text=True, pass_fds=keep
-    )
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=talk, text=True, pass_fds=keep,
+        env={**os.environ, **environment},
+    )  # fmt: skip
     try:
         made = None
         while made is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._options import Seed, output_option
+from mmgen.cli._options import Jobs, Seed, output_option
 from mmgen.cli._own_pictures import score_files
 from mmgen.cli._stages import end_with_children
 from mmgen.errors import ArtifactError, MmgenError, UsageError
@@ -87,9 +87,12 @@ def stages(size: Size, seed: int) -> "list[Stage]":
     from mmgen.reproductions._stages import Stage
 
     alike = f"--steps {size.fit_steps} --seed {seed}"
-    measure = f"--metric correctness --metric coverage --given-count 4,3 --draws {size.draws} --seed {seed}"
+    judge = "judge.safetensors"  # named wherever it is used: what runs side by side waits for what it names
+    measure = (
+        f"--metric correctness --metric coverage --given-count 4,3 --draws {size.draws} --judge {judge} --seed {seed}"
+    )
     pictured = " ".join(f"{name}.safetensors" for name in PICTURED)
-    words = f"--given 'digit=3 scale=big location=top-left' --seed {seed}"
+    words = f"--given 'digit=3 scale=big location=top-left' --judge {judge} --seed {seed}"
     files = " ".join(f"{fit.name}.safetensors" for fit in FITS)
     listed = [
         (
@@ -100,7 +103,7 @@ def stages(size: Size, seed: int) -> "list[Stage]":
         (
             "A judge: it reads those words off a picture, and is measured on digits that it has not seen",
             f"train-classifier digits.h5 --network small --steps {size.judge_steps} --seed {seed}",
-            "judge.safetensors",
+            judge,
         ),
         (
             "A joint model of pictures and words, p(z) p(picture | z) p(words | z), inferred from pictures",
@@ -133,7 +136,7 @@ def stages(size: Size, seed: int) -> "list[Stage]":
         ("Pictures from q_agg, guided", f"sample {GUIDED}.safetensors --guidance {GUIDANCE} {words}", "guided.png"),
         (
             "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
-            f"explore {pictured} --guidance {GUIDANCE} --number {size.pictures} --seed {seed}",
+            f"explore {pictured} {judge} --guidance {GUIDANCE} --number {size.pictures} --seed {seed}",
             EXPLORE,
         ),
     ]
@@ -274,10 +277,10 @@ def _say_own_scores(scores: Sequence[dict[str, Any]]) -> None:
         table("Scores", ["metric", "quantity", "value"], rows)
 
 
-def _own_pictures(images: Path, output: Path | None, quick: bool, seed: int) -> None:
+def _own_pictures(images: Path, output: Path | None, quick: bool, seed: int, jobs: int) -> None:
     """The quickstart on somebody's own pictures."""
     from mmgen.cli import _own_pictures as own
-    from mmgen.cli._runs import run_here
+    from mmgen.cli._side_by_side import run_side_by_side
     from mmgen.data_recipes.folder import Folder
 
     recipe = Folder(pictures=images)
@@ -303,7 +306,7 @@ def _own_pictures(images: Path, output: Path | None, quick: bool, seed: int) -> 
         f"{sizes.minutes} minutes on two cores{left}."
     )
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
-    run_here(plan, folder, "the quickstart")
+    run_side_by_side(plan, folder, jobs, "the quickstart")
     say("")
     _say_own_scores([score for file in score_files(plan) for score in read_scores(folder / file)])
     say(f"Took {time.monotonic() - started:.0f} s. Report:")
@@ -327,20 +330,21 @@ def quickstart_command(
         bool, typer.Option("--quick", help="Far too small to show anything, but every command runs: for testing.")
     ] = False,
     seed: Seed = 0,
+    jobs: Jobs = None,
 ) -> None:
     """Go from data to report in some minutes, on digits that need no download, or on your own pictures.
 
     Runs the commands that you would type, printing each, and ends with a table: how right and how varied pictures are
     that are drawn from each posterior of the words. Everything made stays in a folder ("quickstart").
 
-    The same command again goes on where it was interrupted. With --images it says first what it found, what it will do
-    and how long that takes.
+    Commands that do not wait for each other run side by side. The same command again goes on where it was interrupted.
+    With --images it says first what it found, what it will do and how long that takes.
     """
     from mmgen.artifacts import check_place
-    from mmgen.cli._runs import run_here
+    from mmgen.cli._side_by_side import jobs_for, run_side_by_side
 
     if images is not None:
-        _own_pictures(images, output, quick, seed)
+        _own_pictures(images, output, quick, seed, jobs_for(jobs))
         return
     folder = output or Path("quickstart-quick" if quick else "quickstart")
     plan = stages(QUICK if quick else FULL, seed)
@@ -353,7 +357,7 @@ def quickstart_command(
     end_with_children()
     started = time.monotonic()
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
-    run_here(plan, folder, "the quickstart")
+    run_side_by_side(plan, folder, jobs_for(jobs), "the quickstart")
     draw_picture(folder, seed)
     scores = [score for file in score_files(plan) for score in read_scores(folder / file)]
     say("")

@@ -79,6 +79,17 @@ def reproduce_command(
             help="Run the stages on a Dask cluster instead, tcp://host:8786, side by side; the folder must be shared.",
         ),
     ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            min=1,
+            max=1000,
+            show_default="1",
+            help="Stages that run at once on this machine, each with its share of the cores.",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")] = False,
 ) -> None:
     """Make a published table again, and print it beside the paper's numbers.
@@ -89,12 +100,14 @@ def reproduce_command(
     are printed.
     """
     from mmgen.artifacts.files import check_place, check_writable
-    from mmgen.cli._runs import run_here, run_on_cluster
+    from mmgen.cli._side_by_side import run_on_cluster, run_side_by_side
     from mmgen.reproductions import _plan
     from mmgen.reproductions._seeds import with_seed, with_seeds
 
     if seed is not None and seeds is not None:
         raise UsageError("--seed and --seeds got both, expected one: a run by itself, or several beside each other")
+    if jobs is not None and scheduler is not None:
+        raise UsageError("--jobs and --scheduler got both, expected one: this machine, or the workers of a cluster")
     listed, dataset = _plan.find_list(name, data)
     plan = _plan.read_plan(listed)
     everything = plan.at(scale)
@@ -120,7 +133,7 @@ def reproduce_command(
     end_with_children()
     say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
     if scheduler is None:
-        ran = run_here(chosen.stage, folder)
+        ran = run_side_by_side(chosen.stage, folder, jobs or 1)
     else:
         ran = run_on_cluster(chosen.stage, folder, scheduler)
     _present(plan, everything, runs, page, ran)

@@ -120,7 +120,8 @@ def test_table_and_finding() -> None:
     assert quickstart.finding(scores[:-2]) == ""  # nothing was guided
 
 
-def test_what_fails_costs_nothing_and_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_fails_costs_nothing_and_is_continued(jobs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores of an earlier run stay when a command fails; given again, it goes on with that command."""
     folder = tmp_path / "q"
     folder.mkdir()
@@ -137,9 +138,9 @@ def test_what_fails_costs_nothing_and_is_continued(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr(_runs, "run_command", run_command)
     for _ in range(2):
-        done = within(tmp_path, "quickstart", "--quick", "-o", "q")
+        done = within(tmp_path, "quickstart", "--quick", "-o", "q", "--jobs", str(jobs))
         assert done.returncode == 1 and "the judge cannot be trained" in done.stderr
-    assert ran == ["train-classifier", "train-classifier"]
+    assert set(ran) == set(["train-classifier", "train"][:jobs]) and ran.count("train-classifier") == 2
     assert {name: (folder / name).read_text() for name in kept} == kept
 
 
@@ -166,7 +167,7 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
     assert len(explored) < 3_000_000 and "default-src 'none'" in explored
     assert done.stderr.rstrip().splitlines()[-1].startswith("explore: ")
     assert (
-        "q_agg guided (w = 3)" in done.stderr
+        "q_agg guided (w = 3, balanced)" in done.stderr
         and "q_true(w = 300)" in done.stderr
         and "q_true(w = 1), exact" in done.stderr
     )

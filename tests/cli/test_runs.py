@@ -44,9 +44,7 @@ def test_of_two_that_want_a_stage_one_runs_it_and_the_other_uses_it(
     monkeypatch.setattr(_runs, "run_command", run_command)
     monkeypatch.setattr(_runs, "_ASK_EVERY", 0.02)
     found: list[float | None] = []
-    both = [
-        threading.Thread(target=lambda: found.append(_runs._perform(STAGE, tmp_path, []).seconds)) for _ in range(2)
-    ]
+    both = [threading.Thread(target=lambda: found.append(_runs.perform(STAGE, tmp_path, []).seconds)) for _ in range(2)]
     for thread in both:
         thread.start()
     for thread in both:
@@ -69,7 +67,7 @@ def test_only_what_a_list_has_made_is_replaced(noted: bool, tmp_path: Path, monk
     ran: list[list[str]] = []
     monkeypatch.setattr(_runs, "run_command", lambda arguments, *_, **__: ran.append(list(arguments)))
     (tmp_path / "m.safetensors").write_text("newer")
-    _runs._perform(stage, tmp_path, ["m.safetensors"])
+    _runs.perform(stage, tmp_path, ["m.safetensors"])
     assert ["--overwrite" in arguments for arguments in ran] == [noted]
 
 
@@ -83,11 +81,11 @@ def test_a_file_that_somebody_is_at_work_on_is_looked_at_again(tmp_path: Path, m
         return answer
 
     monkeypatch.setattr("mmgen.reproductions._plan.state_of", state_of)
-    assert _runs._settled(STAGE, tmp_path, []) == "done"
+    assert _runs.settled(STAGE, tmp_path, []) == "done"
     answers.insert(0, "done")
     with pytest.raises(ArtifactError, match="no state"):
-        _runs._settled(STAGE, tmp_path, [])
-    assert _runs._settled(STAGE, tmp_path, []) == "done"
+        _runs.settled(STAGE, tmp_path, [])
+    assert _runs.settled(STAGE, tmp_path, []) == "done"
     assert not answers
 
 

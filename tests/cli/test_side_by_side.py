@@ -1,0 +1,207 @@
+"""Stages that run at once: none before what it reads, none left behind, and whose talk it is can be seen."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import joblib
+import pytest
+
+from mmgen.cli import _own_pictures, _runs, _side_by_side, quickstart
+from mmgen.data_recipes.folder import Folder
+from mmgen.errors import Interrupted, MmgenError
+from mmgen.reproductions._stages import Stage
+from tests.cli.test_runs import LIST, until
+from tests.program import environment, within
+
+
+def stage(makes: str, *reads: str) -> Stage:
+    return Stage(why=f"makes {makes}", command=f"mmgen report {' '.join(reads)} -o {makes}", makes=makes)
+
+
+DIAMOND = [stage("a.html"), stage("b.html", "a.html"), stage("c.html", "a.html"), stage("d.html", "b.html", "c.html")]
+
+
+class Commands:
+    """Stands in for ``run_command``: notes what ran beside what, and makes the file."""
+
+    def __init__(self, folder: Path, seconds: float = 0.1) -> None:
+        self.folder, self.seconds = folder, seconds
+        self.began: list[str] = []
+        self.at_once = self.most = 0
+        self.environments: list[dict[str, str]] = []
+        self._lock = threading.Lock()
+
+    def __call__(self, arguments: list[str], *_: Any, talk: Any, environment: dict[str, str], **__: Any) -> str:
+        *_before, makes = arguments
+        with self._lock:
+            self.at_once += 1
+            self.most = max(self.most, self.at_once)
+            assert all((self.folder / word).exists() for word in arguments[1:-2]), "it began too early"
+            self.began.append(makes)
+            self.environments.append(dict(environment))
+        talk.write(f"working on {makes}\n".encode())
+        talk.flush()
+        time.sleep(self.seconds)
+        (self.folder / makes).write_text("made")
+        with self._lock:
+            self.at_once -= 1
+        return ""
+
+
+@pytest.mark.parametrize(("jobs", "most"), [(2, 2), (7, 2)])
+def test_a_stage_begins_when_all_that_it_reads_is_there(
+    jobs: int, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = Commands(tmp_path)
+    monkeypatch.setattr(_runs, "run_command", commands)
+    assert _side_by_side.run_side_by_side(DIAMOND, tmp_path, jobs)
+    assert commands.began[0] == "a.html" and set(commands.began[1:3]) == {"b.html", "c.html"}
+    assert commands.began[3:] == ["d.html"]
+    assert commands.most == most
+    said = capsys.readouterr().err.splitlines()
+    for number, name in enumerate("abcd", 1):
+        assert f"[{number}] working on {name}.html" in said
+        assert any(line.startswith(f"[{number}/4] {name}.html took ") for line in said)
+    assert not _side_by_side.run_side_by_side(DIAMOND, tmp_path, jobs), "all is there"
+    assert len(commands.began) == 4
+
+
+def test_no_more_run_at_once_than_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(tmp_path, 0.05)
+    monkeypatch.setattr(_runs, "run_command", commands)
+    many = [stage(f"{number}.html") for number in range(8)]
+    assert _side_by_side.run_side_by_side(many, tmp_path, 3)
+    assert commands.most == 3 and sorted(commands.began) == [each.makes for each in many]
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(None, str(max(1, joblib.cpu_count() // 2))), ("5", "5")])
+def test_each_has_its_share_of_the_cores(
+    ours: str | None, theirs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    if ours:
+        monkeypatch.setenv("OMP_NUM_THREADS", ours)
+    commands = Commands(tmp_path, 0)
+    monkeypatch.setattr(_runs, "run_command", commands)
+    _side_by_side.run_side_by_side(DIAMOND, tmp_path, 2)
+    assert commands.environments == [{"OMP_NUM_THREADS": theirs}] * 4
+
+
+def test_where_one_fails_those_beside_it_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def run_command(arguments: list[str], *_: Any, wanted: Callable[[], bool], **__: Any) -> str:
+        if arguments[-1] == "b.html":
+            raise MmgenError("no more space")
+        until(lambda: not wanted(), 20)
+        ended.set()
+        raise Interrupted("not wanted any more", signal.SIGTERM)
+
+    monkeypatch.setattr(_runs, "run_command", run_command)
+    before = threading.active_count()
+    with pytest.raises(MmgenError, match="no more space"):
+        _side_by_side.run_side_by_side([stage("a.html"), stage("b.html"), stage("c.html")], tmp_path, 2)
+    assert ended.is_set() and threading.active_count() == before
+    assert not list(tmp_path.glob(".*.lock"))
+
+
+STAND_IN = """#!{python}
+import signal, sys, time
+from pathlib import Path
+
+name = Path(sys.argv[-1]).stem
+
+def save(number, frame):
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)  # the same request
+    time.sleep(0.5)
+    Path(name + ".saved").touch()
+    sys.exit(130)
+
+signal.signal(signal.SIGINT, save)
+signal.signal(signal.SIGTERM, save)
+Path(name + ".begun").touch()
+time.sleep(60)
+"""
+RUN = """
+import signal, sys
+from pathlib import Path
+from mmgen.cli import _side_by_side, _stages
+from mmgen.reproductions._stages import Stage
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background begins with it ignored
+_stages.end_with_children()
+sys.executable = sys.argv[1]
+stages = [Stage(why="w", command=f"mmgen report -o {name}.html", makes=f"{name}.html") for name in "abc"]
+_side_by_side.run_side_by_side(stages, Path.cwd(), 2)
+"""
+
+
+@pytest.mark.parametrize(("number", "whole_group"), [(signal.SIGINT, True), (signal.SIGTERM, False)])
+def test_whoever_interrupts_it_ends_all_and_each_saves(number: int, whole_group: bool, tmp_path: Path) -> None:
+    program = tmp_path / "stand-in"
+    program.write_text(STAND_IN.format(python=sys.executable))
+    program.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, program], cwd=tmp_path, env=environment(), text=True, stderr=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    try:
+        until(lambda: len(list(tmp_path.glob("*.begun"))) == 2)
+        (os.killpg if whole_group else os.kill)(process.pid, number)
+        process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode not in (0, -signal.SIGKILL)
+    assert {path.name for path in tmp_path.glob("*.saved")} == {"a.saved", "b.saved"}
+    assert not (tmp_path / "c.begun").exists() and not list(tmp_path.glob(".*.lock"))
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)  # nobody is left
+
+
+def test_what_sees_a_judge_names_it(tmp_path: Path) -> None:
+    """A command that finds the judge beside a model would run without it, if the judge is not there yet."""
+    import numpy as np
+    from PIL import Image
+
+    for number in range(24):
+        path = tmp_path / "pictures" / ("round" if number % 2 else "square") / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.full((32, 32), 10 * number, np.uint8)).save(path)
+    recipe = Folder(pictures=tmp_path / "pictures")
+    recipe.survey(0, None).run()
+    found = recipe.found()
+    own = _own_pictures.stages(tmp_path / "pictures", found, _own_pictures.sizes_for(24, 32, True), 0)
+    for plan in (quickstart.stages(quickstart.QUICK, 0), own):
+        seeing = [each for each in plan if each.arguments[0] in ("eval", "sample", "explore")]
+        assert len(seeing) >= 4
+        assert all("judge.safetensors" in each.arguments for each in seeing)
+        scores = {each.makes for each in plan if each.arguments[0] == "eval"}
+        assert scores <= set(plan[-1].arguments), "the report waits for all scores, and so for the judge"
+
+
+def test_jobs_are_of_this_machine(tmp_path: Path) -> None:
+    done = within(tmp_path, "reproduce", str(LIST), "--jobs", "2", "--scheduler", "tcp://127.0.0.1:9")
+    assert done.returncode == 2
+    assert "--jobs and --scheduler got both, expected one" in done.stderr and not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+def test_two_seeds_at_once_measure_what_one_after_the_other_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    values = []
+    for jobs in ("1", "2"):
+        done = within(tmp_path, "reproduce", str(LIST), "--seeds", "2", "--jobs", jobs, "-o", f"jobs-{jobs}")
+        assert done.returncode == 0, done.stderr
+        files = sorted((tmp_path / f"jobs-{jobs}").glob("*.jsonl"))
+        lines = [line for path in files if ".log" not in path.name for line in path.read_text().splitlines()]
+        values.append([json.loads(line)["value"] for line in lines])
+    assert values[0] and values[0] == values[1]
