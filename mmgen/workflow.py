@@ -3,7 +3,6 @@
 What is said meanwhile, and how progress is shown, is up to a :class:`~mmgen.progress.Watch`.
 """
 
-import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -356,9 +355,6 @@ def measure(
             watch.say(f"judge: {judge} ({_percent(judging.accuracy)} on images that it has not seen)")
         drawn_from = load(text_proposal, device) if text_proposal else None
         names = _posteriors(posteriors, loaded)
-        for each, name in itertools.product(guided, names):
-            if each.guidance:
-                each.guide(name)  # which refuses what cannot be guided so
         asked = [Evaluation(each, data, judging, names, settings, drawn_from) for each in guided]
         if warning := notice(asked[0], asked_for):
             watch.say(warning)

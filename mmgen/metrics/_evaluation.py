@@ -41,6 +41,9 @@ class Evaluation:
         posteriors: Where z is to come from, each one of ``loaded.posteriors``.
         settings: How to measure.
         text_proposal: Another file fitted to the model, whose q(z | y) draws of log p(y) come from as well.
+
+    Raises:
+        UsageError: The dataset is no such one as the model's, or a posterior cannot be guided as asked.
     """
 
     def __init__(
@@ -63,6 +66,8 @@ class Evaluation:
         self.settings = settings
         self.text_proposal = text_proposal
         self._runs: dict[bool, dict[str, str]] = {}
+        for name in self.posteriors if self.loaded.guidance else ():
+            self.loaded.guide(name)  # refuses what cannot be guided so, before anything is measured
 
     @property
     def split(self) -> str:
