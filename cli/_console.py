@@ -31,6 +31,8 @@ T = TypeVar("T")
 
 _PLAIN_INTERVAL = 15.0  # seconds between progress lines where stderr is no terminal
 _LOG_WIDTH = 200
+WIDTH = "MMGEN_WIDTH"
+"""The variable of the environment that says how wide talk may be where stderr is no terminal, in columns."""
 _ROOMY = 120  # columns of a terminal that takes a long bar and figures beside it
 _RATE_WINDOW = 30.0  # seconds that the rate and the time left are estimated from
 
@@ -40,8 +42,8 @@ def _stderr() -> "Console":
     # Rich's own guess of 80 columns would cut sentences and tables that land in a log.
     from rich.console import Console
 
-    # COLUMNS says otherwise, to commands that another one runs side by side for instance.
-    width = None if sys.stderr.isatty() or os.environ.get("COLUMNS", "").isdecimal() else _LOG_WIDTH
+    told = os.environ.get(WIDTH, "")  # by a command that prints what we say in a terminal of its own
+    width = None if sys.stderr.isatty() else int(told) if told.isdecimal() and int(told) > 0 else _LOG_WIDTH
     return Console(stderr=True, soft_wrap=True, highlight=False, emoji=False, width=width)
 
 

@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import joblib
 
-from mmgen.cli._console import say, terminal_width
+from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._runs import WHAT, Ran, announce, perform, run_here, settled
 from mmgen.errors import Interrupted, MmgenError
 from mmgen.reproductions._stages import Stage
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 __all__ = ["jobs_for", "run_on_cluster", "run_side_by_side"]
 
 _LOOK_EVERY = 30.0  # seconds, whether a cluster still has workers
-_THREADS = "OMP_NUM_THREADS"
-_NARROWEST = 40  # columns that are left to a command beside its number
+_THREADS, _WORKERS = "OMP_NUM_THREADS", "LOKY_MAX_CPU_COUNT"
+_NARROWEST = 20  # columns that are left to a command beside its number
+_LAST_WORDS = 5.0  # seconds that are waited for the talk of a command that has ended
 
 
 def jobs_for(asked: int | None) -> int:
@@ -36,9 +37,9 @@ def jobs_for(asked: int | None) -> int:
 
 
 def run_side_by_side(stages: "Sequence[Stage]", folder: Path, jobs: int, what: str = WHAT) -> bool:
-    """Run what is not there yet, several at once; each has its share of the cores, unless OMP_NUM_THREADS says more.
+    """Run what is not there yet, several at once; each has its share of the cores, unless OMP_NUM_THREADS is set.
 
-    What a command says is printed with its number before each line.
+    What a command says is printed behind its number.
 
     Args:
         stages: In an order in which they could be run one after the other; a file that one makes and another reads is
@@ -164,9 +165,11 @@ class _Here(_Study):
     def __init__(self, stages: "Sequence[Stage]", folder: Path, jobs: int, what: str) -> None:
         super().__init__(stages, folder)
         self.jobs, self.what = jobs, what
-        self.environment = {_THREADS: os.environ.get(_THREADS) or str(max(1, joblib.cpu_count() // jobs))}
+        share = str(max(1, joblib.cpu_count() // min(jobs, len(stages))))
+        self.environment = {name: os.environ.get(name) or share for name in (_THREADS, _WORKERS)}
+        self.environment |= {"NO_COLOR": "1", "FORCE_COLOR": ""}  # its talk goes through a pipe and our console
         if (width := terminal_width()) is not None:
-            self.environment["COLUMNS"] = str(max(_NARROWEST, width - len(self._prefix(len(stages) - 1))))
+            self.environment[WIDTH] = str(max(_NARROWEST, width - len(self._prefix(len(stages) - 1))))
         self.pool = futures.ThreadPoolExecutor(jobs, "stage")
         self.stopping = threading.Event()
 
@@ -195,7 +198,12 @@ class _Here(_Study):
     def _stop(self) -> None:
         """End what still runs, which saves what it has."""
         self.stopping.set()
-        self.pool.shutdown(cancel_futures=True)
+        while True:
+            try:
+                self.pool.shutdown(cancel_futures=True)
+            except KeyboardInterrupt:  # again: those at a terminal have got it too, and hurry
+                continue
+            return
 
 
 @contextmanager
@@ -204,7 +212,7 @@ def _relayed(prefix: str) -> "Iterator[IO[bytes]]":
     reading, writing = os.pipe()
 
     def relay() -> None:
-        with os.fdopen(reading, encoding="utf-8", errors="replace") as lines:
+        with os.fdopen(reading, errors="replace") as lines:
             for line in lines:
                 if line.strip():
                     say(f"{prefix}{line.rstrip()}")
@@ -215,7 +223,7 @@ def _relayed(prefix: str) -> "Iterator[IO[bytes]]":
         with os.fdopen(writing, "wb") as talk:
             yield talk
     finally:
-        thread.join()
+        thread.join(_LAST_WORDS)  # a process that it has left behind may have the file too
 
 
 class _OnCluster(_Study):

@@ -1,4 +1,4 @@
-"""Running ``mmgen`` commands one after the other, each as a process of its own."""
+"""Running ``mmgen`` commands, each as a process of its own."""
 
 import os
 import shlex
@@ -15,7 +15,7 @@ from mmgen.errors import Interrupted, MmgenError
 
 __all__ = ["end_with_children", "run_command"]
 
-_ASK_EVERY = 1.0  # seconds
+_ASK_EVERY = 0.2  # seconds; well below the second in which a trainer takes two signals for one request
 
 
 def run_command(
@@ -36,7 +36,7 @@ def run_command(
         what: What ends if it fails, for the message ("the quickstart").
         talk: Where its talk goes instead.
         keep: Open files that it has too, such as a lock that outlives us with it.
-        wanted: Asked every second; where it says no, the command is terminated, and saves what it has.
+        wanted: Asked several times a second; where it says no, the command is terminated, and saves what it has.
         environment: Variables that it has besides ours, or in their place.
 
     Raises:

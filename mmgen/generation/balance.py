@@ -31,7 +31,7 @@ from mmgen.generation.files import ModelFiles
 
 __all__ = ["Balance", "Balanced", "Candidates", "effective_size", "key_of", "multipliers"]
 
-_FIRST, _MOST = 512, 32_768
+_FIRST, _MOST = 2048, 32_768
 """Draws that a description is balanced by: at first, and at most."""
 _ENOUGH, _PER_VALUE = 256.0, 8.0
 """The effective sample size that is worked for, at least, and for each value of what is left out."""
@@ -112,19 +112,6 @@ class Candidates(NamedTuple):
     likelihood: Tensor
     parameters: Tensor | None = None
 
-    def joined(self, more: "Candidates") -> "Candidates":
-        """These draws and further ones of the same description."""
-        parameters = None
-        if self.parameters is not None and more.parameters is not None:
-            parameters = torch.cat([self.parameters, more.parameters])
-        return Candidates(
-            torch.cat([self.z, more.z]),
-            torch.cat([self.weights, more.weights]),
-            torch.cat([self.before, more.before]),
-            torch.cat([self.likelihood, more.likelihood]),
-            parameters,
-        )
-
 
 class Balanced(NamedTuple):
     """How well one description could be balanced.
@@ -163,15 +150,14 @@ class Balance:
     Args:
         files: The model or aggregate.
         posterior: What is guided.
-        draw: Gives draws that one description is balanced by: those from one number to before another, always the same;
-            or at once all that there are.
+        draw: Gives so many draws that one description is balanced by, or all that there are.
 
     Raises:
         UsageError: The model generates no attributes, or the posterior was fitted with guidance.
     """
 
     def __init__(
-        self, files: ModelFiles, posterior: str, draw: Callable[[Batch, Expression | None, int, int], Candidates]
+        self, files: ModelFiles, posterior: str, draw: Callable[[Batch, Expression | None, int], Candidates]
     ) -> None:
         attributes_of(files, "balanced guidance needs", "guide without :balanced")
         if files.fitted_guidance and posterior == files.target:
@@ -216,8 +202,8 @@ class Balance:
     def _balanced(self, condition: Batch, expression: Expression | None, asked: tuple[int, ...]) -> Balanced:
         """From as many draws as bring shares close, and the effective sample size to what so many of them need."""
         wanted = _FIRST
-        drawn = self._draw(condition, expression, 0, wanted)
         while True:
+            drawn = self._draw(condition, expression, wanted)
             read = readings(self._files, drawn.z, asked, drawn.parameters)
             shares = drawn.before.softmax(0) @ read
             found = multipliers(drawn.weights, read, shares)
@@ -226,7 +212,6 @@ class Balance:
             enough = effective >= max(_ENOUGH, _PER_VALUE * read.shape[1]) and miss <= _FAR
             if enough or len(drawn.z) != wanted or wanted >= _MOST:
                 break
-            drawn = drawn.joined(self._draw(condition, expression, wanted, 2 * wanted))
             wanted *= 2
         means = [float(by.softmax(0) @ drawn.likelihood.exp()) for by in (drawn.before, drawn.weights, weights)]
         rise = means[1] - means[0]

@@ -229,8 +229,8 @@ class Guide:
                 found = model.modalities[name].log_prob(parameters, condition.values[name], condition.present[name])
             return found[:, 0] if alone else found
 
-    def _candidates(self, condition: Batch, expression: Expression | None, start: int, stop: int) -> Candidates:
-        """Draws that a description is balanced by, from number ``start`` to before ``stop``; or the whole pool.
+    def _candidates(self, condition: Batch, expression: Expression | None, count: int) -> Candidates:
+        """So many draws that a description is balanced by, or the pool.
 
         The shares that are to stay are those of what q reads of the description, and at w = 1 of what it does not.
         """
@@ -239,8 +239,13 @@ class Guide:
             z, logits = self._pool.z, self._pool_logits(attributes_of(self._files).name)
         else:
             key = key_of(self._files, condition, expression)
-            generator = torch_generator(self._seed, "balance", self.posterior, key, start, device=str(condition.device))
-            z = self._draw(condition, stop - start, generator)[:, 0]
+            generator = torch_generator(self._seed, "balance", self.posterior, key, device=str(condition.device))
+            z = torch.cat(
+                [
+                    self._draw(condition, min(_LATENTS, count - start), generator)[:, 0]
+                    for start in range(0, count, _LATENTS)
+                ]
+            )
         likelihood = self.log_likelihood(z, condition, expression, logits).double()
         read = torch.zeros_like(likelihood)
         if self._read and self._said(condition):

@@ -102,3 +102,10 @@ def test_result_is_the_only_thing_on_stdout(capsys: pytest.CaptureFixture[str]) 
     _console.result("data.h5")
     _console.say("made [it]")
     assert capsys.readouterr() == ("data.h5\n", "made [it]\n")
+
+
+@pytest.mark.parametrize(("told", "width"), [("60", 60), ("0", 200), ("", 200), ("wide", 200), ("-5", 200)])
+def test_talk_that_no_terminal_shows_is_as_wide_as_told(told: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "0")  # of a terminal, which this is none
+    monkeypatch.setenv(_console.WIDTH, told)
+    assert _console._stderr().width == width

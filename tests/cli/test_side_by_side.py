@@ -92,7 +92,7 @@ def test_each_has_its_share_of_the_cores(
     commands = Commands(tmp_path, 0)
     monkeypatch.setattr(_runs, "run_command", commands)
     _side_by_side.run_side_by_side(DIAMOND, tmp_path, 2)
-    assert commands.environments == [{"OMP_NUM_THREADS": theirs}] * 4
+    assert [given["OMP_NUM_THREADS"] for given in commands.environments] == [theirs] * 4
 
 
 def test_where_one_fails_those_beside_it_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,6 +111,36 @@ def test_where_one_fails_those_beside_it_stop(tmp_path: Path, monkeypatch: pytes
         _side_by_side.run_side_by_side([stage("a.html"), stage("b.html"), stage("c.html")], tmp_path, 2)
     assert ended.is_set() and threading.active_count() == before
     assert not list(tmp_path.glob(".*.lock"))
+
+
+def test_a_process_that_is_left_behind_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has the file for talk too, which ends for the reader with the last one who has it."""
+    monkeypatch.setattr(_side_by_side, "_LAST_WORDS", 0.2)
+    began = time.monotonic()
+    with _side_by_side._relayed("[1] ") as talk:
+        left = os.dup(talk.fileno())
+        talk.write(b"saved\n")
+    assert time.monotonic() - began < 5
+    assert capsys.readouterr().err == "[1] saved\n"
+    os.close(left)
+
+
+def test_talk_through_a_pipe_has_no_colours_and_the_width_that_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr(_side_by_side, "terminal_width", lambda: 90)
+    commands = Commands(tmp_path, 0)
+    monkeypatch.setattr(_runs, "run_command", commands)
+    _side_by_side.run_side_by_side(DIAMOND, tmp_path, 2)
+    (told,) = {tuple(sorted(given.items())) for given in commands.environments}
+    code = "from mmgen.cli._console import table; table('t', ['a', 'b'], [['word ' * 30, 'end'], ['x', 'y']])"
+    shown = subprocess.run(
+        [sys.executable, "-c", code], env=environment() | dict(told), capture_output=True, text=True, check=True
+    ).stderr
+    assert "\x1b" not in shown and 80 < max(map(len, shown.splitlines())) <= 86
 
 
 STAND_IN = """#!{python}

@@ -184,30 +184,6 @@ def test_what_is_taken_back_is_told_of_rare_words_too() -> None:
     assert balance.diagnostics["smallest_rise_kept"] < 0.5 and "takes back more than half" in balance.notice
 
 
-@torch.no_grad()
-def test_draws_come_in_blocks_that_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No draw is made twice or left out: the end is as if all had been made at once."""
-    toy = loaded()
-    every = torch.randn(4096, 2, generator=torch.Generator().manual_seed(0))
-    batch = parse(toy, ["size=big"]).batch(toy, 0)
-    likelihood = toy.guided(3).guide("prior").log_likelihood(every, batch).double()
-    asked = []
-
-    def block(_: Any, __: Any, start: int, stop: int) -> Candidates:
-        asked.append((start, stop))
-        rows = slice(start, stop)
-        return Candidates(every[rows], 3 * likelihood[rows], likelihood[rows], likelihood[rows])
-
-    found = []
-    for first in (256, 4096):
-        monkeypatch.setattr("mmgen.generation.balance._FIRST", first)
-        monkeypatch.setattr("mmgen.generation.balance._MOST", 4096)
-        monkeypatch.setattr("mmgen.generation.balance._ENOUGH", 1e9)
-        found.append(Balance(toy.files, "prior", block)(every, batch, None))
-    assert asked == [(0, 256), (256, 512), (512, 1024), (1024, 2048), (2048, 4096), (0, 4096)]
-    assert torch.allclose(found[0], found[1], atol=1e-9)
-
-
 def test_a_density_tells_how_well_it_is_balanced_without_a_draw() -> None:
     toy = loaded().guided("3:balanced")
     toy.latent_log_prob("aggregate")(GRID.z[:5, None], parse(toy, ["size=small"]).batch(toy, 0))
