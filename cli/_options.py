@@ -19,7 +19,6 @@ __all__ = [
     "Device",
     "Guidance",
     "InputPath",
-    "Jobs",
     "KeepState",
     "LogTo",
     "Output",
@@ -32,6 +31,7 @@ __all__ = [
     "Seed",
     "Workers",
     "command_line",
+    "jobs_option",
     "output_option",
     "read_path",
     "remember_command_line",
@@ -55,6 +55,18 @@ Output = Annotated[Path | None, output_option("named after the input by default"
 def seed_option(text: str = "All randomness comes from this number.", **more: Any) -> Any:
     """--seed, saying what it is for; no header holds a larger one."""
     return typer.Option("--seed", min=0, max=2**63 - 1, help=text, **more)
+
+
+def jobs_option(default: str, what: str) -> Any:
+    """--jobs, saying how many run at once by default, and of what."""
+    return typer.Option(
+        "--jobs",
+        metavar="N",
+        min=1,
+        max=1000,
+        show_default=default,
+        help=f"{what} that run at once on this machine, each with its share of the cores; 1: one after the other.",
+    )
 
 
 Seed = Annotated[int, seed_option()]
@@ -99,18 +111,6 @@ LogTo = Annotated[
 Workers = Annotated[
     int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs",
-        metavar="N",
-        min=1,
-        max=1000,
-        show_default="2, on one core 1",
-        help="Commands that run at once, each with its share of the cores; 1 runs one after the other.",
-    ),
-]
-
 Code = Annotated[
     list[Path] | None,
     typer.Option(

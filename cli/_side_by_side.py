@@ -149,14 +149,15 @@ class _Study(ABC):
         place = self.running.pop(future)
         stage = self.stages[place]
         ran: Ran = future.result()
-        self._check_made(stage, ran)
+        if not (self.folder / stage.makes).exists():
+            raise MmgenError(
+                f"{ran.host} made {stage.makes}, but it is not in {self.folder} here: choose a folder that all "
+                "machines share (--output)"
+            )
         self.ran = True
         self.finished.add(stage.makes)
         took = "was made by somebody else" if ran.seconds is None else f"took {ran.seconds:,.0f} s"
         say(f"[{place + 1}/{len(self.stages)}] {stage.makes} {took}" + (f" on {ran.host}" if self.where else ""))
-
-    def _check_made(self, stage: Stage, ran: Ran) -> None:  # noqa: B027 -- here the command's own check is enough
-        """Refuse a file that is not there for us."""
 
 
 class _Here(_Study):
@@ -251,13 +252,6 @@ class _OnCluster(_Study):
                 say("the cluster has no workers any more: waiting for some")
             return ()
         return done
-
-    def _check_made(self, stage: Stage, ran: Ran) -> None:
-        if not (self.folder / stage.makes).exists():
-            raise MmgenError(
-                f"{ran.host} made {stage.makes}, but it is not in {self.folder} here: choose a folder that all "
-                "machines share (--output)"
-            )
 
     def _stop(self) -> None:
         for future in self.running:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._options import Jobs, Seed, output_option
+from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._own_pictures import score_files
 from mmgen.cli._stages import end_with_children
 from mmgen.errors import ArtifactError, MmgenError, UsageError
@@ -330,7 +330,7 @@ def quickstart_command(
         bool, typer.Option("--quick", help="Far too small to show anything, but every command runs: for testing.")
     ] = False,
     seed: Seed = 0,
-    jobs: Jobs = None,
+    jobs: Annotated[int | None, jobs_option("2, on one core 1", "Commands")] = None,
 ) -> None:
     """Go from data to report in some minutes, on digits that need no download, or on your own pictures.
 

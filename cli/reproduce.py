@@ -8,7 +8,7 @@ import typer
 
 from mmgen.cli._completion import tables, words
 from mmgen.cli._console import follow, result, say, table
-from mmgen.cli._options import command_line, output_option, read_path, seed_option
+from mmgen.cli._options import command_line, jobs_option, output_option, read_path, seed_option
 from mmgen.cli._stages import end_with_children
 from mmgen.errors import MmgenError, UsageError
 
@@ -79,17 +79,7 @@ def reproduce_command(
             help="Run the stages on a Dask cluster instead, tcp://host:8786, side by side; the folder must be shared.",
         ),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(
-            "--jobs",
-            metavar="N",
-            min=1,
-            max=1000,
-            show_default="1",
-            help="Stages that run at once on this machine, each with its share of the cores.",
-        ),
-    ] = None,
+    jobs: Annotated[int | None, jobs_option("1", "Stages")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the commands as a shell script and leave.")] = False,
 ) -> None:
     """Make a published table again, and print it beside the paper's numbers.
@@ -108,6 +98,11 @@ def reproduce_command(
         raise UsageError("--seed and --seeds got both, expected one: a run by itself, or several beside each other")
     if jobs is not None and scheduler is not None:
         raise UsageError("--jobs and --scheduler got both, expected one: this machine, or the workers of a cluster")
+    if dry_run and (jobs is not None or scheduler is not None):
+        raise UsageError(
+            f"--dry-run and {'--scheduler' if jobs is None else '--jobs'} got both, expected one: the script that is "
+            "printed runs one command after the other"
+        )
     listed, dataset = _plan.find_list(name, data)
     plan = _plan.read_plan(listed)
     everything = plan.at(scale)

@@ -218,10 +218,18 @@ def test_what_sees_a_judge_names_it(tmp_path: Path) -> None:
         assert scores <= set(plan[-1].arguments), "the report waits for all scores, and so for the judge"
 
 
-def test_jobs_are_of_this_machine(tmp_path: Path) -> None:
-    done = within(tmp_path, "reproduce", str(LIST), "--jobs", "2", "--scheduler", "tcp://127.0.0.1:9")
-    assert done.returncode == 2
-    assert "--jobs and --scheduler got both, expected one" in done.stderr and not list(tmp_path.iterdir())
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--jobs", "2", "--scheduler", "tcp://127.0.0.1:9"), "--jobs and --scheduler got both, expected one"),
+        (("--jobs", "2", "--dry-run"), "--dry-run and --jobs got both, expected one"),
+        (("--scheduler", "tcp://127.0.0.1:9", "--dry-run"), "--dry-run and --scheduler got both, expected one"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(options: tuple[str, ...], said: str, tmp_path: Path) -> None:
+    done = within(tmp_path, "reproduce", str(LIST), *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr and not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
