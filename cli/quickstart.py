@@ -75,8 +75,8 @@ FITS = (
 GUIDED = "aggregate"
 GUIDANCE = "3:balanced"
 """The last row: this fit, tilted by p(words | z) to this power, what is left out keeping its shares; nothing more is
-fitted for it. The weight comes from earlier trials, read on test concepts; a later look at another seed by another
-judge (benchmarks/RESULTS.md) agrees."""
+fitted for it. The weight comes from earlier trials, read on test concepts; another judge, on another seed, agrees
+on correctness and sees no gain of coverage (benchmarks/RESULTS.md)."""
 
 PICTURED = ("true", "aggregate")
 """Fits that the picture compares, and the guided one."""
