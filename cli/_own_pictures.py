@@ -49,10 +49,17 @@ class Sizes:
     draws: int
     pictures: int
 
-    @property
-    def minutes(self) -> int:
-        """What it takes about, on two cores."""
-        return round((_STEP_SECONDS[self.side] * (self.model_steps + self.judge_steps) + _OTHER_SECONDS) / 60)
+    def minutes(self, judged: bool, jobs: int) -> int:
+        """What it takes about, on two cores.
+
+        Args:
+            judged: Whether there is a judge, which is trained beside the model where several commands run at once.
+            jobs: Commands that run at once.
+        """
+        steps = self.model_steps
+        if judged:
+            steps = max(steps, self.judge_steps) if jobs > 1 else steps + self.judge_steps
+        return max(1, round((_STEP_SECONDS[self.side] * steps + _OTHER_SECONDS) / 60))
 
 
 def sizes_for(number: int, side: int, quick: bool = False) -> Sizes:

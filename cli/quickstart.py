@@ -303,7 +303,7 @@ def _own_pictures(images: Path, output: Path | None, quick: bool, seed: int, job
         f"Found {found.number:,} pictures, about {found.side} pixels high or wide, with {' and '.join(said)}.\n"
         f"Plan, by number and size of pictures: {sizes.side} x {sizes.side} pixels, {judge}a model of "
         f"{sizes.latent_size} dimensions in {sizes.model_steps:,}, its aggregate in {sizes.fit_steps:,}; about "
-        f"{sizes.minutes} minutes on two cores{left}."
+        f"{sizes.minutes(bool(found.attributes), jobs)} minutes on two cores{left}."
     )
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
     run_side_by_side(plan, folder, jobs, "the quickstart")

@@ -43,7 +43,8 @@ def folder_with(tmp_path: Path, *columns: str) -> Path:
 def test_settings_follow_number_and_size(number: int, side: int, pixels: int, latent_size: int, steps: int) -> None:
     sizes = own.sizes_for(number, side)
     assert (sizes.side, sizes.latent_size, sizes.model_steps) == (pixels, latent_size, steps)
-    assert 2 <= sizes.minutes <= 10
+    assert 2 <= sizes.minutes(judged=True, jobs=2) < sizes.minutes(judged=True, jobs=1) <= 10
+    assert sizes.minutes(judged=False, jobs=1) == sizes.minutes(judged=False, jobs=2)
     assert own.sizes_for(number, side, quick=True).model_steps < 100
 
 
