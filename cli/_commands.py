@@ -11,10 +11,10 @@ import typer
 from typer.core import TyperCommand
 
 from mmgen.cli._options import Code, Reads
-from mmgen.errors import MmgenError
+from mmgen.errors import MmgenError, UsageError
 from mmgen.registry import registry_of
 
-__all__ = ["command_of", "literal"]
+__all__ = ["Command", "command_of", "literal"]
 
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
 """What an option's value is called in help unless the option says it itself; a switch has none."""
@@ -23,7 +23,36 @@ _ROOM = re.compile(r"\{(mmgen\.[a-z_.]+)\}")
 """In a help text, the names of that room's members: "{mmgen.objectives}"."""
 
 
-def command_of(name: str, function: Callable[..., Any], cls: type[TyperCommand] = TyperCommand) -> Any:
+_MAY_BE_EMPTY = ("--given",)
+"""Options of which an empty text says something: nothing is given."""
+
+
+class Command(TyperCommand):
+    """A command that refuses words that are empty, as ``-o "$OUT"`` has one where the variable is not set."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:  # completion asks with words that are not typed yet
+            self._check_words(str(ctx.command_path), args)
+        return super().parse_args(ctx, args)
+
+    def _check_words(self, path: str, args: list[str]) -> None:
+        options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
+        for before, word in zip(["", *args], args, strict=False):
+            name, equals, value = word.partition("=")
+            if word and (value or not equals or name not in options):
+                continue
+            option = name if word else before if before in options else ""
+            if not option:
+                raise UsageError(
+                    f"{path.removeprefix('mmgen ')} got an empty word among its arguments; is a variable not set?"
+                )
+            if option not in _MAY_BE_EMPTY:
+                raise UsageError(
+                    f"{option} got an empty word, expected {options[option].metavar}; say one, or leave the option out"
+                )
+
+
+def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Command) -> Any:
     """The command ``name`` that runs ``function``, with an option for each of its parameters and ``--code``.
 
     Args:

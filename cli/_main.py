@@ -25,7 +25,7 @@ from mmgen.errors import MmgenError, clip
 from mmgen.registry import unknown_name
 from mmgen.version import __version__
 
-__all__ = ["app", "command_names", "load_command", "main"]
+__all__ = ["app", "command_names", "complaint", "load_command", "main"]
 
 # Order in the help: that of the pipeline. A command that is not named here follows, by alphabet.
 _ORDER = (
@@ -129,7 +129,7 @@ def _program(
     """Generative models of images and text, from data to figures."""
 
 
-def _complaint(error: typer.TyperException) -> str:
+def complaint(error: typer.TyperException) -> str:
     """What the parser found wrong; where a value was refused, with what was got and what is expected."""
     text = str(MmgenError(error.format_message()))  # clipped as all messages are
     faults = getattr(error.__cause__, "errors", None)  # pydantic's, which read the value
@@ -195,7 +195,7 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except typer.TyperException as error:  # the parser's complaints
         context = getattr(error, "ctx", None)
-        say(f"mmgen: {_complaint(error)}")
+        say(f"mmgen: {complaint(error)}")
         if context is not None:
             say(f"Try: {context.command_path} --help")
         return error.exit_code

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mmgen.cli._commands import command_of, literal
+from mmgen.cli._commands import Command, command_of, literal
 from mmgen.errors import MmgenError, UsageError
 from mmgen.registry import BUILT_IN, Registry, add_code, registry_of, unknown_name
 from mmgen.switches import Positional, Switches
@@ -144,7 +144,7 @@ class MemberCommands(TyperGroup):
         return literal(command)
 
 
-class MemberCommand(TyperCommand):
+class MemberCommand(Command):
     """The command of one member; an option that only others have is refused with their names."""
 
     member: str

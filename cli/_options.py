@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._streams import read_stdin
-from mmgen.errors import MmgenError, UsageError
+from mmgen.errors import MmgenError, UsageError, clip
 
 __all__ = [
     "Code",
@@ -34,6 +34,7 @@ __all__ = [
     "jobs_option",
     "output_option",
     "read_path",
+    "read_paths",
     "remember_command_line",
     "resume_mode",
     "seed_option",
@@ -135,7 +136,7 @@ def command_line() -> str:
 
 
 def read_path(text: str, what: str = "file") -> Path:
-    """The existing path that an argument names; ``-`` reads it from the last non-empty line of stdin.
+    """The existing path that an argument names; ``-`` reads it from stdin.
 
     Args:
         text: The argument as typed; a folder that mmgen export has made stands for what is in it.
@@ -143,18 +144,58 @@ def read_path(text: str, what: str = "file") -> Path:
 
     Raises:
         MmgenError: Nothing came from stdin, or no path, or there is no such file.
+        UsageError: Several paths came from stdin, or ``-`` is there twice.
     """
     if text == "-":
-        lines = [line.strip() for line in read_stdin().splitlines() if line.strip()]
-        if not lines:
-            raise MmgenError(
-                f"expected the path of a {what} on stdin, got nothing: the command before this one in the pipe failed"
+        lines = _piped(what)
+        if len(lines) > 1:
+            raise UsageError(
+                f"- got {len(lines)} paths on stdin, {_shown(lines)}, expected that of one {what}; name it instead"
             )
-        text = lines[-1]
-        # The recorded command must work without the pipe, and so must the further processes of --devices, which are
-        # started from sys.argv and find an empty stdin.
-        _arguments[:] = [text if argument == "-" else argument for argument in _arguments]
-        sys.argv[1:] = [text if argument == "-" else argument for argument in sys.argv[1:]]
+        text = lines[0]
+    return _there(text, what)
+
+
+def read_paths(texts: Sequence[str], what: str = "file") -> list[Path]:
+    """The existing paths that arguments name, each once; ``-`` stands for all those on stdin, one a line.
+
+    Args:
+        texts: The arguments as typed.
+        what: What each file should be, for the message ("file of scores").
+
+    Raises:
+        MmgenError: Nothing came from stdin, or no path, or there is no such file.
+        UsageError: ``-`` is there twice.
+    """
+    named = [line for text in texts for line in (_piped(what) if text == "-" else [text])]
+    return list(dict.fromkeys(_there(text, what) for text in named))
+
+
+def _piped(what: str) -> list[str]:
+    """The paths on stdin, which take the place of the ``-`` that was typed."""
+    if (count := _arguments.count("-")) > 1:
+        raise UsageError(f"- stands {count} times in this command, expected once: stdin is read once; name the others")
+    lines = [line.strip() for line in read_stdin().splitlines() if line.strip()]
+    if not lines:
+        raise MmgenError(
+            f"expected the path of a {what} on stdin, got nothing: the command before this one in the pipe failed"
+        )
+    # The recorded command must work without the pipe, and so must the further processes of --devices, which are
+    # started from sys.argv and find an empty stdin.
+    _arguments[:] = _filled(_arguments, lines)
+    sys.argv[1:] = _filled(sys.argv[1:], lines)
+    return lines
+
+
+def _filled(arguments: Sequence[str], lines: Sequence[str]) -> list[str]:
+    return [word for typed in arguments for word in (lines if typed == "-" else [typed])]
+
+
+def _shown(lines: Sequence[str]) -> str:
+    return clip(" and ".join(map(repr, lines)), 300)
+
+
+def _there(text: str, what: str) -> Path:
     path = Path(text)
     _check_there(path, what)
     if path.is_dir() and what != "model or aggregate":  # which mmgen.load finds, and files made of it lie beside it

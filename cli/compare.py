@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import result, result_lines, result_table, say
-from mmgen.cli._options import read_path
+from mmgen.cli._options import read_paths
 from mmgen.errors import UsageError
 
 __all__ = ["compare_command"]
@@ -19,7 +19,7 @@ def compare_command(
         typer.Argument(
             metavar="SCORES...",
             show_default=False,
-            help="Files of mmgen eval and mmgen baseline (.jsonl), of any models and seeds; '-' reads a path from "
+            help="Files of mmgen eval and mmgen baseline (.jsonl), of any models and seeds; '-' reads paths from "
             "stdin. Logs of training among them are left out.",
         ),
     ],
@@ -51,12 +51,12 @@ def compare_command(
     asked = [name for name, said in _ways(as_csv, as_json, as_markdown, as_latex).items() if said]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} got all, expected one: they are ways to print the same")
-    named = list(dict.fromkeys(read_path(file, "file of scores") for file in scores))
+    named = read_paths(scores, "file of scores")
     paths = [path for path in named if not path.name.endswith(LOG_ENDING)]  # which *.jsonl names too
     if len(paths) < len(named):
         say(f"logs of training are no scores: {len(named) - len(paths)} files are left out")
     found = [read_scores(path) for path in paths]
-    if not any(found):
+    if not found:
         raise UsageError(f"{', '.join(map(str, named))}: there is no score in these files; make some with mmgen eval")
     try:
         compared = compare_scores(list(zip(_names(paths), found, strict=True)), against or "")

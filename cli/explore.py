@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import follow, result, say
-from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, command_line, output_option, read_path
+from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, command_line, output_option, read_paths
 
 __all__ = ["explore_command"]
 
@@ -17,7 +17,7 @@ def explore_command(
         typer.Argument(
             metavar="FILES...",
             show_default=False,
-            help="A model and what was fitted to it, or a judge; '-' reads a path from stdin.",
+            help="A model and what was fitted to it, or a judge; '-' reads paths from stdin.",
         ),
     ],
     output: Annotated[Path | None, output_option("explore.html by default")] = None,
@@ -64,7 +64,7 @@ def explore_command(
     """
     from mmgen.artifacts.pages import check_page
 
-    paths = [read_path(file, "file") for file in files]
+    paths = read_paths(files)
     out = output or Path("explore.html")
     check_page(out, "explore", overwrite, *paths)
 

@@ -7,7 +7,7 @@ import typer
 
 from mmgen.cli._completion import members
 from mmgen.cli._console import result, say
-from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, output_option, read_path
+from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, output_option, read_paths
 
 __all__ = ["plot_command"]
 
@@ -27,7 +27,7 @@ def plot_command(
         typer.Argument(
             metavar="FILES...",
             show_default=False,
-            help="The model and what was fitted to it, or several models; '-' reads a path from stdin.",
+            help="The model and what was fitted to it, or several models; '-' reads paths from stdin.",
         ),
     ],
     output: Annotated[Path | None, output_option("NAME.png by default")] = None,
@@ -109,12 +109,14 @@ def plot_command(
     """
     from mmgen.artifacts.pages import check_page
 
-    paths = [read_path(file, "file") for file in files]
+    paths = read_paths(files)
     out = output or Path(f"{name}.png")
     check_page(out, "picture", overwrite, *paths)
 
-    from mmgen.figures.plots._draw import draw_plot  # seconds, which a mistake need not take
+    from mmgen.figures import plots  # seconds, which a mistake need not take
+    from mmgen.figures.plots._draw import draw_plot
 
+    plots.get(name).check_output(out)
     picture, notices = draw_plot(
         name,
         paths,

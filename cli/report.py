@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from mmgen.cli._console import follow, result, say
-from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, command_line, output_option, read_path
+from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, command_line, output_option, read_paths
 
 __all__ = ["report_command"]
 
@@ -17,7 +17,7 @@ def report_command(
         typer.Argument(
             metavar="FILES...",
             show_default=False,
-            help="Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs; '-' reads a path from stdin.",
+            help="Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs; '-' reads paths from stdin.",
         ),
     ],
     output: Annotated[Path | None, output_option("report.html by default")] = None,
@@ -35,7 +35,7 @@ def report_command(
     """
     from mmgen.artifacts.pages import check_page
 
-    paths = [read_path(file, "file") for file in files]
+    paths = read_paths(files)
     out = output or Path("report.html")
     check_page(out, "report", overwrite, *paths)
 

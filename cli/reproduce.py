@@ -106,11 +106,15 @@ def reproduce_command(
     listed, dataset = _plan.find_list(name, data)
     plan = _plan.read_plan(listed)
     everything = plan.at(scale)
+    if listed.endswith(".toml"):  # tests type the commands of the others
+        _check_typed(everything, listed)
     if seed is not None:
         everything = with_seed(everything, seed)
     folder = output or Path(everything.folder)
     if dataset is not None:
-        everything = _plan.with_data(everything, read_path(str(dataset), "dataset"))
+        found = read_path(str(dataset), "dataset")
+        _plan.check_is_data(found)
+        everything = _plan.with_data(everything, found)
     wanted = everything.seeds if seeds is None else _seeds(seeds)
     everything, runs = with_seeds(everything, wanted)  # files are called by the whole list, whatever is run of it
     chosen = _plan.only(everything, only) if only else everything
@@ -132,6 +136,31 @@ def reproduce_command(
     else:
         ran = run_on_cluster(chosen.stage, folder, scheduler)
     _present(plan, everything, runs, page, ran)
+
+
+def _check_typed(scale: "Scale", listed: str) -> None:
+    """Refuse a list of somebody's own with a command that cannot be typed, before any of them runs.
+
+    Raises:
+        UsageError: Names the stage and what is wrong with its command.
+    """
+    from mmgen.cli._main import complaint, load_command
+    from mmgen.cli._members import MemberCommands
+    from mmgen.registry import unknown_name
+
+    for number, stage in enumerate(scale.stage, 1):
+        command, *words = stage.arguments
+        if asked := {"--help", "-h"} & {*words}:
+            raise UsageError(f"{listed}: stage {number} says {asked.pop()}, which makes no file; take it out")
+        try:
+            loaded = load_command(command)
+            context = loaded.make_context(f"mmgen {command}", list(words))
+            if isinstance(loaded, MemberCommands) and context.command is loaded:  # which stops where it is run
+                noun = loaded.registry.noun
+                raise UsageError(unknown_name(noun, words[0], loaded.registry.names()))
+        except (MmgenError, typer.TyperException) as error:
+            said = complaint(error) if isinstance(error, typer.TyperException) else str(error)
+            raise UsageError(f"{listed}: stage {number}, mmgen {command}: {said.rstrip('.')}") from None
 
 
 def _seeds(text: str) -> tuple[int, ...]:

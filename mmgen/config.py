@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType, UnionType
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
@@ -40,12 +41,34 @@ def _known_keys(schema: Any, location: tuple[Any, ...]) -> list[str]:
     """Field names that are allowed at ``location`` of a nested settings model."""
     current: Any = schema
     for part in location:
+        current = _plain_kind(current)
+        if get_origin(current) in (tuple, list, dict):  # an item: its place, or its key
+            current = [kind for kind in get_args(current) if kind is not ...][-1]
+            continue
         fields = getattr(current, "model_fields", None) or getattr(current, "__pydantic_fields__", {})
         if part not in fields:
             return []
         current = fields[part].annotation
+    current = _plain_kind(current)
     fields = getattr(current, "model_fields", None) or getattr(current, "__pydantic_fields__", {})
     return sorted(fields)
+
+
+def _plain_kind(kind: Any) -> Any:
+    """A kind of value without what is annotated to it, and without None beside it."""
+    while get_origin(kind) in (Annotated, Union, UnionType):
+        kind = next((one for one in get_args(kind) if one is not NoneType), kind)
+    return kind
+
+
+def _key(location: Iterable[Any]) -> str:
+    """Where a setting stands: its rooms with dots between, places of a list counted from 1.
+
+    Example:
+        >>> _key(["scale", "cpu", "stage", 0, "command"])
+        'scale.cpu.stage[1].command'
+    """
+    return "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
 def refused(name: str, fault: Mapping[str, Any]) -> str:
@@ -77,23 +100,18 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
         return TypeAdapter(schema).validate_python(dict(values))
     except ValidationError as error:
         faults = []
+        places = [tuple(fault["loc"]) for fault in error.errors()]
         for fault in error.errors():
             location = tuple(fault["loc"])
-            key = ".".join(str(part) for part in ((where, *location) if where else location))
+            if fault["type"] == "too_short" and any(place[:-1][: len(location)] == location for place in places):
+                continue  # items that are there, with faults of their own
+            room = (where, *location[:-1]) if where else location[:-1]
+            key = _key((*room, *location[-1:]))
             if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
                 known = _known_keys(schema, location[:-1])
-                faults.append(
-                    unknown_name(
-                        "setting",
-                        key,
-                        [
-                            k
-                            if len(location) == 1 and not where
-                            else ".".join([*([where] if where else []), *map(str, location[:-1]), k])
-                            for k in known
-                        ],
-                    )
-                )
+                faults.append(unknown_name("setting", key, [_key((*room, name)) for name in known]))
+            elif fault["type"] == "missing":
+                faults.append(f"setting '{key}' is missing")
             elif fault["type"] == "value_error":  # a room's own words, which say what it got
                 said = str(fault["ctx"]["error"])
                 faults.append(f"setting '{key}': {said}" if key else said)  # of several settings together: no key

@@ -72,7 +72,7 @@ def unknown_name(what: str, got: str, expected: Sequence[str]) -> str:
     near = nearest(got, expected)
     listed = ", ".join(f"'{name}'" if "," in name else name for name in expected)
     hint = f"did you mean '{near}'? " if near else ""
-    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}Available: {listed}"
+    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}{f'Available: {listed}' if listed else 'there is none'}"
 
 
 class Registry(Generic[T_co]):

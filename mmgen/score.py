@@ -126,11 +126,14 @@ def read_scores(path: Path) -> list[Score]:
         ArtifactError: It cannot be read, or a line is no score.
     """
     try:
-        return [_score(path, number, line) for number, line in enumerate(lines_bounded(path), 1) if line.strip()]
+        found = [_score(path, number, line) for number, line in enumerate(lines_bounded(path), 1) if line.strip()]
     except OSError as error:
         raise ArtifactError(f"cannot read the scores {path}: {error.strerror}; check the path") from None
     except Malformed as error:
         raise ArtifactError(f"{path} holds no scores (JSON lines): {error}; check the path") from None
+    if not found:
+        raise ArtifactError(f"{path} holds no scores, expected some as mmgen eval writes them; check the path")
+    return found
 
 
 def _score(path: Path, number: int, line: str) -> Score:

@@ -24,10 +24,11 @@ from mmgen.generation.judge import find_judge_of_dataset
 from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.loading import TrainedModel, load
 from mmgen.metrics import get as metric_called
-from mmgen.metrics._asked import check_read, left_out, usual_metrics
+from mmgen.metrics._asked import check_once, check_read, left_out, usual_metrics
 from mmgen.metrics._evaluate import evaluate, notice
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models._build import build_model
+from mmgen.naming import posterior_called
 from mmgen.progress import Watch
 from mmgen.registry import unknown_name
 from mmgen.score import Score
@@ -326,10 +327,14 @@ def measure(
     """
     for name in metrics:
         metric_called(name)  # every name is checked before anything slow
+    check_once("--metric", metrics)
+    check_once("--posterior", [posterior_called(name) for name in posteriors])
     asking = validate(EvaluationSettings, dict(values or {}))
     if dropped is not None and asking.dropped is not None:
         raise UsageError(f"dropped got {list(dropped)} and {list(asking.dropped)}, expected it once")
-    tilts = list(dict.fromkeys(Tilt.of(weight) for weight in weights))
+    tilts = [Tilt.of(weight) for weight in weights]
+    check_once("--guidance", tilts)
+    check_once("--factor", asking.factors or ())
     loaded = load(path, device)
     for said in loaded.notices:
         watch.say(said)

@@ -125,6 +125,16 @@ of = "B"
 why = "B"
 command = "mmgen train data.h5 -o b.safetensors"
 makes = "b.safetensors"
+[[scale.cpu.stage]]
+of = "A"
+why = "Scores of A"
+command = "mmgen eval a.safetensors -o a.jsonl"
+makes = "a.jsonl"
+[[scale.cpu.stage]]
+of = "B"
+why = "Scores of B"
+command = "mmgen eval b.safetensors -o b.jsonl"
+makes = "b.jsonl"
 """
 
 
@@ -155,10 +165,10 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
 
 
 def test_part_of_a_table(two_models: Plan) -> None:
-    assert [stage.makes for stage in only(two_models.at("cpu"), ["b"]).stage] == ["data.h5", "b.safetensors"]
+    assert [stage.makes for stage in only(two_models.at("cpu"), ["b"]).stage] == ["data.h5", "b.safetensors", "b.jsonl"]
     with pytest.raises(UsageError, match="unknown row 'C'"):
         only(two_models.at("cpu"), ["C"])
-    with pytest.raises(UsageError, match="rows share all"):
+    with pytest.raises(UsageError, match="rows of this table share all"):
         only(read_plan("cremer-table1").at("cpu"), ["correctness"])
 
 
@@ -243,6 +253,12 @@ command = "mmgen train data-{run}.h5 --seed {run} -o vgae-{run}.safetensors"
 makes = "vgae-{run}.safetensors"
 of = "VGAE"
 times = 3
+[[scale.cpu.stage]]
+why = "Scores of split {run}"
+command = "mmgen eval vgae-{run}.safetensors -o vgae-{run}.jsonl"
+makes = "vgae-{run}.jsonl"
+of = "VGAE"
+times = 3
 """
 
 
@@ -252,6 +268,7 @@ def test_stages_are_repeated_with_their_number(tmp_path: Path) -> None:
     assert [stage.makes for stage in stages] == [
         *(f"data-{run}.h5" for run in range(3)),
         *(f"vgae-{run}.safetensors" for run in range(3)),
+        *(f"vgae-{run}.jsonl" for run in range(3)),
     ]
     assert stages[4].command == "mmgen train data-1.h5 --seed 1 -o vgae-1.safetensors"
     assert (stages[4].why, stages[4].seed, stages[4].of) == ("Model of split 1", 1, "VGAE")
@@ -261,7 +278,7 @@ def test_stages_are_repeated_with_their_number(tmp_path: Path) -> None:
 
 def test_repeated_stages_need_names_of_their_own(tmp_path: Path) -> None:
     (tmp_path / "three.toml").write_text(REPEATED.replace('makes = "data-{run}.h5"', 'makes = "data.h5"'))
-    with pytest.raises(SettingsError, match="two stages make the same file"):
+    with pytest.raises(SettingsError, match=r"stages 1 and 2 of 'cpu' both make data\.h5, .* has \{run\} in its name"):
         read_plan(str(tmp_path / "three.toml"))
 
 

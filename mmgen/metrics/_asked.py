@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel
     from mmgen.metrics._base import Metric
 
-__all__ = ["check_read", "left_out", "usual_metrics"]
+__all__ = ["check_once", "check_read", "left_out", "usual_metrics"]
 
 _OF_ALL = ("seed", "precision")
 """Settings that say how something is computed, and not what: a metric that draws nothing has no use for a seed."""
@@ -36,10 +36,27 @@ def left_out(dropped: Sequence[int] | None, given_count: Sequence[int] | None, l
     if dropped is not None and given_count is not None:
         raise UsageError("--dropped and --given-count got both, expected one: they say the same in two ways")
     count = len(loaded.attributes.names) if loaded.attributes is not None else 0
-    numbers = list(dropped) if dropped is not None else [count - number for number in given_count or ()]
-    if any(not 0 <= number <= count for number in numbers):
-        raise UsageError(f"--dropped and --given-count expect numbers from 0 to {count}, the model's attributes")
-    return list(dict.fromkeys(numbers))
+    option, said = ("--dropped", dropped) if dropped is not None else ("--given-count", given_count or ())
+    check_once(option, said)
+    if any(not 0 <= number <= count for number in said):
+        told = ",".join(map(str, said))
+        raise UsageError(f"{option} got {told}, expected numbers from 0 to {count}, the model's attributes")
+    return list(said) if dropped is not None else [count - number for number in said]
+
+
+def check_once(option: str, said: Sequence[object]) -> None:
+    """Refuse what is said twice, which would be measured once.
+
+    Args:
+        option: How it was said, for the message.
+        said: What was said.
+
+    Raises:
+        UsageError: Something is there twice.
+    """
+    twice = next((one for place, one in enumerate(said) if one in said[:place]), None)
+    if twice is not None:
+        raise UsageError(f"{option} got {twice} twice, expected each once; leave one out")
 
 
 def check_read(metrics: Sequence[str], said: Iterable[str]) -> None:

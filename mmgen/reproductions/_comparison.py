@@ -109,7 +109,8 @@ def compare(
             return _cell(found[-1], over_seeds=True)
         return _cell([score for part in found for score in part], over_seeds=False)
 
-    return Compared(table, tuple(tuple(find(column.with_more(row)) for column in table.column) for row in table.row))
+    ours = [[find(column.with_more(row)) if row.measured else None for column in table.column] for row in table.row]
+    return Compared(table, tuple(map(tuple, ours)))
 
 
 def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:

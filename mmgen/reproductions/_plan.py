@@ -7,11 +7,12 @@ stage depends on are the files of earlier stages that its command names.
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from mmgen.artifacts import Header, read_header
+from mmgen.artifacts.kinds import article
 from mmgen.config import read_toml, validate
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.errors import ArtifactError, SettingsError, UsageError
 from mmgen.parsing import parse_toml, printable
 from mmgen.registry import unknown_name
 from mmgen.reproductions import datasets_of, names, text_of, usual_dataset_of
@@ -23,6 +24,7 @@ from mmgen.score import read_scores
 
 __all__ = [
     "State",
+    "check_is_data",
     "comment",
     "find_list",
     "fitting",
@@ -48,16 +50,17 @@ def read_plan(name: str) -> Plan:
         SettingsError: It is no list of stages; names every fault.
     """
     if name in names():
-        values: dict[str, Any] = parse_toml(text_of(name))
-    elif name.endswith(".toml"):
-        values = read_toml(Path(name))
-        check_text(values, name)
-        plan = validate(Plan, values)
-        check_foreign(plan, name)
-        return plan
-    else:
+        return validate(Plan, parse_toml(text_of(name)))
+    if not name.endswith(".toml"):
         raise UsageError(unknown_name("table", name, names()) + ", or the path of a list of your own (.toml)")
-    return validate(Plan, values)
+    values = read_toml(Path(name))
+    check_text(values, name)
+    try:
+        plan = validate(Plan, values)
+    except SettingsError as error:
+        raise SettingsError(f"{name}: {error}") from None
+    check_foreign(plan, name)
+    return plan
 
 
 def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
@@ -79,12 +82,24 @@ def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
     if data in offered:
         return f"{name}/{data}", None
     if data is not None and Path(data).exists():
+        check_is_data(Path(data))
         recipe = str(read_header(Path(data)).settings.get("recipe", ""))
         if recipe in offered:
             return f"{name}/{recipe}", Path(data)
         raise UsageError(f"{data} is of the recipe '{recipe}', expected one of {', '.join(offered)}")
     got = f"--data got '{data}'" if data else "--data is not given"
     raise UsageError(f"{name} is measured on several datasets and {got}, expected {' or '.join(offered)}, or a file")
+
+
+def check_is_data(path: Path) -> None:
+    """Refuse a file that is given as --data and is no dataset.
+
+    Raises:
+        UsageError: It is something else.
+        ArtifactError: It cannot be read.
+    """
+    if (kind := read_header(path).kind) != "dataset":
+        raise UsageError(f"--data got {path}, which is {article(kind)}, expected a dataset of mmgen make-data")
 
 
 def only(scale: Scale, rows: Sequence[str]) -> Scale:
@@ -97,7 +112,11 @@ def only(scale: Scale, rows: Sequence[str]) -> Scale:
     by_name = {name.casefold(): name for name in known}
     for row in rows:
         if row.casefold() not in by_name:
-            raise UsageError(unknown_name("row", row, known) if known else "this table's rows share all of its stages")
+            raise UsageError(
+                unknown_name("row", row, known)
+                if known
+                else f"--only got '{row}', but the rows of this table share all of its stages; leave the option out"
+            )
     wanted = {"", *(by_name[row.casefold()] for row in rows)}
     kept: list[Stage] = []
     named: set[str] = set()

@@ -3,14 +3,15 @@
 import re
 import shlex
 from collections.abc import Iterable
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, field_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mmgen.config import Settings
-from mmgen.errors import UsageError
-from mmgen.registry import unknown_name
-from mmgen.reproductions._tables import Table
+from mmgen.errors import UsageError, clip
+from mmgen.registry import registry_of, unknown_name
+from mmgen.reproductions._tables import Selector, Table
 
 __all__ = ["DATA", "JUDGE", "PROGRAM", "RUN", "SEED", "Plan", "Scale", "Stage", "seeds_of", "split"]
 
@@ -22,6 +23,7 @@ RUN = "{run}"
 
 
 _MOST_SEEDS = 1000
+_METRICS = "mmgen.metrics"
 
 
 def seeds_of(value: Any) -> Any:
@@ -103,7 +105,7 @@ class Stage(Settings):
     def _typed(cls, value: str) -> str:
         words = shlex.split(value)
         if words[:1] != [PROGRAM] or len(words) < 2:
-            raise ValueError(f"expected a command that begins with {PROGRAM}")
+            raise ValueError(f"got {clip(repr(value), 120)}, expected a command that begins with {PROGRAM}")
         return value
 
     @property
@@ -167,11 +169,35 @@ class Plan(Settings):
     @field_validator("scale")
     @classmethod
     def _ordered(cls, value: dict[str, Scale]) -> dict[str, Scale]:
-        for scale in value.values():
+        for size, scale in value.items():
             made = [stage.makes for stage in scale.stage]
-            if len(set(made)) != len(made):
-                raise ValueError("two stages make the same file")
+            twice = next(((made.index(file), place) for place, file in enumerate(made) if file in made[:place]), None)
+            if twice is not None:
+                raise ValueError(
+                    f"stages {twice[0] + 1} and {twice[1] + 1} of '{size}' both make {made[twice[0]]}, expected a file "
+                    f"of its own for each; what is run several times has {RUN} in its name"
+                )
+            for place, stage in enumerate(scale.stage):
+                if later := next((one for one in made[place + 1 :] if one in stage.arguments), None):
+                    raise ValueError(
+                        f"stage {place + 1} of '{size}' reads {later}, which stage {made.index(later) + 1} makes, "
+                        "expected files of stages before it; change their order"
+                    )
         return value
+
+    @model_validator(mode="after")
+    def _measured(self) -> "Plan":
+        """Whether each row and column is of scores that a stage makes, and of a metric that there is."""
+        made = [stage.makes for scale in self.scale.values() for stage in scale.stage]
+        metrics = registry_of(_METRICS).names()
+        parts: list[tuple[str, Selector]] = [(one.name, one) for table in self.table for one in table.row]
+        parts += [(one.name, one) for table in self.table for one in table.column]
+        for name, part in parts:
+            if part.metric is not None and part.metric not in metrics:
+                raise ValueError(f"'{name}': {unknown_name('metric', part.metric, metrics)}")
+            if part.scores is not None and not any(fnmatchcase(file, part.scores) for file in made):
+                raise ValueError(f"'{name}' has the scores {part.scores}, which no stage makes; name those of one")
+        return self
 
     def at(self, scale: str) -> Scale:
         """The stages at a scale.

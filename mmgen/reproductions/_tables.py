@@ -69,6 +69,8 @@ class Row(Selector):
     """What is measured, or on what."""
     published: str = ""
     """What the published table calls it, where that is not its name."""
+    measured: bool = True
+    """Whether there is anything of ours: false for a row that has the published numbers alone."""
     paper: tuple[float | Literal[""], ...] = ()
     """The published numbers, in the order of the columns, "" where the paper has none; left out, they are those of the
     published table that is named, if any."""
@@ -117,6 +119,8 @@ class Table(Settings):
                     f"row '{row.name}' has {len(row.paper)} published numbers, expected {len(self.column)}, one for "
                     "each column"
                 )
+            if not row.measured and not row.paper:
+                raise ValueError(f"row '{row.name}' is not measured and has no published numbers; give it some")
         if self.against and self.against not in [
             *(part.name for part in self.column),
             *(part.name for part in self.row),

@@ -60,7 +60,15 @@ def test_mistakes(arguments: list[str], said: str, tmp_path: Path) -> None:
 
 def test_no_scores(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text("")
-    done = run("a.jsonl", folder=tmp_path)
+    write(tmp_path, files())
+    for names in (
+        ["a.jsonl"],
+        [next(path.name for path in tmp_path.glob("*.jsonl") if path.stat().st_size), "a.jsonl"],
+    ):
+        done = run(*names, folder=tmp_path)
+        assert (done.returncode, done.stdout) == (1, "") and "a.jsonl holds no scores, expected some" in done.stderr
+    (tmp_path / "b.log.jsonl").write_text('{"step": 1}\n')
+    done = run("b.log.jsonl", folder=tmp_path)
     assert done.returncode == 2 and "there is no score in these files" in done.stderr
 
 

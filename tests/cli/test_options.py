@@ -8,7 +8,7 @@ import pytest
 
 from mmgen.cli import _options
 from mmgen.cli._main import main
-from mmgen.errors import MmgenError
+from mmgen.errors import MmgenError, UsageError
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
@@ -26,10 +26,36 @@ def test_a_path_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     assert raised.value.exit_code == 1
 
 
-def test_dash_reads_the_last_line_of_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dash_reads_the_one_line_of_stdin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a b.h5").touch()
-    feed(monkeypatch, f"noise\n{tmp_path / 'a b.h5'}\n\n")
+    feed(monkeypatch, f"\n{tmp_path / 'a b.h5'}\n\n")
     assert _options.read_path("-") == tmp_path / "a b.h5"
+
+
+def test_two_paths_where_one_is_expected_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, "a.h5\nb.h5\n")
+    with pytest.raises(UsageError, match=r"- got 2 paths on stdin, 'a\.h5' and 'b\.h5', expected that of one dataset"):
+        _options.read_path("-", "dataset")
+
+
+def test_several_files_come_from_stdin_where_a_command_takes_several(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / name for name in ("a.jsonl", "b.jsonl", "c.jsonl")]
+    for path in paths:
+        path.touch()
+    typed = ["compare", str(paths[0]), "-"]
+    monkeypatch.setattr(_options, "_arguments", list(typed))
+    monkeypatch.setattr("sys.argv", ["mmgen", *typed])
+    feed(monkeypatch, f"{paths[1]}\n{paths[2]}\n{paths[0]}\n")
+    assert _options.read_paths(typed[1:], "file of scores") == paths
+    assert _options.command_line().split() == ["mmgen", "compare", *map(str, (*paths[:1], *paths[1:], paths[0]))]
+
+
+def test_stdin_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_options, "_arguments", ["compare", "-", "-"])
+    with pytest.raises(UsageError, match="- stands 2 times in this command, expected once: stdin is read once"):
+        _options.read_paths(["-", "-"])
 
 
 @pytest.mark.parametrize("text", ["", "\n \n"])

@@ -205,7 +205,7 @@ def test_a_figure_that_cannot_be_drawn_says_why(toy: Path, world: Path) -> None:
         draw_plot("latent-map", [world / "telbo.safetensors"])
     with pytest.raises(UsageError, match="given attributes of which some are unknown"):
         draw_plot("hierarchy", _fitted(toy))
-    with pytest.raises(UsageError, match="got none; name a model"):
+    with pytest.raises(UsageError, match=r"hierarchy got .*judge\.safetensors \(a classifier\), expected a model"):
         draw_plot("hierarchy", [toy / "judge.safetensors"])
     with pytest.raises(UsageError, match="hierarchy drops the attributes of one concept, got 2 --given; give one"):
         draw_plot("hierarchy", _fitted(toy), descriptions=["small", "big"])

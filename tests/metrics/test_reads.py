@@ -107,6 +107,29 @@ def test_what_nothing_reads_is_refused(
     assert "leave them out, or ask for one of the metrics in brackets" in told
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--metric", "correctness", "--metric", "correctness"], "--metric got correctness twice"),
+        (["--guidance", "3,3"], "--guidance got 3 twice"),
+        (["--guidance", "0", "--guidance", "3,0.0"], "--guidance got 0 twice"),
+        (["--guidance", "3:balanced,3:balanced"], "--guidance got 3:balanced twice"),
+        (["--posterior", "prior", "--posterior", "prior"], "--posterior got prior twice"),
+        (["--given-count", "1,1"], "--given-count got 1 twice"),
+        (["--dropped", "0,1,0"], "--dropped got 0 twice"),
+        (["--given-count", "9"], "--given-count got 9, expected numbers from 0 to"),
+        (["--dropped", "0,7"], "--dropped got 0,7, expected numbers from 0 to"),
+    ],
+)
+def test_what_is_said_twice_or_is_too_much_is_refused(
+    made: Evaluation, arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["eval", str(made.loaded.path), *arguments, "--json"])
+    told = " ".join(capsys.readouterr().err.split())
+    assert left.value.code == 2 and f"mmgen: {said}" in told
+
+
 def test_what_one_of_several_reads_is_accepted() -> None:
     check_read(["parameters", "retrieval"], ["pool", "seed", "precision"])
     with pytest.raises(UsageError, match="parameters and retrieval got options that it does not read: --proposal"):

@@ -13,7 +13,21 @@ from mmgen.errors import UsageError
 from mmgen.figures.drawing.page import Grid, annotated, framed
 from mmgen.figures.drawing.style import data_uri, figure_image, plain_words
 
-__all__ = ["Picture"]
+__all__ = ["Picture", "check_ending"]
+
+
+def check_ending(path: Path, lines: bool) -> None:
+    """Refuse a file whose name does not end as a picture's does.
+
+    Args:
+        path: Where it is to go.
+        lines: Whether the picture is drawn in lines, which .pdf and .svg hold too.
+
+    Raises:
+        UsageError: It has another ending.
+    """
+    if path.suffix.lower() not in ((".png", ".pdf", ".svg") if lines else (".png",)):
+        raise UsageError(f"--output got {path}, expected a name ending in .png{', .pdf or .svg' if lines else ''}")
 
 
 @dataclass(frozen=True)
@@ -67,10 +81,8 @@ class Picture:
         Raises:
             UsageError: Another ending, or lines asked of a picture of images.
         """
+        check_ending(path, lines=isinstance(self.drawn, Figure))
         ending = path.suffix.lower()
-        if ending not in ((".png",) if isinstance(self.drawn, Grid) else (".png", ".pdf", ".svg")):
-            lines = "" if isinstance(self.drawn, Grid) else ", .pdf or .svg"
-            raise UsageError(f"--output got {path}, expected a name ending in .png{lines}")
         if ending == ".png":
             drawn = self.drawn if isinstance(self.drawn, Grid) else framed(figure_image(self.drawn))
             annotated(drawn, self.title, self.told).save(path)

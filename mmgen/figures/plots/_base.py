@@ -1,17 +1,19 @@
 """What a figure is told, and what several of them need."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import mmgen.metrics
 from mmgen.errors import UsageError
 from mmgen.expressions import is_expression
-from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
+from mmgen.figures.drawing.picture import Picture, check_ending
+from mmgen.figures.plots._material import Group, Material, labels_in_latent, latent_sizes
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.generation.tilt import NO_TILT, Tilt
+from mmgen.registry import unknown_name
 from mmgen.score import Score
 
 if TYPE_CHECKING:
@@ -68,7 +70,8 @@ class Plot:
         one: Whether it shows one model, with what was fitted to it.
         plane: Whether it shows a latent space of two dimensions.
         frames: Whether a judge looks at its images, and frames those that it reads differently.
-        scores: Whether it shows scores alone, whatever models are named.
+        scores: Whether it shows files of scores: alone, or together with what models say of themselves.
+        lines: Whether it is drawn in lines and points, and can be .pdf or .svg too.
     """
 
     draw: Callable[[Sequence[Session], PlotOptions], Picture]
@@ -76,13 +79,14 @@ class Plot:
     one: bool = False
     plane: bool = False
     frames: bool = False
-    scores: bool = False
+    scores: Literal["", "alone", "with models"] = ""
+    lines: bool = False
 
     def __call__(self, sessions: Sequence[Session], options: PlotOptions) -> Picture:
         return self.draw(sessions, options)
 
     def check(self, name: str, options: PlotOptions) -> None:
-        """Refuse options that the figure does not accept.
+        """Refuse options that the figure does not accept, and metrics that there are not.
 
         Args:
             name: What the figure is called.
@@ -96,6 +100,33 @@ class Plot:
             known = " and ".join(typed for field, typed in OPTIONS.items() if field in self.accepts)
             chooses = f"accepts {known} only" if known else "chooses itself what it shows"
             raise UsageError(f"{name} {chooses}, got {' and '.join(asked)}; leave out {' and '.join(asked)}")
+        for metric in options.metrics:
+            if metric not in mmgen.metrics.names():
+                raise UsageError(unknown_name("metric", metric, mmgen.metrics.names()))
+
+    def check_output(self, path: Path) -> None:
+        """Refuse a file that it cannot be written to, before anything is computed.
+
+        Args:
+            path: Where it is to go.
+
+        Raises:
+            UsageError: The name has another ending.
+        """
+        check_ending(path, self.lines)
+
+    def unread(self, material: Material, paths: Iterable[Path]) -> list[Path]:
+        """Which of the files that were named tell it nothing.
+
+        Args:
+            material: What is in the files.
+            paths: The files.
+        """
+        read: list[Path | None] = list(material.score_files) if self.scores or self.frames else []
+        for group in material.groups if self.scores != "alone" else ():
+            read += [group.model, *group.aggregates, group.dataset, None if self.scores else group.judge]
+        known = {path.resolve() for path in read if path is not None}
+        return [path for path in paths if path.resolve() not in known]
 
     def check_models(self, name: str, groups: Sequence[Group]) -> None:
         """Whether it can show these models, as far as their headers tell: before anything is loaded or computed.
@@ -126,10 +157,15 @@ class Plot:
 
 
 def accepts(
-    *options: PlotOption, one: bool = False, plane: bool = False, frames: bool = False, scores: bool = False
+    *options: PlotOption,
+    one: bool = False,
+    plane: bool = False,
+    frames: bool = False,
+    scores: Literal["", "alone", "with models"] = "",
+    lines: bool = False,
 ) -> Callable[[Callable[[Sequence[Session], PlotOptions], Picture]], Plot]:
     """A decorator: makes a :class:`Plot` of a function by the options that it accepts; all others are refused."""
-    return lambda draw: Plot(draw, frozenset(options), one, plane, frames, scores)
+    return lambda draw: Plot(draw, frozenset(options), one, plane, frames, scores, lines)
 
 
 def dataset_of(session: Session) -> Path:

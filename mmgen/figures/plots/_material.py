@@ -50,6 +50,7 @@ class Material:
         nodes: The lineage of each artifact named.
         groups: Models with their aggregates.
         scores: Lines of all score files.
+        score_files: These files.
         logs: Training logs by what they belong to: (name, kind of curve, path).
         names: What to call a file, by content id.
         notices: What is missing, and what to do about it.
@@ -58,6 +59,7 @@ class Material:
     nodes: list[Node] = field(default_factory=list)
     groups: list[Group] = field(default_factory=list)
     scores: list[Score] = field(default_factory=list)
+    score_files: list[Path] = field(default_factory=list)
     logs: list[tuple[str, str, Path]] = field(default_factory=list)
     names: dict[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
@@ -273,6 +275,7 @@ def gather(paths: Iterable[Path], frames: bool = True) -> Material:
                 logs.append(path)
             else:
                 material.scores += read_scores(path)
+                material.score_files.append(path)
             continue
         node = lineage(path)
         material.nodes.append(node)

@@ -149,7 +149,7 @@ def _scatter(figure: Figure, axes: Axes, points: np.ndarray, colouring: Colourin
     )  # fmt: skip
 
 
-@accepts("number", "by", one=True)
+@accepts("number", "by", one=True, lines=True)
 def embedding(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     """The map of one model.
 
