@@ -126,20 +126,20 @@ class Mvae(Objective):
         z, kl = q.sample(), prior_kl(q)
         scale = self.beta * warmup(step, self.kl_warmup_steps)
         likelihood = torch.zeros_like(kl)  # weighted, [S, B]
-        explained = [0] * len(chosen)
+        explained = torch.zeros_like(kl)  # how many sums it has, [S, B]
         found: list[Tensor] = []
         for number, unit in enumerate(units):
             asked = [row for row, subset in enumerate(chosen) if self._explains(units, subset, number)]
-            term = _log_likelihood(model, unit, z[asked], batch, kept[asked] & present[number])
+            there = kept[asked] & present[number]
+            term = _log_likelihood(model, unit, z[asked], batch, there)
             weights = torch.tensor(
                 [self._weight_in(row, role(model, unit[0]), unit) for row in asked], dtype=term.dtype, device=z.device
             )
             likelihood = likelihood.index_add(0, _rows(asked, z), weights.unsqueeze(-1) * term)
             found.append(torch.zeros_like(kl).index_copy(0, _rows(asked, z), term.detach()))
-            for row in asked:
-                explained[row] += 1
+            explained = explained.index_add(0, _rows(asked, z), there.to(kl.dtype))
         if self.mean_of_modalities:
-            likelihood = likelihood / torch.tensor(explained, dtype=kl.dtype, device=z.device).unsqueeze(-1)
+            likelihood = likelihood / explained.clamp(min=1.0)
         value = ((likelihood - scale * kl) * kept).sum(0)
         return Bound(value, self._terms(units, found, (kl * kept).detach()), is_bound=False)
 

@@ -312,6 +312,20 @@ def test_weights_and_the_mean_of_modalities_scale_likelihoods(sigma_points: int)
     torch.testing.assert_close(mean.value, plain.value - 0.75 * joint)
 
 
+def test_the_mean_is_of_the_modalities_that_an_example_has(sigma_points: int) -> None:
+    """An example that lacks two of four has its two sums halved, as in a model of these two; others have a quarter."""
+    model, batch = four_modalities("product-of-experts"), four_observations(4).repeat(sigma_points)
+    present = {name: torch.ones(batch.size, dtype=torch.bool) for name in FOUR}
+    for name in FOUR[2:]:
+        present[name][: batch.size // 2] = False
+    some = Batch(batch.values, present)
+    plain = Mvae(modalities=FOUR, weights={})(model, some)
+    mean = Mvae(modalities=FOUR, weights={}, mean_of_modalities=True)(model, some)
+    joint = torch.stack([plain.terms[f"log p({name}|z)"] for name in FOUR]).sum(0)
+    number = torch.stack([present[name] for name in FOUR]).sum(0)
+    torch.testing.assert_close(mean.value, plain.value - (1 - 1 / number) * joint)
+
+
 def test_labels_weigh_50_unless_one_says_otherwise() -> None:
     assert Mvae().weight("attributes") == Mvae(weights={"image": 2.0}).weight("attributes") == 50.0
     assert Mvae(weights={"attributes": 1.0}).weight("attributes") == Mvae().weight("image") == 1.0
