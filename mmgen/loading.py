@@ -9,6 +9,7 @@ from torch import Tensor
 
 from mmgen.artifacts.files import exported_file
 from mmgen.batch import Batch
+from mmgen.encoding import LayeredPosterior
 from mmgen.errors import UsageError
 from mmgen.estimation.likelihoods import image_log_likelihood
 from mmgen.gaussian import DiagonalGaussian
@@ -117,8 +118,10 @@ class TrainedModel(OpenModel):
         images: Tensor | np.ndarray | Mapping[str, Tensor | np.ndarray],
         attributes: np.ndarray | None = None,
         text: np.ndarray | None = None,
-    ) -> DiagonalGaussian:
+    ) -> DiagonalGaussian | LayeredPosterior:
         """Posteriors q(z | image) [B, D], or q(z | image, description) if the model encodes both.
+
+        Of several layers of z it has ``mean``, ``sample`` and ``log_prob`` as a Gaussian has them, and no ``sd``.
 
         Args:
             images: [B, C, H, W] of the main image modality, in [0, 1] or uint8 as a dataset has them; or several such

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from mmgen.artifacts import read_checkpoint, write_checkpoint
 from mmgen.baselines._base import Material
 from mmgen.batch import Batch
-from mmgen.encoding import encode_points
+from mmgen.encoding import mean_parts
 from mmgen.errors import Interrupted
 from mmgen.models._base import Model
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
 from mmgen.objectives.elbo import Elbo
-from mmgen.seeding import stream_key
+from mmgen.seeding import stream_key, torch_generator
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
 from mmgen.training.task import ALONE, Task, groups_of
@@ -51,7 +51,7 @@ class WithoutNoise(Task):
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
         """log p(generated | z = mean of q(z|x)) in nats [B]."""
-        z = self.model.encode(batch, (self.image,)).mean
+        z = self.model.means(batch, (self.image,))
         value = self.model.log_likelihood(self.generated, z, batch)
         return Bound(value, {f"log p({self.generated}|image)": value})
 
@@ -106,8 +106,10 @@ def encode(model: Model, material: Material, part: str) -> NDArray[np.float32]:
     rows, image = material.rows(part), material.image.name
     found = []
     precision = material.settings.training.precision
+    generator = torch_generator(material.seed, "layers of baselines", part, device=material.device)
     with torch.inference_mode():
         for chunk in torch.arange(len(rows)).split(_CHUNK):
             points = rows.batch(chunk).select([image])
-            found.append(encode_points(model, points, (image,), precision).mean.cpu().numpy())
+            parts = mean_parts(model, points, (image,), precision, generator)
+            found += [mean.cpu().numpy() for _, mean in parts]
     return np.concatenate(found)

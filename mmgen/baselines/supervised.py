@@ -55,7 +55,7 @@ class _Reading(WithoutNoise):
         """The likeliest codes [B, A]."""
         table = self.model.label_log_probabilities(self.generated, batch, (self.image,))
         if table is None:
-            table = self.model.mean(self.generated, self.model.encode(batch, (self.image,)).mean)
+            table = self.model.mean(self.generated, self.model.means(batch, (self.image,)))
         return table.argmax(-1)
 
     def validate(self, batch: Batch) -> dict[str, Tensor]:

@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from mmgen.batch import Batch
+from mmgen.encoding import LayeredPosterior
 from mmgen.gaussian import DiagonalGaussian
 
 __all__ = [
@@ -80,7 +81,7 @@ class Component:
         )
 
     @classmethod
-    def gaussian(cls, name: str, q: DiagonalGaussian) -> "Component":
+    def posterior(cls, name: str, q: DiagonalGaussian | LayeredPosterior) -> "Component":
         """A posterior [N, D] of all points."""
         return cls(
             name,

@@ -7,18 +7,24 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mmgen.batch import Batch
-from mmgen.encoding import encode_points
+from mmgen.encoding import LayeredPosterior, posterior_of
 from mmgen.errors import UsageError
 from mmgen.estimation.importance import Component
 from mmgen.gaussian import DiagonalGaussian
-from mmgen.latent.posterior import Posterior
-from mmgen.models._base import GaussianModel
-from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel
 
-__all__ = ["MIXTURE", "described_by", "main_image", "prior_name", "proposal_given", "proposal_of", "proposals"]
+__all__ = [
+    "MIXTURE",
+    "density_of",
+    "described_by",
+    "main_image",
+    "prior_name",
+    "proposal_given",
+    "proposal_of",
+    "proposals",
+]
 
 MIXTURE = "mixture"
 """The proposal that is all of them evenly."""
@@ -81,11 +87,22 @@ def proposal_given(loaded: "OpenModel", wanted: str = MIXTURE) -> tuple[str, ...
 
 
 def proposal_of(
-    loaded: "OpenModel", points: Batch, precision: str = "auto", wanted: str = "auto"
-) -> tuple[DiagonalGaussian, tuple[str, ...]]:
-    """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given."""
+    loaded: "OpenModel", points: Batch, precision: str = "auto", wanted: str = "auto", seed: int = 0
+) -> tuple[DiagonalGaussian | LayeredPosterior, tuple[str, ...]]:
+    """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given.
+
+    Args:
+        loaded: The model.
+        points: The N points.
+        precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
+        wanted: As :func:`proposal_given` takes it.
+        seed: Seed of means of layers, which are given draws of those below.
+
+    Raises:
+        UsageError: The model has no such posterior.
+    """
     given = proposal_given(loaded, wanted)
-    return encode_points(loaded.model, points, given, precision), given
+    return posterior_of(loaded.model, points, given, precision, seed), given
 
 
 def _name(given: tuple[str, ...]) -> str:
@@ -117,27 +134,18 @@ def proposals(
     """
     given = _mixed(loaded, points) if wanted == MIXTURE else [proposal_given(loaded, wanted)]
     known = [_component(loaded, points, one, precision) for one in given]
-    return known + ([_density(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
+    return known + ([density_of(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
 
 
 def _component(loaded: "OpenModel", points: Batch, given: tuple[str, ...], precision: str) -> Component:
     """A posterior of the model to draw from; Gaussians of all points are inferred once."""
-    model = loaded.model
-    if isinstance(model, GaussianModel):
-        return Component.gaussian(_name(given), encode_points(model, points, given, precision))
-
-    def posterior(part: Batch) -> Posterior:
-        with autocast(loaded.device, precision):
-            return model.posterior(part, given)
-
-    return Component.density(
-        _name(given),
-        lambda part, n, generator: posterior(part).sample(generator, (n,)),
-        lambda z, part: posterior(part).log_prob(z),
-    )
+    return Component.posterior(_name(given), posterior_of(loaded.model, points, given, precision))
 
 
-def _density(loaded: "OpenModel", prior: str) -> Component:
-    """p(z), or a learned q(z)."""
-    name = prior_name(prior)
-    return Component.density(name, loaded.latent_sampler(prior), loaded.latent_log_prob(prior), informed=False)
+def density_of(loaded: "OpenModel", prior: str) -> Component:
+    """p(z), or a learned q(z), as the files hold it.
+
+    Guided it would be a density of the words, drawn from a pool that all points share, and not what it is called.
+    """
+    sampler, log_prob = loaded.files.latent_sampler(prior), loaded.files.latent_log_prob(prior)
+    return Component.density(prior_name(prior), sampler, log_prob, informed=False)

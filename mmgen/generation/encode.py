@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from mmgen.batch import Batch
-from mmgen.encoding import encode_points
+from mmgen.encoding import LayeredPosterior, posterior_of
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.descriptions import describe
@@ -55,7 +55,7 @@ def encode(
     images: Pictures | Mapping[str, Pictures],
     attributes: np.ndarray | None = None,
     text: np.ndarray | None = None,
-) -> DiagonalGaussian:
+) -> DiagonalGaussian | LayeredPosterior:
     """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.loading.TrainedModel.encode`."""
     if isinstance(images, Mapping):
         if attributes is not None or text is not None:
@@ -73,10 +73,10 @@ def encode(
     if not loaded.model.answers(given):
         given = loaded.encoder_given
     batch = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
-    return encode_points(loaded.model, batch, given)
+    return posterior_of(loaded.model, batch, given)
 
 
-def encode_examples(loaded: "OpenModel", shown: Examples) -> DiagonalGaussian:
+def encode_examples(loaded: "OpenModel", shown: Examples) -> DiagonalGaussian | LayeredPosterior:
     """Posteriors [n, D] of examples, given what the model's decoders were trained with: q(z|x) or q(z|x,y)."""
     return encode(loaded, shown.images, shown.codes, shown.tokens)
 
@@ -111,7 +111,7 @@ def _described(loaded: "OpenModel", description: str | Mapping[str, str]) -> Bat
 
 def infer(
     loaded: "OpenModel", pictures: Mapping[str, Pictures], description: str | Mapping[str, str] = ""
-) -> DiagonalGaussian:
+) -> DiagonalGaussian | LayeredPosterior:
     """q(z | pictures) [B, D], or q(z | pictures, description).
 
     Args:
@@ -138,4 +138,4 @@ def infer(
     if described is not None:
         batch = batch | described.repeat(batch.size)
     # Pictures that a person starts from are few, and what is drawn of them should not depend on the processor.
-    return encode_points(loaded.model, batch.to(loaded.device), (*tensors, *said), "32-true")
+    return posterior_of(loaded.model, batch.to(loaded.device), (*tensors, *said), "32-true")

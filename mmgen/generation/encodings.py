@@ -132,9 +132,7 @@ def encoded_part(loaded: "OpenModel", dataset: Path, part: str, count: int, seed
         if not every:
             raise UsageError(f"{dataset} has no {part} examples to encode; choose a dataset that does")
         chosen = np.sort(numpy_generator(seed, "encodings", part).permutation(every)[:count])
-        generator: torch.Generator | None = None
-        if not model.discrete_layers:
-            generator = torch_generator(seed, "layers of encodings", device=loaded.device)
+        generator = torch_generator(seed, "layers of encodings", device=loaded.device)
         parts: list[DiagonalGaussian] = []
         means: list[Tensor] = []
         for indices in torch.from_numpy(chosen).split(_AT_ONCE):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from mmgen.encoding import LayeredPosterior
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.recombinations import Recombination
 from mmgen.seeding import torch_generator
@@ -75,7 +76,12 @@ def draw_latents(
 
 
 def draw_encoded(
-    loaded: "OpenModel", posterior: DiagonalGaussian, sources: Sequence[str], rows: Sequence[int], count: int, seed: int
+    loaded: "OpenModel",
+    posterior: DiagonalGaussian | LayeredPosterior,
+    sources: Sequence[str],
+    rows: Sequence[int],
+    count: int,
+    seed: int,
 ) -> Tensor:
     """z [B, n, D] of n draws from the posterior [B, D] of each of B examples.
 
@@ -91,6 +97,6 @@ def draw_encoded(
     """
     drawn = []
     for number, row in enumerate(rows):
-        one = DiagonalGaussian(posterior.mean[number], posterior.log_sd[number])
-        drawn.append(one.sample(stream(seed, "latents", (*sources, int(row)), device=str(loaded.device)), (count,)))
+        generator = stream(seed, "latents", (*sources, int(row)), device=str(loaded.device))
+        drawn.append(posterior[slice(number, number + 1)].sample(generator, (count,))[:, 0])
     return torch.stack(drawn)

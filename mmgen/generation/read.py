@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmgen.encoding import LayeredPosterior
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.decode import means
@@ -33,7 +34,7 @@ _TEXTS = 64
 def attribute_probabilities(
     loaded: "OpenModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
 ) -> np.ndarray:
-    """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z|x).
+    """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z|x), or q(y_k | x) where y is in z.
 
     Args:
         loaded: A model with a decoder of attributes.
@@ -58,9 +59,16 @@ def attribute_probabilities(
 
 @torch.no_grad()
 def read_parts(
-    loaded: "OpenModel", name: str, posterior: DiagonalGaussian, draws: int, seed: int, precision: str = "32-true"
+    loaded: "OpenModel",
+    name: str,
+    posterior: DiagonalGaussian | LayeredPosterior,
+    draws: int,
+    seed: int,
+    precision: str = "32-true",
 ) -> Iterator[Tensor]:
     """p(y_k | x) [b, A, V] of attributes, a bounded number of the N examples at a time, float64.
+
+    Attributes that are part of z are read by the model's own q(y | x), in closed form and without draws.
 
     Args:
         loaded: A model with a decoder of attributes.
@@ -70,17 +78,24 @@ def read_parts(
         seed: Seed of the draws.
         precision: Arithmetic of the decoder: auto, 32-true or bf16-mixed.
     """
+    known = posterior.label_log_probabilities(name) if isinstance(posterior, LayeredPosterior) else None
+    if known is not None:
+        yield known.double().exp()
+        return
     for z in latents_to_read(loaded, posterior, draws, seed):
         yield means(loaded, name, z, precision=precision).double().mean(0)
 
 
-def latents_to_read(loaded: "OpenModel", posterior: DiagonalGaussian, draws: int, seed: int) -> Iterator[Tensor]:
+def latents_to_read(
+    loaded: "OpenModel", posterior: DiagonalGaussian | LayeredPosterior, draws: int, seed: int
+) -> Iterator[Tensor]:
     """Draws of z [S, b, D] from q(z | x), or its mean [1, b, D]; as many examples together as fit well."""
     generator = torch_generator(seed, "reading", device=str(loaded.device))
     width = max(1, _LATENTS // max(1, draws))
-    for start in range(0, len(posterior.mean), width):
-        part = posterior[slice(start, start + width)]
-        yield part.sample(generator, (draws,)) if draws else part.mean.unsqueeze(0)
+    mean = posterior.mean
+    for start in range(0, len(mean), width):
+        rows = slice(start, start + width)
+        yield posterior[rows].sample(generator, (draws,)) if draws else mean[rows].unsqueeze(0)
 
 
 @torch.no_grad()
@@ -111,10 +126,11 @@ def texts_of_images(
         )
     generator = torch_generator(seed, "captions of images", device=str(loaded.device))
     posterior, found = encode(loaded, images), []
-    for start in range(0, len(posterior.mean), _TEXTS):
-        part = posterior[slice(start, start + _TEXTS)]
-        likeliest = loaded.model.sample(text.name, part.mean, greedy=True)
-        drawn = loaded.model.sample(text.name, part.sample(generator, (draws,)), generator)
+    mean = posterior.mean
+    for start in range(0, len(mean), _TEXTS):
+        rows = slice(start, start + _TEXTS)
+        likeliest = loaded.model.sample(text.name, mean[rows], greedy=True)
+        drawn = loaded.model.sample(text.name, posterior[rows].sample(generator, (draws,)), generator)
         tokens = torch.cat([likeliest[None], drawn]).transpose(0, 1).cpu().numpy()
         found += [[format_caption(row, text) for row in each] for each in tokens]
     return found

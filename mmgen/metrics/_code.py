@@ -41,8 +41,8 @@ class Code:
     """Encodings of some examples, and the factors behind them.
 
     Attributes:
-        means: Means of q(z | image), float64 [N, D]; each label that is part of z is one column, the number of its
-            likeliest value.
+        means: Means of q(z | image), float64 [N, D]; of a layer above the first, given one seeded draw of those below.
+            Each label that is part of z is one column, the number of its likeliest value.
         factors: Numbers of values, int64 [N, K], each factor's from 0 without gaps.
         names: Names of the factors [K].
     """
@@ -98,21 +98,23 @@ def code_of(dataset: "Dataset", loaded: "OpenModel", factors: "Factors", seed: i
         dataset: Where the images are.
         loaded: The model.
         factors: The rows, and their factors.
-        seed: Seed of pixels that are drawn at every sight.
+        seed: Seed of pixels that are drawn at every sight, and of the draws that means of layers are given.
         precision: Arithmetic of the encoder.
     """
     import torch
 
-    from mmgen.encoding import encode_parts
+    from mmgen.encoding import mean_parts
+    from mmgen.seeding import torch_generator
     from mmgen.training.batches import DatasetRows
 
     assert loaded.image is not None
     source = DatasetRows(dataset, factors.rows, loaded.device, seed=seed)
+    generator = torch_generator(seed, "layers of codes", device=loaded.device)
     means = []
     for start in range(0, len(source), _AT_ONCE):
         batch = source.batch(torch.arange(start, min(start + _AT_ONCE, len(source))))
-        parts = encode_parts(loaded.model, batch, (loaded.image.name,), precision)
-        means += [_with_numbered_labels(loaded.model, posterior.mean).double().cpu().numpy() for _, posterior in parts]
+        parts = mean_parts(loaded.model, batch, (loaded.image.name,), precision, generator)
+        means += [_with_numbered_labels(loaded.model, mean).double().cpu().numpy() for _, mean in parts]
     return Code(np.concatenate(means), factors.values, factors.names)
 
 

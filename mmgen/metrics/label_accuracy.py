@@ -117,7 +117,7 @@ def _read_exactly(loaded: "OpenModel", points: Batch, precision: str) -> Generat
 
 def _read(loaded: "OpenModel", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
     """Descriptions read off pictures, codes [N, A] or words [N, T]; at the mean if there are no draws."""
-    q, _ = proposal_of(loaded, points, precision, "image")
+    q, _ = proposal_of(loaded, points, precision, "image", seed)
     name = described_by(loaded)
     assert name is not None
     modality = loaded.model.modalities[name]

@@ -68,6 +68,7 @@ class NegativeElbo(Metric):
         loaded, points, settings = evaluation.loaded, evaluation.points, evaluation.settings
         assert loaded.image is not None
         model, name = loaded.model, loaded.image.name
+        assert isinstance(model, GaussianModel)  # check() has refused all others
         generator = torch_generator(settings.seed, "negative ELBO", device=loaded.device)
         errors: list[Tensor] = []
         costs: list[Tensor] = []

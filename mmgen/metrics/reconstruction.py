@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from mmgen.batch import Batch
-from mmgen.encoding import encode_points
+from mmgen.encoding import posterior_of
 from mmgen.errors import UsageError
 from mmgen.generation.decode import means, means_and_draws
 from mmgen.metrics._base import Metric, Score
@@ -66,7 +66,8 @@ class Reconstruction(Metric):
         decoded: list[NDArray[np.uint8]] = []
         real: list[NDArray[np.uint8]] = []
         loaded, precision = evaluation.loaded, evaluation.settings.precision
-        encoded = encode_points(loaded.model, points, _given(evaluation), precision).mean
+        seed = evaluation.settings.seed
+        encoded = posterior_of(loaded.model, points, _given(evaluation), precision, seed).mean
         for start in range(0, points.size, _CHUNK):
             part = points[slice(start, start + _CHUNK)]
             told = codes[start : start + _CHUNK]

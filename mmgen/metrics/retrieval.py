@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mmgen.batch import Batch
-from mmgen.encoding import encode_points
+from mmgen.encoding import posterior_of
 from mmgen.errors import UsageError
 from mmgen.estimation.likelihoods import described, main_image
 from mmgen.memory import check_memory
@@ -197,7 +197,7 @@ class Retrieval(Metric):
         """Scores [N, M] of pictures and distinct descriptions, by protocol and posterior."""
         loaded, settings, image = evaluation.loaded, evaluation.settings, main_image(evaluation.loaded)
         model, read = loaded.model, self._posteriors(evaluation, name)
-        q = encode_points(model, points, (image,), settings.precision)
+        q = posterior_of(model, points, (image,), settings.precision)
         generator = torch_generator(settings.seed, "retrieval", device=loaded.device)
         z = q.sample(generator, (settings.samples,))  # [K, N, D]
         found: dict[tuple[str, str], list[Tensor]] = {("evidence", posterior): [] for posterior in read}

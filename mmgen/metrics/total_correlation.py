@@ -133,10 +133,11 @@ def _encodings(evaluation: "Evaluation") -> DiagonalGaussian:
             f"total-correlation got {len(chosen)} images, expected two at least; use another part or split"
         )
     source = DatasetRows(evaluation.dataset, rows[np.sort(chosen)], loaded.device, seed=settings.seed)
+    fixed = ((loaded.image.name,), settings.precision, torch_generator(settings.seed, "layers", device=loaded.device))
     found = [
         posterior
         for some in torch.arange(len(source)).split(_READ)
-        for _, posterior in encode_parts(loaded.model, source.batch(some), (loaded.image.name,), settings.precision)
+        for _, posterior in encode_parts(loaded.model, source.batch(some), *fixed)
     ]
     return DiagonalGaussian(*(torch.cat([getattr(one, name) for one in found]) for name in ("mean", "log_sd")))
 

@@ -25,6 +25,7 @@ from mmgen.inference._base import Given, as_gaussian
 from mmgen.latent.labels import IMPOSSIBLE, LabelledStyle, Labels
 from mmgen.latent.space import LatentSpace
 from mmgen.latent.trace import Trace
+from mmgen.likelihoods._base import full_precision
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, Model
@@ -203,7 +204,7 @@ class SemiSupervisedVAE(Model):
         if self.image.name not in batch.values:
             raise UsageError(f"the posterior given {self.image.name} needs {self.image.name}, which the batch lacks")
         pixels = batch.values[self.image.name]
-        features: Tensor = self.encoder(pixels)
+        features = full_precision(self.encoder(pixels))  # they are read after autocast has ended, too
         read = features if self.label_encoder is None else self.label_encoder(pixels)
         return Inferred(Labels.of_logits(self.label_head(read), self.labels.sizes), features)
 
@@ -251,6 +252,10 @@ class SemiSupervisedVAE(Model):
         return DiagonalGaussian(
             torch.cat([hot, style.mean], -1), torch.cat([torch.full_like(hot, _DRAWN), style.log_sd], -1)
         )
+
+    def means(self, batch: Batch, given: Given, generator: torch.Generator | None = None) -> Tensor:
+        """The likeliest label beside the mean of q(z | given, that label) [B, S + D]; nothing is drawn."""
+        return self.encode(batch, given).mean
 
     def below(self, top: Tensor, generator: torch.Generator | None = None) -> Tensor:
         flat = top.reshape(-1, top.shape[-1])

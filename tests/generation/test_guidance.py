@@ -11,7 +11,9 @@ import pytest
 import torch
 from scipy import stats
 
+from mmgen.batch import Batch
 from mmgen.errors import UsageError
+from mmgen.estimation.proposals import MIXTURE, proposals
 from mmgen.expressions import parse_expression
 from mmgen.generation import _candidates
 from mmgen.generation._candidates import Pool, log_mean, resample
@@ -343,3 +345,27 @@ def test_likelihood_of_images_under_a_guided_posterior_is_the_grids(given: str, 
     assert found.value == pytest.approx(np.mean(expected), abs=4 * noise + 0.01)
     assert scores["bound"].value < found.value
     assert found.stderr is not None and found.stderr > np.std(expected) / math.sqrt(12) * 0.9
+
+
+@pytest.mark.parametrize(("given", "prior"), [("attributes", "prior"), ("nothing", "prior"), ("nothing", "aggregate")])
+def test_proposals_that_ignore_the_text_are_not_guided(given: str, prior: str) -> None:
+    """What tables call p(z) or q(z) has its density and its draws, each point its own and none of a pool."""
+    toy = loaded(given)
+    asked = parse(toy, ["colour=green", "colour=red size=big"] * 6)
+    points = asked.batch(toy, slice(None)) | Batch(
+        {"image": torch.rand(12, 1, 2, 2)}, {"image": torch.ones(12, dtype=torch.bool)}
+    )
+    *_, last = proposals(toy.guided(3.0), points, "32-true", MIXTURE, (prior,))
+    assert (last.name, last.informed) == ("p(z)" if prior == "prior" else "q(z)", False)
+    with torch.no_grad():
+        z = last.sample(slice(0, 12), points, 1_000, torch.Generator().manual_seed(0))
+        found = last.log_prob(z, slice(0, 12), points)
+        torch.testing.assert_close(found, toy.latent_log_prob(prior)(z, points))
+        mass = last.log_prob(GRID.z[:, None], slice(0, 1), points[:1])[:, 0].double().logsumexp(0) + math.log(GRID.cell)
+    assert float(mass) == pytest.approx(0.0, abs=1e-3)
+    flat = z.flatten(0, 1)
+    assert len(flat.unique(dim=0)) == len(flat) == 12_000
+    if prior == "prior":
+        torch.testing.assert_close(found, -0.5 * z.square().sum(-1) - math.log(2 * math.pi))
+        assert (flat.mean(0).abs() < 5 / len(flat) ** 0.5).all()
+        assert ((flat.var(0) - 1).abs() < 5 * (2 / len(flat)) ** 0.5).all()

@@ -43,6 +43,9 @@ class Reader:
     def encode(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> DiagonalGaussian:
         return self.posterior(batch, given)
 
+    def means(self, batch: Batch, given: tuple[str, ...], generator: object = None) -> Tensor:
+        return self.posterior(batch, given).mean
+
     def decode(self, name: str, z: Tensor) -> Tensor:
         return z
 

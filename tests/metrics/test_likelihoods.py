@@ -140,7 +140,7 @@ def test_passes_do_not_matter() -> None:
         "prior": lambda z, batch: model.log_prior(z),
     }
     for at_once in (3, 100, 10**6):
-        components = [Component.gaussian("q(z|image)", proposal)]
+        components = [Component.posterior("q(z|image)", proposal)]
         parts = finish(log_terms(components, POINTS, 400, densities, at_once, torch.Generator().manual_seed(0)))
         assert parts["image"].shape == (400, 40)
         assert parts["image"].isfinite().all()

@@ -38,6 +38,7 @@ from mmgen.testing.linear_gaussian import (
     linear_gaussian,
     observations,
 )
+from tests.metrics.toy import Unguided
 
 POINTS = observations(30)
 BOTH = ("image", "attributes")
@@ -54,7 +55,7 @@ def loaded(model: Any) -> Any:
     def given(posterior: str) -> tuple[str, ...]:
         return () if posterior == "prior" else ("attributes",)
 
-    return SimpleNamespace(
+    return Unguided(
         model=model,
         image=SimpleNamespace(name="image", shape=(4,)),
         observed={"image": None},

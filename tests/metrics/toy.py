@@ -126,6 +126,14 @@ class Painter:
         return -(z - batch.values["attributes"]).square().sum(-1)
 
 
+class Unguided(SimpleNamespace):
+    """A loaded stand-in that nothing guides: its posteriors are those of its files."""
+
+    @property
+    def files(self) -> "Unguided":
+        return self
+
+
 def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any:
     """A loaded ``Painter``: "own" always draws what was asked and leaves open attributes at random, "prior" ignores
     the text."""
@@ -139,7 +147,7 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         return torch.where(condition.present["attributes"], asked, of_prior(condition, n, generator))
 
     samplers = {"prior": of_prior, "own": of_text}
-    return SimpleNamespace(
+    return Unguided(
         path=path,
         model_path=path,
         header=SimpleNamespace(kind="model", content_id="m"),
@@ -278,7 +286,7 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         return DiagonalGaussian(*(part.expand(batch.size, 2) for part in (LEARNED[0], LEARNED[1].log())))
 
     of = {"prior": standard, "own": text_posterior, "aggregate": learned}
-    return SimpleNamespace(
+    return Unguided(
         header=SimpleNamespace(kind="model", content_id="m"),
         model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=model,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset
+from mmgen.encoding import LayeredPosterior
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.planes import (
@@ -28,6 +29,7 @@ from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import read_examples
 from mmgen.notation import UNKNOWN
+from mmgen.seeding import torch_generator
 
 if TYPE_CHECKING:
     import torch
@@ -72,6 +74,8 @@ def _encodings(session: Session, asked: Descriptions) -> _Encodings:
         for start in range(0, len(rows), _IMAGES):
             part = rows[start : start + _IMAGES]
             encoded = encode_examples(model, read_examples(model, data, part))
+            if isinstance(encoded, LayeredPosterior):
+                encoded = encoded.drawn(torch_generator(session.seed, "layers of contours", start, device=model.device))
             means.append(encoded.mean.float().cpu().numpy())
             log_sds.append(encoded.log_sd.float().cpu().numpy())
     return _Encodings(np.concatenate(means), np.concatenate(log_sds))
