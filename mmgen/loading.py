@@ -251,7 +251,8 @@ class TrainedModel(OpenModel):
             seed: Seed of the samples.
 
         Raises:
-            UsageError: The images are neither.
+            UsageError: The images are neither, or the model is conditional: its log p(image | description) is what
+                the metric ``log-likelihood`` measures.
 
         Example:
             >>> import mmgen

@@ -15,13 +15,14 @@ import torch
 from torch import Tensor
 
 from mmgen.batch import Batch
+from mmgen.errors import UsageError
 from mmgen.estimation.errors import diagnostics, standard_error
 from mmgen.estimation.importance import Component, Density, Estimate, Terms, log_terms, passes
 from mmgen.estimation.proposals import (
     MIXTURE,
+    density_of,
     described_by,
     main_image,
-    prior_name,
     proposal_given,
     proposal_of,
     proposals,
@@ -273,7 +274,7 @@ def _text_components(loaded: "OpenModel", prior: str, more: "OpenModel | None", 
                 informed=False,  # of one image that is described so: it knows less than the description
             )
         ]
-    return [*known, Component.density(prior_name(prior), _sampler(loaded, prior), _log_prob(loaded, prior), False)]
+    return [*known, density_of(loaded, prior)]
 
 
 def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
@@ -292,7 +293,16 @@ def image_log_likelihood(loaded: "OpenModel", images: Tensor | np.ndarray, sampl
     """Importance-weighted log p(image), nats, averaged over ``images`` [B, C, H, W] in [0, 1].
 
     ``extra["values"]`` holds the estimate of each image.
+
+    Raises:
+        UsageError: The model is conditional, so that it knows p(image | description) alone.
     """
+    if loaded.model.conditional_on:
+        said = " and ".join(loaded.model.conditional_on)
+        raise UsageError(
+            f"got images for log p(image) of {loaded.path}, expected a model that knows it: this one has log p(image | "
+            f"{said}) alone, which mmgen eval --metric log-likelihood measures as log p(x|y)"
+        )
     pixels = torch.as_tensor(images, dtype=torch.float32)
     values = {main_image(loaded): pixels}
     if loaded.attributes is not None:
