@@ -94,7 +94,7 @@ def test_parts_are_those_of_the_whole() -> None:
 
 
 def test_means_are_those_of_their_seed() -> None:
-    """Of the first layer they are exact, so that neither the seed nor the other examples count."""
+    """Those of the first layer are exact, so that neither the seed nor the other examples count."""
     model, points = linear_ladder(), ladder_observations(MANY)
     means = []
     for noise, seed in enumerate((3, 3, 4)):

@@ -35,7 +35,7 @@ from tests.core.linear_ladder import exact_log_image, ladder_observations, linea
 from tests.metrics.test_linear_gaussian import loaded
 
 SAYING_SD = 0.8
-"""Of q(z | y) in each dimension, about what the words say of z1."""
+"""The standard deviation of q(z | y) in each dimension, about what the words say of z1."""
 
 
 def speaking_ladder() -> HierarchicalVAE:
@@ -62,7 +62,7 @@ def described_observations(size: int) -> Batch:
 
 
 def normal(weights: Tensor, covariance: Tensor, mean: Tensor | None = None) -> torch.distributions.MultivariateNormal:
-    """Of V z1 + noise, z1 ~ N(mean, covariance)."""
+    """The distribution of V z1 + noise, z1 ~ N(mean, covariance)."""
     size = len(weights)
     centre = torch.zeros(size, dtype=torch.float64) if mean is None else mean @ weights.T
     noise = NOISE**2 * torch.eye(size, dtype=torch.float64)
