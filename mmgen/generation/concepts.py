@@ -19,29 +19,32 @@ def choose_concepts(attributes: np.ndarray, count: int, seed: int = 0) -> np.nda
     """Concepts that show as many different values as so few can.
 
     Args:
-        attributes: uint8 [N, A] of the examples to choose from; those with unknown attributes are passed over.
+        attributes: uint8 [N, A] of the examples to choose from; those with unknown attributes are passed over, unless
+            all are such: then those of which the most is known.
         count: How many concepts; fewer come back where there are fewer.
         seed: Breaks ties.
 
     Returns:
-        uint8 [count, A], distinct, all known.
+        uint8 [count, A], distinct, each with as many attributes known as any example has.
 
     Raises:
-        UsageError: No example has all its attributes known.
+        UsageError: No example has a known attribute.
     """
-    concepts = np.unique(attributes[(attributes != UNKNOWN).all(1)], axis=0)
-    if not len(concepts):
-        raise UsageError("no example has all its attributes known: there is no concept to draw")
+    known = (attributes != UNKNOWN).sum(1)
+    most = known.max(initial=0)
+    if not most:
+        raise UsageError("no example has a known attribute: there is no concept to draw")
+    concepts = np.unique(attributes[known == most], axis=0)
     concepts = concepts[numpy_generator(seed, "concepts").permutation(len(concepts))]
     chosen: list[np.ndarray] = []
     each = np.arange(concepts.shape[1])
-    used = np.zeros((concepts.shape[1], UNKNOWN), bool)
+    used = np.arange(UNKNOWN + 1) == np.full((concepts.shape[1], 1), UNKNOWN)  # what is unknown is no value to show
     while len(chosen) < count and len(concepts):
         fresh = (~used[each, concepts]).sum(1)
         best = int(np.argmax(fresh))
         # Every value has been shown: start over, so that later concepts differ from each other as well.
         if not fresh[best]:
-            used[:] = False
+            used[:, :UNKNOWN] = False
         chosen.append(concepts[best])
         used[each, concepts[best]] = True
         concepts = np.delete(concepts, best, axis=0)

@@ -15,7 +15,7 @@ from mmgen.generation.judge import check_judge
 from mmgen.memory import check_memory
 from mmgen.metrics._code import Code, Factors, code_of, read_factors
 from mmgen.metrics._draw import JudgedPictures
-from mmgen.metrics._queries import Frequencies, Queries, caption_queries, queries
+from mmgen.metrics._queries import Frequencies, Queries, caption_queries, fewest_dropped, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._run import run_of_files
 from mmgen.metrics._settings import EvaluationSettings
@@ -104,11 +104,16 @@ class Evaluation:
 
     @property
     def dropped(self) -> tuple[int, ...]:
-        """Numbers of attributes to leave out."""
+        """Numbers of attributes to leave out; by default as few as the examples allow, and up to three more."""
         if self.settings.dropped is not None:
             return self.settings.dropped
         captioned = self.loaded.text is not None and self.loaded.given != "attributes"
-        return (0,) if captioned else tuple(range(min(4, len(self.info.names))))
+        if captioned:
+            return (0,)
+        count = len(self.info.names)
+        # Something is given; where nothing is known, queries() says so.
+        fewest = min(fewest_dropped(self._codes, self.told if self._judge is not None else ()), count - 1)
+        return tuple(range(fewest, min(fewest + 4, count)))
 
     @property
     def told(self) -> tuple[int, ...]:

@@ -16,7 +16,16 @@ from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.seeding import numpy_generator
 
-__all__ = ["Frequencies", "Mean", "Queries", "caption_queries", "of_queries", "queries", "weighted_mean"]
+__all__ = [
+    "Frequencies",
+    "Mean",
+    "Queries",
+    "caption_queries",
+    "fewest_dropped",
+    "of_queries",
+    "queries",
+    "weighted_mean",
+]
 
 _SPLITS = 5
 
@@ -74,11 +83,15 @@ def queries(
     captions: bool = False,
     seed: int = 0,
 ) -> Queries:
-    """Every distinct fully known concept of ``attributes``, with every choice of ``dropped`` attributes left out.
+    """Every distinct concept of ``attributes``, with every choice of ``dropped`` attributes left out.
+
+    Concepts are examples that are known whole. Where there is none, what is known of an example is its concept, and
+    what is unknown of it is among the attributes left out: the measures ask only for what a description gives, and look
+    for variety in all that it leaves open, whoever left it out.
 
     Args:
-        attributes: uint8 [N, A] of one part of a split; examples with unknown attributes are no concepts.
-        dropped: How many to leave out.
+        attributes: uint8 [N, A] of one part of a split; examples known in part count only where none is known whole.
+        dropped: How many to leave out, those unknown among them.
         always_given: Positions of attributes that are never left out.
         most: Take at most so many of them, at random; None for all.
         captions: Take at most ``most`` examples and weigh a description by how many of them it has, as the data do;
@@ -86,24 +99,51 @@ def queries(
         seed: Seed of the choice.
 
     Raises:
-        UsageError: More attributes are to be dropped than there are, or there is no fully known concept.
+        UsageError: More attributes are to be dropped than there are, or no example is known in so many as are left.
     """
     count = attributes.shape[1]
     droppable = [position for position in range(count) if position not in always_given]
     if not 0 <= dropped <= len(droppable):
         raise UsageError(f"dropped attributes got {dropped}, expected 0 to {len(droppable)}")
-    concepts = attributes[(attributes != UNKNOWN).all(1)]
-    if not len(concepts):
-        raise UsageError("no example of this part of the split has all attributes known: there is nothing to ask for")
+    fewest = fewest_dropped(attributes, always_given)
+    if fewest == count:
+        known = "the attributes known that the judge is told" if always_given else "a known attribute"
+        raise UsageError(f"no example of this part of the split has {known}: there is nothing to ask for")
+    if dropped < fewest:
+        raise UsageError(
+            f"no example of this part of the split has more than {count - fewest} of its {count} attributes known: "
+            f"there is nothing to ask for with {count - dropped} given; use --given-count {count - fewest} or less"
+        )
+    unknown = (attributes == UNKNOWN).sum(1)
+    concepts = attributes[unknown <= (dropped if fewest else 0)]
     concepts = concepts[_some(len(concepts), most, seed, "examples")] if captions else np.unique(concepts, axis=0)
     parts = []
     for choice in combinations(droppable, dropped):
         partial = concepts.copy()
         partial[:, list(choice)] = UNKNOWN
-        parts.append(partial)
+        parts.append(partial[(partial == UNKNOWN).sum(1) == dropped])  # what is unknown is left out, and nothing else
     codes, counts = np.unique(np.concatenate(parts), axis=0, return_counts=True)
     chosen = _some(len(codes), most, seed, "queries")
     return Queries(codes[chosen], counts[chosen].astype(np.float64), dropped)
+
+
+def fewest_dropped(attributes: NDArray[np.uint8], always_given: Collection[int] = ()) -> int:
+    """How many attributes a description of one of these examples leaves out at least: 0 if one is known whole.
+
+    Args:
+        attributes: uint8 [N, A] of one part of a split.
+        always_given: Positions of attributes that are never left out.
+
+    Returns:
+        A where no example can be described.
+
+    Example:
+        >>> fewest_dropped(np.array([[0, 255, 255], [255, 1, 2]], np.uint8))
+        1
+    """
+    unknown = attributes == UNKNOWN
+    asked = unknown[~unknown[:, list(always_given)].any(1)]
+    return int(asked.sum(1).min(initial=attributes.shape[1]))
 
 
 def caption_queries(

@@ -24,8 +24,8 @@ class EvaluationSettings(Settings):
     protocol: Literal["exact", "paper"] = "exact"
     """Definition of coverage: exact (base 2, training frequencies, bias below the standard error) or paper (as VE)."""
     dropped: tuple[Annotated[int, Field(ge=0)], ...] | None = None
-    """Numbers of attributes to leave out of queries; None for 0, 1, 2, 3 as far as there are attributes, and for 0
-    where whole captions are asked for."""
+    """Numbers of attributes to leave out of queries; None for 0, 1, 2, 3 as far as there are attributes, from more on
+    where no example has all of them known, and for 0 where whole captions are asked for."""
     draws: Count = 24
     """Pictures of each query, at least."""
     queries: Count = 1000

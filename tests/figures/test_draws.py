@@ -139,8 +139,10 @@ def test_chosen_concepts_show_many_values() -> None:
     assert sorted(chosen[:, 0]) == [0, 1, 2, 3] and set(chosen[:, 1]) == {0, 1}
     assert len(np.unique(choose_concepts(everything, 99), axis=0)) == 8
     assert np.array_equal(chosen, choose_concepts(everything, 4, seed=3))
-    with pytest.raises(UsageError, match="no example has all its attributes known"):
-        choose_concepts(everything[-1:], 2)
+    partial = np.array([[d, UNKNOWN] for d in range(3)] + [[UNKNOWN, 1], [UNKNOWN, UNKNOWN]], np.uint8)
+    assert sorted(choose_concepts(partial, 9).tolist()) == sorted(partial[:4].tolist())
+    with pytest.raises(UsageError, match="no example has a known attribute"):
+        choose_concepts(partial[-1:], 2)
 
 
 def test_notes_say_who_judged() -> None:

@@ -51,6 +51,13 @@ def test_densities_of_draws_are_kernel_estimates() -> None:
     assert np.abs(found / found.sum() - expected / expected.sum()).max() < 0.08 * (expected / expected.sum()).max()
 
 
+def test_a_draw_that_lies_anywhere_leaves_a_density() -> None:
+    """A model that has hardly been trained draws some z by far too large: no kernel is wider than what is looked at."""
+    places = np.concatenate([np.random.default_rng(0).normal(0, 0.3, (100, 2)), [[1e21, -1e20]]])
+    found, _ = apart(smoothed(places, np.ones(101), 31))
+    assert np.isfinite(found).all() and 0 < found.sum() < 1
+
+
 @pytest.mark.parametrize("exact", [True, False])
 @pytest.mark.parametrize("middle", [0.0, 3.0, 6.0, 30.0])
 def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch: pytest.MonkeyPatch) -> None:

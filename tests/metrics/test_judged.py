@@ -51,6 +51,27 @@ def test_correctness_of_a_perfect_model_and_of_the_prior(dataset: Dataset) -> No
     assert by_question["prior", 0, "generated-text"].value == 100
 
 
+def test_examples_known_in_part_are_asked_for_where_none_is_known_whole(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Digits of some examples and sizes of the others: one of the two is given, and the other varies as it should."""
+    whole = Evaluation.attributes_of
+
+    def half(evaluation: Evaluation, part: str) -> np.ndarray:
+        codes = whole(evaluation, part).copy()
+        codes[::2, 0] = codes[1::2, 1] = 255
+        return codes
+
+    monkeypatch.setattr(Evaluation, "attributes_of", half)
+    assert asked(dataset).dropped == (1,)
+    correctness, coverage = evaluate(asked(dataset), ["correctness", "coverage"]).run()
+    assert (correctness.given, correctness.value, correctness.extra["queries"]) == (1, 100, 5)
+    assert (coverage.given, coverage.extra["queries_without_training_examples"]) == (1, 5)
+    assert coverage.value is not None and coverage.value > 97
+    with pytest.raises(UsageError, match="nothing to ask for with 2 given"):
+        evaluate(asked(dataset, dropped=(0,)), ["correctness"]).run()
+
+
 def test_correctness_and_coverage_share_their_pictures(dataset: Dataset) -> None:
     evaluation = asked(dataset, draws=60, dropped=(1,))
     correctness, coverage = evaluate(evaluation, ["correctness", "coverage"]).run()

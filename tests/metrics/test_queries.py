@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmgen.errors import UsageError
-from mmgen.metrics._queries import Frequencies, queries, weighted_mean
+from mmgen.metrics._queries import Frequencies, fewest_dropped, queries, weighted_mean
 
 MNIST_A = np.array(list(product(range(10), range(2), range(3), range(4))), np.uint8)
 
@@ -37,10 +37,25 @@ def test_every_choice_of_dropped_attributes_weighs_the_same() -> None:
 def test_examples_with_unknown_attributes_are_no_concepts() -> None:
     codes = np.array([[0, 1], [255, 1], [1, 255]], np.uint8)
     assert queries(codes, 0).codes.tolist() == [[0, 1]]
-    with pytest.raises(UsageError, match="nothing to ask for"):
-        queries(codes[1:], 0)
+    assert queries(codes, 1).codes.tolist() == [[0, 255], [255, 1]]
     with pytest.raises(UsageError, match="got 3, expected 0 to 2"):
         queries(codes, 3)
+
+
+def test_where_no_example_is_known_whole_what_is_known_of_each_is_asked_for() -> None:
+    codes = np.array([[0, 1, 255], [0, 1, 255], [0, 255, 255], [255, 1, 2], [255, 255, 255]], np.uint8)
+    found = queries(codes, 1)
+    assert (found.codes.tolist(), found.weights.tolist()) == ([[0, 1, 255], [255, 1, 2]], [1, 1])
+    # By hand, with one given: 0 of two concepts, 1 of two, 2 of one; nothing else may be given.
+    found = queries(codes, 2)
+    assert found.codes.tolist() == [[0, 255, 255], [255, 1, 255], [255, 255, 2]]
+    assert found.weights.tolist() == [2, 2, 1]
+    assert queries(codes, 1, always_given=[2]).codes.tolist() == [[255, 1, 2]]
+    assert [fewest_dropped(codes, always_given) for always_given in ((), [0, 2], [2])] == [1, 3, 1]
+    with pytest.raises(UsageError, match=r"more than 2 of its 3 attributes known: .* with 3 given; .*--given-count 2"):
+        queries(codes, 0)
+    with pytest.raises(UsageError, match="has a known attribute: there is nothing to ask for"):
+        queries(codes[4:], 1)
 
 
 def test_frequencies_are_conditional_on_what_is_given() -> None:

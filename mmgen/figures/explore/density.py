@@ -65,7 +65,8 @@ class Chart:
 def smoothed(places: np.ndarray, weights: np.ndarray, cells: int = CELLS) -> np.ndarray:
     """A density of weighted places [n, 2] by Gaussian kernels of Scott's width: the mass of each cell; row 0 below.
 
-    Scott's rule with the effective number of draws: sd * n^(-1/6), along each axis.
+    Scott's rule with the effective number of draws: sd * n^(-1/6), along each axis, as wide as the square at most: one
+    draw of a model that has hardly been trained may lie anywhere.
 
     Returns:
         [3 cells, 3 cells], of which those in the middle are the chart; what is missing from 1 lies farther away.
@@ -76,7 +77,7 @@ def smoothed(places: np.ndarray, weights: np.ndarray, cells: int = CELLS) -> np.
     width = sd * np.square(weights).sum() ** (1 / 6) * cells / 2
     edges = np.linspace(-_AROUND, _AROUND, _AROUND * cells + 1)
     found, _, _ = np.histogram2d(places[:, 1], places[:, 0], bins=(edges, edges), weights=weights)
-    return np.asarray(gaussian_filter(found, np.maximum(width[::-1], _SMALLEST), mode="constant"))
+    return np.asarray(gaussian_filter(found, np.clip(width[::-1], _SMALLEST, len(found)), mode="constant"))
 
 
 def apart(around: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
