@@ -6,13 +6,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmgen.errors import MmgenError, UsageError
+from mmgen.errors import UsageError
 
 if TYPE_CHECKING:
     from mmgen.data_recipes._own._found import Found
     from mmgen.reproductions._stages import Stage
 
-__all__ = ["EXPLORE", "REPORT", "Sizes", "check_folder", "descriptions_of", "score_files", "sizes_for", "stages"]
+__all__ = [
+    "COMMANDS",
+    "EXPLORE",
+    "REPORT",
+    "Sizes",
+    "check_folder",
+    "descriptions_of",
+    "keep_commands",
+    "score_files",
+    "sizes_for",
+    "stages",
+]
 
 EXPLORE = "explore.html"
 REPORT = "report.html"
@@ -21,7 +32,7 @@ _SCORES = "aggregate-scores.jsonl"
 GUIDANCE, BALANCED = "3", "3:balanced"
 """That of the quickstart; nothing more is fitted for it. Captions do not say what they leave out."""
 
-_COMMANDS = "commands.sh"
+COMMANDS = "commands.sh"  # in the folder of the run
 _DESCRIPTIONS = 3  # that the picture shows
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # of model or judge, on one of two cores that have nothing else to do
 _OTHER_SECONDS = 120  # of all but training
@@ -102,19 +113,49 @@ def _most(rows: list[list[int]]) -> list[tuple[int, ...]]:
     return sorted(counts, key=lambda row: (-counts[row], row))[:_DESCRIPTIONS]
 
 
-def stages(images: Path, found: "Found", sizes: Sizes, seed: int) -> "list[Stage]":
-    """All commands, in order; the paths in them are relative to the folder that they run in, but that of the pictures.
+def _check_described(images: Path, found: "Found") -> None:
+    """Refuse pictures of which too little is said for all commands, before any of them has begun.
+
+    Examples that are known in part are enough: what is known of them is learnt, and asked for.
 
     Raises:
-        UsageError: Nothing is said of the pictures.
+        UsageError: Nothing is said of the pictures, or of those of a part that a command reads.
     """
-    from mmgen.reproductions._stages import Stage
+    from mmgen.queries import UNKNOWN
 
     if not found.attributes and found.captions is None:
         raise UsageError(
             f"--images got {images}, of whose pictures nothing is said: neither folders that are classes nor a table; "
             "add a metadata.csv with a column file_name and others (docs/own-data.md)"
         )
+    if found.codes is None:
+        return
+    for part, use in (("train", "learn from"), ("test", "measure with")):
+        rows = found.parts[part]
+        if not (found.codes[rows] != UNKNOWN).any():
+            raise UsageError(
+                f"--images got {images}, where none of the {len(rows):,} pictures of the part '{part}' has a known "
+                f"attribute to {use}; say more of the pictures, or divide them with a column split (docs/own-data.md)"
+            )
+
+
+def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unreadable: bool = False) -> "list[Stage]":
+    """All commands, in order; the paths in them are relative to the folder that they run in, but that of the pictures.
+
+    Args:
+        images: The pictures.
+        found: What a look at them found.
+        sizes: How much is done.
+        seed: Seed of every command.
+        drop_unreadable: Leave out pictures that cannot be read, as the look did.
+
+    Raises:
+        UsageError: Too little is said of the pictures.
+    """
+    from mmgen.reproductions._stages import Stage
+
+    _check_described(images, found)
+    dropping = "--drop-unreadable " if drop_unreadable else ""
     seeded = f"--seed {seed}"
     words = "attributes" if found.attributes else "captions"
     measure = "--metric correctness --metric coverage" if found.attributes else "--metric retrieval"
@@ -128,7 +169,7 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int) -> "list[Stage
     listed = [
         (
             "Data: your pictures, brought to one size, and what is said of them",
-            f"make-data folder {shlex.quote(str(images.absolute()))} --size {sizes.side} {seeded}",
+            f"make-data folder {shlex.quote(str(images.absolute()))} --size {sizes.side} {dropping}{seeded}",
             "own.h5",
         ),
         (
@@ -182,19 +223,14 @@ def score_files(planned: "list[Stage]") -> list[str]:
 
 
 def check_folder(folder: Path, planned: "list[Stage]", found: "Found") -> None:
-    """Keep the commands as a script in ``folder``, which is created; in one that is there they must be the same.
+    """Refuse a folder with files that these commands did not make; what is not there yet may be.
 
     Raises:
         UsageError: The folder has files of other commands, pictures or words.
-        MmgenError: It cannot be written.
     """
-    from mmgen.artifacts import write_text_atomic
     from mmgen.parsing import Malformed, read_bounded
-    from mmgen.reproductions._plan import comment
 
-    path = folder / _COMMANDS
-    lines = ["#!/bin/sh", *comment(f"pictures and table: sha256 {found.sha256}"), "set -eu"]
-    text = "\n".join([*lines, *(stage.typed for stage in planned), ""])
+    path, text = folder / COMMANDS, _script(planned, found)
     if path.exists():
         try:
             same = read_bounded(path) == text
@@ -202,15 +238,29 @@ def check_folder(folder: Path, planned: "list[Stage]", found: "Found") -> None:
             raise UsageError(f"{path} holds no commands: {error}; remove it, or use another --output") from None
         if not same:
             raise UsageError(
-                f"{folder} holds a quickstart of other pictures, words or settings ({_COMMANDS}); remove it, or use "
+                f"{folder} holds a quickstart of other pictures, words or settings ({COMMANDS}); remove it, or use "
                 "another --output"
             )
         return
     there = [stage.makes for stage in planned if (folder / stage.makes).exists()]
     if there:
         raise UsageError(f"{folder} holds {there[0]}, which another command made; use another --output")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MmgenError(f"cannot use the folder {folder}: {error.strerror}; choose another with --output") from None
-    write_text_atomic(path, text)
+
+
+def keep_commands(folder: Path, planned: "list[Stage]", found: "Found") -> None:
+    """Keep the commands as a script in ``folder``, unless they are there.
+
+    Raises:
+        ArtifactError: It cannot be written.
+    """
+    from mmgen.artifacts import write_text_atomic
+
+    if not (folder / COMMANDS).exists():
+        write_text_atomic(folder / COMMANDS, _script(planned, found))
+
+
+def _script(planned: "list[Stage]", found: "Found") -> str:
+    from mmgen.reproductions._plan import comment
+
+    lines = ["#!/bin/sh", *comment(f"pictures and table: sha256 {found.sha256}"), "set -eu"]
+    return "\n".join([*lines, *(stage.typed for stage in planned), ""])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mmgen.cli._console import follow, result, say, table
+from mmgen.cli._folders import folder_of_run
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._own_pictures import score_files
 from mmgen.cli._stages import end_with_children
@@ -277,17 +278,19 @@ def _say_own_scores(scores: Sequence[dict[str, Any]]) -> None:
         table("Scores", ["metric", "quantity", "value"], rows)
 
 
-def _own_pictures(images: Path, output: Path | None, quick: bool, seed: int, jobs: int) -> None:
+def _own_pictures(
+    images: Path, output: Path | None, *, quick: bool, seed: int, jobs: int, drop_unreadable: bool
+) -> None:
     """The quickstart on somebody's own pictures."""
     from mmgen.cli import _own_pictures as own
     from mmgen.cli._side_by_side import run_side_by_side
     from mmgen.data_recipes.folder import Folder
 
-    recipe = Folder(pictures=images)
+    recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)
     follow(recipe.survey(seed, None))
     found = recipe.found()
     sizes = own.sizes_for(found.number, found.side, quick)
-    plan = own.stages(images, found, sizes, seed)
+    plan = own.stages(images, found, sizes, seed, drop_unreadable=drop_unreadable)
     folder = output or Path(f"{images.absolute().stem}-quickstart{'-quick' if quick else ''}")
     if folder.absolute().resolve().is_relative_to(images.resolve()):
         raise UsageError(
@@ -306,7 +309,9 @@ def _own_pictures(images: Path, output: Path | None, quick: bool, seed: int, job
         f"{sizes.minutes(bool(found.attributes), jobs)} minutes on two cores{left}."
     )
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
-    run_side_by_side(plan, folder, jobs, "the quickstart")
+    with folder_of_run(folder, [own.COMMANDS]):
+        own.keep_commands(folder, plan, found)
+        run_side_by_side(plan, folder, jobs, "the quickstart")
     say("")
     _say_own_scores([score for file in score_files(plan) for score in read_scores(folder / file)])
     say(f"Took {time.monotonic() - started:.0f} s. Report:")
@@ -325,6 +330,13 @@ def quickstart_command(
             "number and size.",
         ),
     ] = None,
+    drop_unreadable: Annotated[
+        bool,
+        typer.Option(
+            "--drop-unreadable",
+            help="With --images: leave out pictures that cannot be read, instead of refusing to begin.",
+        ),
+    ] = False,
     output: Annotated[Path | None, output_option("a folder, quickstart or NAME-quickstart by default")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Far too small to show anything, but every command runs: for testing.")
@@ -344,20 +356,19 @@ def quickstart_command(
     from mmgen.cli._side_by_side import jobs_for, run_side_by_side
 
     if images is not None:
-        _own_pictures(images, output, quick, seed, jobs_for(jobs))
+        _own_pictures(images, output, quick=quick, seed=seed, jobs=jobs_for(jobs), drop_unreadable=drop_unreadable)
         return
+    if drop_unreadable:
+        raise UsageError("--drop-unreadable is of your own pictures; name them with --images DIR, or leave it out")
     folder = output or Path("quickstart-quick" if quick else "quickstart")
     plan = stages(QUICK if quick else FULL, seed)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MmgenError(f"cannot use the folder {folder}: {error.strerror}; choose another with --output") from None
-    for name in (*(stage.makes for stage in plan), PICTURE):
-        check_place(folder / name)
-    end_with_children()
     started = time.monotonic()
-    say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
-    run_side_by_side(plan, folder, jobs_for(jobs), "the quickstart")
+    with folder_of_run(folder):
+        for name in (*(stage.makes for stage in plan), PICTURE):
+            check_place(folder / name)
+        end_with_children()
+        say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
+        run_side_by_side(plan, folder, jobs_for(jobs), "the quickstart")
     draw_picture(folder, seed)
     scores = [score for file in score_files(plan) for score in read_scores(folder / file)]
     say("")

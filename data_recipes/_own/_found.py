@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.data_recipes._own._words import Captions
+from mmgen.data_recipes._splits import Parts
 
 __all__ = ["Found"]
 
@@ -20,6 +21,7 @@ class Found:
         attributes: Names of values by attribute.
         codes: The attributes of each example, uint8 [N, A], 255 unknown; None where there are none.
         captions: The captions, where there are some.
+        parts: Rows of the examples by part.
         sha256: Hash of pictures and table; the dataset's header has it as ``sources_sha256``.
         said: What there is to say about them.
     """
@@ -29,5 +31,6 @@ class Found:
     attributes: dict[str, list[str]]
     codes: NDArray[np.uint8] | None
     captions: Captions | None
+    parts: Parts
     sha256: str
     said: list[str]

@@ -165,6 +165,7 @@ class OwnRecipe(Recipe):
             attributes=attributes.values,
             codes=attributes.table,
             captions=contents.captions,
+            parts=contents.parts,
             sha256=source.sha256(contents.rows, seen.digests),
             said=contents.said,
         )

@@ -144,6 +144,26 @@ def test_what_fails_costs_nothing_and_is_continued(jobs: int, tmp_path: Path, mo
     assert {name: (folder / name).read_text() for name in kept} == kept
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_a_folder_that_was_made_for_nothing_goes_again(
+    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run_command(*_: Any, **__: Any) -> str:
+        raise MmgenError("no room is left")
+
+    monkeypatch.setattr(_runs, "run_command", run_command)
+    if there:
+        (tmp_path / "new" / "q").mkdir(parents=True)
+    done = within(tmp_path, "quickstart", "--quick", "-o", "new/q")
+    assert done.returncode == 1 and "no room is left" in done.stderr
+    assert (tmp_path / "new").exists() == (tmp_path / "new" / "q").exists() == there
+
+
+def test_pictures_are_dropped_of_own_ones_alone(tmp_path: Path) -> None:
+    done = within(tmp_path, "quickstart", "--quick", "--drop-unreadable")
+    assert done.returncode == 2 and "name them with --images DIR" in done.stderr and not any(tmp_path.iterdir())
+
+
 def test_another_seed_is_refused_where_there_is_one(tmp_path: Path) -> None:
     write_data(tmp_path / "digits.h5", command=quickstart.stages(quickstart.QUICK, 0)[0].typed)
     done = within(tmp_path, "quickstart", "--quick", "--seed", "1", "-o", ".")

@@ -4,15 +4,19 @@ import csv
 import os
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from mmgen.cli import _own_pictures as own
+from mmgen.cli import _runs
+from mmgen.cli._folders import folder_of_run
 from mmgen.cli._main import command_names, load_command, main
 from mmgen.data_recipes._own._found import Found
 from mmgen.data_recipes.folder import Folder
-from mmgen.errors import UsageError
+from mmgen.errors import MmgenError, UsageError
 from tests.own_data._pictures import rows_of, write_csv, write_folder
+from tests.program import within
 
 
 def found_in(folder: Path) -> Found:
@@ -84,6 +88,8 @@ def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> No
     sizes = own.sizes_for(found.number, found.side)
     planned = own.stages(pictures, found, sizes, 0)
     own.check_folder(folder, planned, found)
+    with folder_of_run(folder):
+        own.keep_commands(folder, planned, found)
     assert all(stage.typed in (folder / "commands.sh").read_text() for stage in planned)
     own.check_folder(folder, planned, found)
     with pytest.raises(UsageError, match="other pictures, words or settings"):
@@ -118,6 +124,59 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not (tmp_path / "q").exists() and not (told / "q").exists()
 
 
+@pytest.mark.parametrize("part", ["train", "test"])
+def test_a_part_of_which_nothing_is_known_is_refused_before_any_work(tmp_path: Path, part: str) -> None:
+    pictures = folder_with(tmp_path, "colour", "size")
+    unknown = set(found_in(pictures).parts[part].tolist())
+    rows = [{name: row[name] for name in ("file_name", "colour", "size")} for row in rows_of(40)]
+    write_csv(
+        pictures / "metadata.csv",
+        [{**row, "colour": "", "size": ""} if n in unknown else row for n, row in enumerate(rows)],
+    )
+    done = within(tmp_path, "quickstart", "--images", pictures, "--quick")
+    assert done.returncode == 2 and not (tmp_path / "my pictures-quickstart-quick").exists()
+    assert f"none of the {len(unknown)} pictures of the part '{part}' has a known attribute" in done.stderr
+
+
+def test_pictures_that_cannot_be_read_are_left_out_when_told(tmp_path: Path) -> None:
+    pictures = folder_with(tmp_path, "colour")
+    (pictures / "007.png").write_bytes(b"no picture")
+    done = within(tmp_path, "quickstart", "--images", pictures, "--quick")
+    assert done.returncode == 1 and "leave them out with --drop-unreadable" in " ".join(done.stderr.split())
+    recipe = Folder(pictures=pictures, drop_unreadable=True)
+    recipe.survey(0, 1).run()
+    found = recipe.found()
+    sizes = own.sizes_for(found.number, found.side, quick=True)
+    dropping, refusing = (own.stages(pictures, found, sizes, 0, drop_unreadable=drop) for drop in (True, False))
+    assert found.number == 39 and dropping[1:] == refusing[1:]
+    assert [word for word in dropping[0].arguments if word not in refusing[0].arguments] == ["--drop-unreadable"]
+
+
+@pytest.mark.parametrize("files", [(), ("metadata.csv",)])
+def test_a_first_command_that_fails_leaves_no_folder(
+    tmp_path: Path, files: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder goes with its script of commands, so that the pictures may be mended; not where more is in it."""
+    pictures, folder = folder_with(tmp_path, "colour"), tmp_path / "new" / "made"
+    (pictures / "007.png").write_bytes(b"no picture")
+    ran = []
+
+    def run_command(arguments: list[str], *_: Any, **__: Any) -> str:
+        ran.append(arguments)
+        for name in files:
+            (folder / name).touch()
+        raise MmgenError("no room is left")
+
+    monkeypatch.setattr(_runs, "run_command", run_command)
+    done = within(
+        tmp_path, "quickstart", "--images", pictures, "--drop-unreadable", "--quick", "--jobs", 1, "-o", folder
+    )
+    assert done.returncode == 1 and "no room is left" in done.stderr and "Found 39 pictures" in done.stderr
+    assert len(ran) == 1 and "--drop-unreadable" in ran[0]
+    assert folder.parent.exists() == folder.exists() == bool(files)
+    assert (folder / own.COMMANDS).exists() == bool(files)
+
+
 @pytest.mark.parametrize("what", ["folder", "pipe"])
 def test_what_is_no_file_of_commands_is_refused(tmp_path: Path, what: str) -> None:
     found = found_in(folder_with(tmp_path, "colour"))
@@ -127,6 +186,23 @@ def test_what_is_no_file_of_commands_is_refused(tmp_path: Path, what: str) -> No
     (folder / "commands.sh").mkdir() if what == "folder" else os.mkfifo(folder / "commands.sh")
     with pytest.raises(UsageError, match=r"commands\.sh holds no commands: it is a folder, a device or a pipe"):
         own.check_folder(folder, planned, found)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_examples_known_in_part_alone_come_to_a_report(tmp_path: Path) -> None:
+    """Colours of some pictures and sizes of the others, both of none."""
+    pictures = write_folder(tmp_path / "half", 160, table=False)
+    rows = [
+        {**row, "colour": "" if n % 2 else row["colour"], "size": ("small", "large")[n // 2 % 2] if n % 2 else ""}
+        for n, row in enumerate({k: r[k] for k in ("file_name", "colour")} for r in rows_of(160))
+    ]
+    write_csv(pictures / "metadata.csv", rows)
+    done = within(tmp_path, "quickstart", "--images", pictures, "--quick", "-o", "made", "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "made/report.html\n" and "correctness, 1 words given" in " ".join(done.stderr.split())
+    for name in ("guided.png", "explore.html", "report.html"):
+        assert (tmp_path / "made" / name).stat().st_size > 1000
 
 
 @pytest.mark.slow

@@ -41,7 +41,7 @@ def typed() -> Iterator[list[str]]:
     yield from (shlex.split(stage.command) for stage in quickstart.stages(quickstart.FULL, 0))
     captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, codes=np.ones((1, 1), np.uint8))
     for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
-        found = Found(500, 64, attributes, None, said, "", [])
+        found = Found(500, 64, attributes, None, said, {}, "", [])
         planned = _own_pictures.stages(Path("pictures"), found, _own_pictures.sizes_for(500, 64), 0)
         yield from (list(stage.arguments) for stage in planned)
 

@@ -1,0 +1,44 @@
+"""Folders that a command of several stages writes to: made where they are missing, and not left behind empty."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from mmgen.errors import MmgenError
+
+__all__ = ["folder_of_run"]
+
+
+@contextmanager
+def folder_of_run(folder: Path, notes: Collection[str] = ()) -> Iterator[None]:
+    """A folder that this block writes to, with those above it; created where it is missing.
+
+    Folders that were created here go again if the block ends in an error before there is anything in them.
+
+    Args:
+        folder: Where.
+        notes: Names of files that the command itself keeps there, which are nothing without a result: in a folder that
+            was created here and has no other files they go with it.
+
+    Raises:
+        MmgenError: It cannot be created, or is no folder.
+    """
+    created: list[Path] = []
+    try:
+        try:
+            created = [place for place in (folder, *folder.parents) if not place.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise MmgenError(
+                f"cannot use the folder {folder}: {error.strerror}; choose another with --output"
+            ) from None
+        yield
+    except BaseException:
+        with suppress(OSError):  # somebody else may be at work there too
+            if folder in created and all(path.name in notes for path in folder.iterdir()):
+                for name in notes:
+                    (folder / name).unlink(missing_ok=True)
+        for place in created:
+            with suppress(OSError):  # one that holds something stays
+                place.rmdir()
+        raise
