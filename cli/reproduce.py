@@ -8,6 +8,7 @@ import typer
 
 from mmgen.cli._completion import tables, words
 from mmgen.cli._console import follow, result, say, table
+from mmgen.cli._folders import folder_of_run
 from mmgen.cli._options import command_line, jobs_option, output_option, read_path, seed_option
 from mmgen.cli._stages import end_with_children
 from mmgen.errors import MmgenError, UsageError
@@ -121,21 +122,18 @@ def reproduce_command(
     if dry_run:
         result(_plan.script(plan, chosen, folder).rstrip())
         return
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise MmgenError(f"cannot use the folder {folder}: {error.strerror}; choose another with --output") from None
-    page = folder / f"{_stem(listed)}-{scale}.md"
-    for path in (page, page.with_suffix(".html")):
-        check_place(path)  # before hours of work, not after
-        check_writable(path)
-    end_with_children()
-    say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
-    if scheduler is None:
-        ran = run_side_by_side(chosen.stage, folder, jobs or 1)
-    else:
-        ran = run_on_cluster(chosen.stage, folder, scheduler)
-    _present(plan, everything, runs, page, ran)
+    with folder_of_run(folder):
+        page = folder / f"{_stem(listed)}-{scale}.md"
+        for path in (page, page.with_suffix(".html")):
+            check_place(path)  # before hours of work, not after
+            check_writable(path)
+        end_with_children()
+        say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
+        if scheduler is None:
+            ran = run_side_by_side(chosen.stage, folder, jobs or 1)
+        else:
+            ran = run_on_cluster(chosen.stage, folder, scheduler)
+        _present(plan, everything, runs, page, ran)
 
 
 def _check_typed(scale: "Scale", listed: str) -> None:

@@ -99,6 +99,13 @@ def test_the_list_without_a_mistake_is_printed(run: Run, tmp_path: Path) -> None
     assert done.returncode == 2 and "--only got 'B', but the rows of this table share all" in done.stderr
 
 
+def test_a_first_stage_that_fails_leaves_no_folder(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "list.toml").write_text(LIST.replace("make-data mnist", "make-data folder nowhere"))
+    done = run("reproduce", "list.toml")
+    assert done.returncode == 1 and "nowhere" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("table", ["list.toml", "wu-table2"])
 def test_a_model_is_no_dataset(table: str, run: Run, tmp_path: Path) -> None:
     (tmp_path / "list.toml").write_text(LIST)
