@@ -7,6 +7,7 @@ import pytest
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.page import Grid
+from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.plots._draw import draw_plot
 from tests.cli.conftest import Run, run
 from tests.figures.test_trade_off import example
@@ -86,3 +87,12 @@ def test_a_metric_that_there_is_not_is_told_first(tmp_path: Path) -> None:
             draw_plot("trade-off", [example(tmp_path)], metrics=metrics)
     with pytest.raises(UsageError, match="unknown metric 'factor-scroe': did you mean 'factor-score'"):
         draw_plot("disentanglement", [example(tmp_path)], metrics=["factor-scroe"])
+
+
+def test_a_page_to_explore_says_so_too(world: Path, tmp_path: Path) -> None:
+    log, limits = tmp_path / "a.log.jsonl", Limits(1, 3, 2)
+    log.write_text('{"step": 1}\n')
+    files = [world / "flat.safetensors", world / "judge.safetensors"]
+    assert "shows nothing of" not in make_explorer(files, tmp_path / "e.html", limits=limits).run().read_text()
+    page = make_explorer([*files, log], tmp_path / "e.html", limits=limits).run().read_text()
+    assert "The page shows nothing of" in page and f"{log.name} (a log of training)." in page

@@ -129,8 +129,11 @@ def make_explorer(
         ArtifactError: A file cannot be read.
     """
     limits = limits or Limits()
+    paths = list(paths)
     material = gather(paths)
     group = _only(material.groups)
+    if unread := material.unread(paths, scores=True):
+        material.notices.append(f"The page shows nothing of {material.told(unread)}.")
     session = open_session(group, seed, device, guidance)
     _check(session, limits)
     questions = _questions(session, limits)

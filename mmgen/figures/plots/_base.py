@@ -1,6 +1,6 @@
 """What a figure is told, and what several of them need."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -9,7 +9,7 @@ import mmgen.metrics
 from mmgen.errors import UsageError
 from mmgen.expressions import is_expression
 from mmgen.figures.drawing.picture import Picture, check_ending
-from mmgen.figures.plots._material import Group, Material, labels_in_latent, latent_sizes
+from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.generation.tilt import NO_TILT, Tilt
@@ -114,19 +114,6 @@ class Plot:
             UsageError: The name has another ending.
         """
         check_ending(path, self.lines)
-
-    def unread(self, material: Material, paths: Iterable[Path]) -> list[Path]:
-        """Which of the files that were named tell it nothing.
-
-        Args:
-            material: What is in the files.
-            paths: The files.
-        """
-        read: list[Path | None] = list(material.score_files) if self.scores or self.frames else []
-        for group in material.groups if self.scores != "alone" else ():
-            read += [group.model, *group.aggregates, group.dataset, None if self.scores else group.judge]
-        known = {path.resolve() for path in read if path is not None}
-        return [path for path in paths if path.resolve() not in known]
 
     def check_models(self, name: str, groups: Sequence[Group]) -> None:
         """Whether it can show these models, as far as their headers tell: before anything is loaded or computed.

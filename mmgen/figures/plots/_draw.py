@@ -4,12 +4,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mmgen.artifacts.kinds import article
 from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Plot, PlotOptions
-from mmgen.figures.plots._material import Material, gather
+from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 from mmgen.generation.tilt import AnyTilt, Tilt
 
@@ -67,18 +66,13 @@ def draw_plot(
     if not (material.scores if member.scores else material.groups):
         expected = "files of scores (.jsonl), which mmgen eval MODEL -o writes"
         expected = expected if member.scores else "a model, or something fitted to one"
-        raise UsageError(f"{name} got {_told(paths, material)}, expected {expected}")
+        raise UsageError(f"{name} got {material.told(paths)}, expected {expected}")
     member.check_models(name, material.groups)
-    if unread := member.unread(material, paths):
-        material.notices.append(f"{name} shows nothing of {_told(unread, material)}.")
+    if unread := material.unread(
+        paths, scores=bool(member.scores) or member.frames, models=member.scores != "alone", judges=not member.scores
+    ):
+        material.notices.append(f"{name} shows nothing of {material.told(unread)}.")
     shown = material.groups if member.scores != "alone" else []
     sessions = [open_session(group, seed, device, guidance) for group in shown]
     notices = material.notices + [notice for session in sessions for notice in session.notices]
     return member(sessions, replace(options, scores=tuple(material.scores))), notices
-
-
-def _told(paths: Iterable[Path], material: Material) -> str:
-    """Files with what they are: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
-    kinds = {node.path: article(node.kind) for node in material.nodes if node.kind}
-    kinds |= dict.fromkeys(material.score_files, "scores")
-    return " and ".join(f"{path} ({kinds.get(path, 'a log of training')})" for path in paths)

@@ -9,6 +9,7 @@ import mmgen.objectives
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.ancestors import Node, lineage, walk
 from mmgen.artifacts.files import regular_file
+from mmgen.artifacts.kinds import article
 from mmgen.config import build_member, validate
 from mmgen.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError
 from mmgen.generation.judge import find_judge
@@ -73,6 +74,27 @@ class Material:
                 if node.header is not None:
                     found.setdefault(node.content_id, (node.path, node.header))
         return found
+
+    def unread(self, paths: Iterable[Path], *, scores: bool, models: bool = True, judges: bool = True) -> list[Path]:
+        """Which of the files that were named tell nothing to whoever reads some kinds of them alone.
+
+        Args:
+            paths: The files.
+            scores: Whether scores are read; a page with a judge asks them which one gave them.
+            models: Whether models are read, what was fitted to them, and their datasets.
+            judges: Whether judges are.
+        """
+        read: list[Path | None] = list(self.score_files) if scores else []
+        for group in self.groups if models else ():
+            read += [group.model, *group.aggregates, group.dataset, group.judge if judges else None]
+        known = {path.resolve() for path in read if path is not None}
+        return [path for path in paths if path.resolve() not in known]
+
+    def told(self, paths: Iterable[Path]) -> str:
+        """Files with what they are: "a.h5 (a dataset) and b.log.jsonl (a log of training)"."""
+        kinds = {node.path: article(node.kind) for node in self.nodes if node.kind}
+        kinds |= dict.fromkeys(self.score_files, "scores")
+        return " and ".join(f"{path} ({kinds.get(path, 'a log of training')})" for path in paths)
 
     @property
     def models(self) -> dict[str, str]:
