@@ -33,8 +33,14 @@ def numpy_generator(seed: int, *name: str | int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=stream_key(seed, *name)))
 
 
-def torch_generator(seed: int, *name: str | int, device: "torch.device | str" = "cpu") -> "torch.Generator":
-    """A torch generator on ``device`` for the named stream."""
+def torch_generator(seed: int, *name: str | int, device: "torch.device | str") -> "torch.Generator":
+    """A torch generator for the named stream.
+
+    Args:
+        seed: Seed of everything.
+        name: Name of the stream.
+        device: Where it draws, which is always said: torch refuses a generator of another device than the numbers.
+    """
     import torch
 
     return torch.Generator(device=device).manual_seed(stream_key(seed, *name))

@@ -95,7 +95,7 @@ def pictures(
     model, device = loaded.model, str(loaded.device)
     # The main picture is the same whatever else is drawn from its z.
     of_it = () if loaded.image is not None and name == loaded.image.name else (name,)
-    streams = [stream(seed, "pixels", (*of_it, *asked.key(row)), have, device) for row in range(len(asked))]
+    streams = [stream(seed, "pixels", (*of_it, *asked.key(row)), have, device=device) for row in range(len(asked))]
     modality = model.modalities[name]
     for rows, draws in _pieces(*z.shape[:2]):
         part = z[rows, draws]

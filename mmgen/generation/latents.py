@@ -26,7 +26,7 @@ _AT_ONCE = 16_384
 """Draws of a description that are made together."""
 
 
-def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, device: str = "cpu") -> torch.Generator:
+def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, *, device: str) -> torch.Generator:
     """The stream of a description for a purpose.
 
     Args:
@@ -62,7 +62,7 @@ def draw_latents(
     drawn = []
     for row in range(len(asked)):
         sampler = loaded.latent_sampler(posterior)
-        generator = stream(seed, "latents", asked.key(row), have, device)
+        generator = stream(seed, "latents", asked.key(row), have, device=device)
         condition, expression = asked.batch(loaded, row), asked.expression(row)
         if isinstance(expression, Recombination):
             sampler = loaded.files.recombined_sampler(expression)

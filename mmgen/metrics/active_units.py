@@ -66,7 +66,7 @@ class ActiveUnits(Metric):
             yield rows.stop / points.size
         means = torch.cat(parts).cpu()
         active = activity(means)
-        generator = torch_generator(evaluation.settings.seed, "active units")
+        generator = torch_generator(evaluation.settings.seed, "active units", device=means.device)
         chosen = (torch.randint(len(means), (len(means),), generator=generator) for _ in range(_RESAMPLES))
         resampled = torch.stack([activity(means[rows]) > _THRESHOLD for rows in chosen])  # [resamples, D]
         quantities = {"active units": slice(None)}

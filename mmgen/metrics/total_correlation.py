@@ -74,7 +74,7 @@ class TotalCorrelation(Metric):
     def __call__(self, evaluation: "Evaluation", posterior: str) -> Generator[float, None, list[Score]]:
         assert evaluation.loaded.image is not None
         q = _encodings(evaluation)
-        z = q.sample(torch_generator(evaluation.settings.seed, "total correlation"))
+        z = q.sample(torch_generator(evaluation.settings.seed, "total correlation", device=q.mean.device))
         parts = []
         for rows, found in mixture_parts(z, q):
             parts.append(found)

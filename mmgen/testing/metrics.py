@@ -71,10 +71,14 @@ def check_scores(name: str, evaluation: Evaluation) -> list[Score]:
     return scores
 
 
-def small_evaluation(folder: Path) -> Evaluation:
+def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
     """A model of two attributes and small pictures, a judge of them, and their data, all made in ``folder``.
 
     The model is barely trained: scores are what they are, and finite.
+
+    Args:
+        folder: Where they may lie.
+        device: Where model and judge compute.
     """
     from mmgen.classifier import load_classifier
     from mmgen.classifier._training import ClassifierSettings, train_classifier
@@ -93,7 +97,8 @@ def small_evaluation(folder: Path) -> Evaluation:
         settings = complete_settings(values, dataset)
     train_model(data, settings, model).run()
     train_classifier(data, judge, validate(ClassifierSettings, {"network": "small", "training": training})).run()
-    return Evaluation(load(model), Dataset.open(data), load_classifier(judge), ("prior", "own"), _SETTINGS)
+    judged = load_classifier(judge, device)
+    return Evaluation(load(model, device), Dataset.open(data), judged, ("prior", "own"), _SETTINGS)
 
 
 def small_graph_evaluation(folder: Path) -> Evaluation:

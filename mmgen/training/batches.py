@@ -70,7 +70,8 @@ class Order:
         from mmgen.seeding import torch_generator
 
         if epoch != self._epoch:
-            self._permutation = torch.randperm(self.size, generator=torch_generator(self.seed, self.stream, epoch))
+            generator = torch_generator(self.seed, self.stream, epoch, device="cpu")  # one order for all devices
+            self._permutation = torch.randperm(self.size, generator=generator)
             self._epoch = epoch
         return self._permutation
 

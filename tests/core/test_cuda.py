@@ -6,7 +6,9 @@ import pytest
 import torch
 
 import mmgen.objectives
+from mmgen import metrics
 from mmgen.models._build import build_model
+from mmgen.testing.metrics import check_scores, small_evaluation, suits
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from mmgen.training.precision import autocast, resolve_precision
 
@@ -46,3 +48,10 @@ def test_training_on_the_gpu_learns(tmp_path: Path) -> None:
 def test_auto_precision_is_bf16_where_the_gpu_multiplies_it() -> None:
     expected = "bf16-mixed" if torch.cuda.get_device_capability()[0] >= 8 else "32-true"
     assert resolve_precision("auto", torch.device("cuda")) == expected
+
+
+@pytest.mark.parametrize("name", metrics.names())
+def test_metrics_draw_where_the_model_is(name: str, tmp_path: Path) -> None:
+    evaluation = small_evaluation(tmp_path, "cuda")
+    if suits(name, evaluation):
+        check_scores(name, evaluation)

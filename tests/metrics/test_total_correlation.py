@@ -65,6 +65,21 @@ def test_information_is_bounded_by_the_number_of_examples() -> None:
     torch.testing.assert_close(q.log_prob(z) - joint, torch.full((50,), math.log(50)), atol=1e-4, rtol=0)
 
 
+def test_z_is_drawn_where_its_posterior_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A generator of another device than the encodings would be refused: with a model on a GPU there was no score."""
+    evaluation, asked = small_evaluation(tmp_path), []
+
+    def generator(seed: int, *name: str, device: torch.device | str = "cpu") -> torch.Generator:
+        asked.append((name, torch.device(device)))
+        return torch.Generator()  # which the device "meta" takes
+
+    q = DiagonalGaussian(torch.zeros(4, 2, device="meta"), torch.zeros(4, 2, device="meta"))
+    monkeypatch.setattr(total_correlation, "torch_generator", generator)
+    monkeypatch.setattr(total_correlation, "_encodings", lambda _: q)
+    next(total_correlation.TotalCorrelation()(evaluation, "own"))
+    assert asked == [(("total correlation",), torch.device("meta"))]
+
+
 def test_parts_add_up_to_the_divergence(tmp_path: Path) -> None:
     evaluation = small_evaluation(tmp_path)
     scores = {score.quantity: score for score in evaluate(evaluation, ["total-correlation"]).run()}
