@@ -97,9 +97,21 @@ class GuidedTask(Task):
         self._frozen = (base, model)
 
     def forward(self, batch: Batch, step: int | None, player: str = ALONE) -> Bound:
-        """E log q(z|y) over z ~ q_w, nats, for an eighth of the descriptions, each with eight draws: value [B / 8]."""
+        """E log q(z|y) over z ~ q_w, nats, each description with eight draws.
+
+        A step learns from an eighth of its descriptions, value [B / 8]; validation looks at all of them, value [B], an
+        eighth at a time, so that neither needs more memory than the other.
+        """
+        eighth = max(1, batch.size // _CHOSEN)
+        if step is not None:
+            return self._of(batch[:eighth])
+        parts = [self._of(batch[start : start + eighth]) for start in range(0, batch.size, eighth)]
+        terms = {name: torch.cat([part.terms[name] for part in parts]) for name in parts[0].terms}
+        return Bound(torch.cat([part.value for part in parts]), terms)
+
+    def _of(self, batch: Batch) -> Bound:
+        """The value of every description of a batch [B]."""
         base, model = self._frozen
-        batch = batch[: max(1, batch.size // _CHOSEN)]
         condition = self.aggregate.condition
         if isinstance(condition, Attributes):
             batch = drop_attributes(batch, condition.name, self.keep_all)

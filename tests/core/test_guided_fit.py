@@ -119,10 +119,24 @@ def test_candidates_of_no_guidance_are_all_alike() -> None:
     z, log_share = candidates(base, speaking(), DESCRIPTIONS, 0.0, 16)
     assert z.shape == (16, 4, 2)
     assert torch.equal(log_share, torch.full_like(log_share, -torch.tensor(16.0).double().log().item()))
-    guided = GuidedTask(attribute_base(), base, speaking(), 1.0, 3.0, 16)(DESCRIPTIONS.repeat(8), None)
+    guided = GuidedTask(attribute_base(), base, speaking(), 1.0, 3.0, 16)(DESCRIPTIONS.repeat(8), 0)
     assert not guided.is_bound and guided.value.shape == (4,)
     effective = guided.terms["log of effective candidates"].exp()
     assert (effective <= 16 + 1e-9).all() and (effective[:3] < 16).all()
+
+
+def test_validation_looks_at_every_description_and_a_step_at_an_eighth() -> None:
+    """What a file calls the number of validation examples is how many there are values of, one left over included."""
+    task = GuidedTask(attribute_base(), attribute_base(), speaking(), 1.0, 3.0, 16)
+    for copies, learned in ((8, 4), (5, 2), (1, 1)):
+        batch = DESCRIPTIONS.repeat(copies)[: 4 * copies - (copies == 5)]
+        step, validation = task(batch, 0), task(batch, None)
+        for bound, count in ((step, learned), (validation, batch.size)):
+            assert bound.value.shape == (count,)
+            assert all(term.shape == (count,) for term in bound.terms.values())
+    # Values are in the order of the descriptions, of which the last knows nothing: there all candidates count.
+    effective = validation.terms["log of effective candidates"]
+    assert effective[3].item() == pytest.approx(math.log(16)) and (effective[:3] < math.log(16) - 1e-6).all()
 
 
 def test_too_few_candidates_are_told() -> None:
