@@ -12,7 +12,8 @@ import torch
 
 import mmgen.config
 from mmgen import presets
-from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate, is_fit, load_aggregate, load_base
+from mmgen.aggregates._finished import is_fit
+from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate, load_aggregate, load_base
 from mmgen.aggregates._guided import few_candidates
 from mmgen.artifacts import Dataset, check_output, find_parent, read_header
 from mmgen.classifier import load_classifier
@@ -37,6 +38,7 @@ from mmgen.training.model_run import ExperimentSettings, complete_settings, desc
 from mmgen.training.pairing import describe_rows
 from mmgen.training.precision import resolve_device
 from mmgen.training.start import start_values
+from mmgen.training.state import state_path
 
 __all__ = [
     "FitPlan",
@@ -190,7 +192,12 @@ class FitPlan:
         before: list[tuple[FitSettings, Path, Path | None, str]] = []
         if settings.base is not None and base is not None and self.base is None:
             check_output(self.out, "aggregate", base)
-            if not is_fit(base, settings.base, self.model):
+            if not is_fit(base, settings.base, self.model, data):
+                if resume == "auto" and base.exists() and not state_path(base).exists():
+                    raise UsageError(
+                        f"{base} is there already, and is no {settings.base.name} of {self.model} on {data} as this "
+                        "fit starts from; give one with --from, or use --overwrite to replace it"
+                    )
                 # --resume asks for a state of the last fit; that of the one it starts from may have ended.
                 before.append((settings.base, base, None, "auto" if resume == "require" else resume))
         for fit, made, begun, how in [*before, (settings, self.out, base, resume)]:
@@ -249,7 +256,7 @@ def plan_fit(
             f"--from got {base}, expected nothing: only a fit with --guidance and a SCAN with operators start from one"
         )
     if base is not None:
-        load_base(base, settings, model)  # before anything slow
+        load_base(base, settings, model, dataset or find_parent(model, "dataset"))  # before anything slow
     out = out or model.with_name(f"{model.stem}-{settings.slug}.safetensors")
     return FitPlan(model, settings, out, base, dataset, latents)
 

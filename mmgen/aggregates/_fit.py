@@ -15,9 +15,9 @@ from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_
 from mmgen.aggregates._guided import GuidedTask
 from mmgen.aggregates._targets import FitTask, Target
 from mmgen.aggregates._weights import Guidance, TextWeight, check_family, check_guidance, resolve_text_weight, said
-from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header, require_kind
+from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header
 from mmgen.config import Settings, build_member, merge, plain, validate
-from mmgen.errors import ArtifactError, DataError, SettingsError, UsageError
+from mmgen.errors import DataError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of, posterior_name
 from mmgen.networks._text import TextNetwork
@@ -28,10 +28,9 @@ from mmgen.training.model_run import ExperimentSettings, check_data, load_model
 from mmgen.training.precision import resolve_precision
 from mmgen.training.settings import StageSettings, TrainingSettings
 from mmgen.training.stage import Built, Stage, load_trained, run_stage
-from mmgen.training.state import is_finished, state_path
 from mmgen.training.task import Task
 
-__all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "is_fit", "load_aggregate", "load_base"]
+__all__ = ["AggregateSettings", "FitSettings", "fit_aggregate", "load_aggregate", "load_base"]
 
 _CANDIDATES = 64
 _READER = TextNetwork(embedding=32, hidden=128, dropout=0.0)
@@ -315,7 +314,7 @@ def fit_aggregate(
         asked, determines, base = settings.aggregate, {"latents": latents.header.content_id}, None
         task: Task
         if base_path is not None:
-            header, base = load_base(base_path, settings, model_path, device)
+            header, base = load_base(base_path, settings, model_path, dataset_path, device)
             base.over(model)
             aggregate.load_state_dict({**aggregate.state_dict(), **base.state_dict()})
             determines["base"] = header.content_id
@@ -349,19 +348,20 @@ def fit_aggregate(
 
 
 def load_base(
-    path: Path, settings: FitSettings, model_path: Path, device: torch.device | str = "cpu"
+    path: Path, settings: FitSettings, model_path: Path, dataset_path: Path, device: torch.device | str = "cpu"
 ) -> tuple[Header, Aggregate]:
     """The fit that another one starts from, see :attr:`FitSettings.base`.
 
     Raises:
-        UsageError: It is another posterior, of another model, or of another shape than the settings ask for.
+        UsageError: It is another posterior, of another model or dataset, or of another shape than the settings ask for.
     """
     expected = settings.base
     assert expected is not None
     header, found, base = load_aggregate(path, device)
-    wanted = read_header(model_path).content_id
-    if wanted not in [parent.content_id for parent in header.parents if parent.role == "model"]:
-        raise UsageError(f"{path} was fitted to another model than {model_path}; give a {expected.name} of that model")
+    parents = {parent.role: parent.content_id for parent in header.parents}
+    for role, file in (("model", model_path), ("dataset", dataset_path)):
+        if parents.get(role) != read_header(file).content_id:
+            raise UsageError(f"{path} was fitted to another {role} than {file}; give a {expected.name} of that {role}")
     if found.posterior != expected.posterior or found.base is not None:
         wanted = "the plain q_agg that is guided" if settings.aggregate.guidance else f"{expected.name} without them"
         raise UsageError(f"{path} is {found.name}, expected {wanted}")
@@ -371,19 +371,6 @@ def load_base(
             "settings, keep_all and what is given as asked for the fit that starts from it"
         )
     return header, base
-
-
-def is_fit(path: Path, settings: FitSettings, model_path: Path) -> bool:
-    """Whether a finished fit of just these settings to this model lies at ``path``, with no run of it going on."""
-    if not path.exists() or state_path(path).exists():
-        return False
-    try:
-        header = require_kind(path, "aggregate")
-        found = validate(FitSettings, header.settings)  # what earlier files do not say is as it was then
-    except (ArtifactError, SettingsError):
-        return False
-    of_model = read_header(model_path).content_id in [parent.content_id for parent in header.parents]
-    return of_model and found == settings and is_finished(header)
 
 
 def load_aggregate(path: Path, device: torch.device | str = "cpu") -> tuple[Header, FitSettings, Aggregate]:

@@ -14,7 +14,7 @@ import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, load_aggregate
 from mmgen.aggregates._guided import GuidedTask, candidates, few_candidates
-from mmgen.artifacts import Dataset, read_header
+from mmgen.artifacts import Dataset, DatasetWriter, read_header
 from mmgen.batch import Batch
 from mmgen.cli._main import main
 from mmgen.errors import SettingsError, UsageError
@@ -24,10 +24,11 @@ from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.training.model_run import load_model
+from mmgen.training.state import state_path
 from tests.core.test_aggregates import ATTRIBUTES
 from tests.core.test_text import PADDING, batch_of, model, reading_aggregate
 from tests.core.test_text_weight import speaking, trained_with
-from tests.core.test_vlvae import folder
+from tests.core.test_vlvae import DATA, folder
 
 __all__ = ["folder"]  # a fixture: captions of squares and a model of them
 
@@ -253,6 +254,36 @@ def test_the_command_fits_what_it_guides(folder: Path, capsys: pytest.CaptureFix
     assert said(guided) == 2 and "it is one of the files that this is made from" in capsys.readouterr().err
     assert said([*common, "--from", str(gaussian), "-o", str(folder / "x.safetensors")]) == 2
     assert "--from got" in capsys.readouterr().err and not (folder / "x.safetensors").exists()
+
+
+def test_a_guided_fit_starts_from_none_of_another_dataset(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that lies beside the model is not taken for its own, nor is one that is named; without a saved state too."""
+    other, model_path = folder / "d2.h5", folder / "m.safetensors"
+    with Dataset.open(folder / "d.h5") as data:
+        values = {name: data.read_packed(name) for name in data.modalities}
+        with DatasetWriter(other, size=data.size, settings={"recipe": "squares"}, seed=1, command="make") as writer:
+            writer.add_image("image", shape=(3, 16, 16), layout="bytes")
+            assert DATA.attributes and DATA.text
+            named = zip(DATA.attributes.names, map(list, DATA.attributes.values), strict=True)
+            writer.add_attributes("attributes", dict(named))
+            writer.add_text("text", DATA.text.vocabulary, 2, DATA.text.slots)
+            writer.write(0, {name: value[::-1] for name, value in values.items()})
+            writer.add_splits("iid", **{part: data.split("iid", part) for part in ("train", "val", "test")})
+    common = ["fit-aggregate", str(model_path), "--family", "mixture", "--steps", "2", "--batch", "32", "--seed", "5"]
+    assert said(common) == 0
+    base = folder / "m-aggregate-mixture-text.safetensors"
+    state_path(base).unlink()
+    capsys.readouterr()
+    guided = [*common, "--dataset", str(other), "--guidance", "3"]
+    assert said(guided) == 2
+    assert f"no q_agg of {model_path} on {other} as this fit starts from; give one with" in capsys.readouterr().err
+    assert said([*guided, "--from", str(base)]) == 2
+    assert f"{base} was fitted to another dataset than {other}; give a q_agg of that" in capsys.readouterr().err
+    out = folder / "m-aggregate-guided-w3-mixture-text.safetensors"
+    assert not out.exists()
+    assert said([*common, "--guidance", "3"]) == 0 and out.exists(), "on its own dataset it is"
+    parents = {parent.role: parent.content_id for parent in read_header(out).parents}
+    assert parents["base"] == read_header(base).content_id
 
 
 def test_scores_under_a_learned_prior_are_not_called_a_posterior(folder: Path) -> None:
