@@ -69,6 +69,7 @@ class Model(nn.Module, ABC):
         latent: The layers of z.
         modalities: What is decoded, by name.
         decoders: The network of each.
+        main: Name of the data's main picture; "" where nobody said.
     """
 
     settings: ClassVar[type[ModelSettings]]
@@ -77,6 +78,7 @@ class Model(nn.Module, ABC):
     latent: LatentSpace
     modalities: dict[str, Modality]
     decoders: nn.ModuleDict
+    main: str = ""
 
     @classmethod
     @abstractmethod

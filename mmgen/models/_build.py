@@ -67,5 +67,6 @@ def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -
     """
     model: Model = mmgen.models.get(settings.name).build(settings, demands, data)
     _check(settings.name, model, demands)
+    model.main = data.main
     # Convolutions are 0 to 10 % faster with channels last, on CPUs and GPUs, and never slower.
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch stub lacks it

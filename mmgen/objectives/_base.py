@@ -12,6 +12,7 @@ from mmgen.batch import Batch
 from mmgen.errors import SettingsError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
 from mmgen.models._base import Demands, GaussianModel, Model
 
@@ -168,9 +169,20 @@ def expected_log_likelihood(
 
 
 def role(model: Model, name: str) -> str:
-    """What a modality is to weights, whatever the dataset calls it: attributes, text, or its own name."""
+    """What a modality is to weights, whatever the dataset calls it: image, attributes, text, or its own name.
+
+    The image is the one called so, else the main picture, or where that is not generated the first that is; other
+    pictures have their own names.
+    """
     modality = model.modalities[name]
-    return "attributes" if isinstance(modality, Attributes) else "text" if isinstance(modality, Text) else name
+    if isinstance(modality, Attributes):
+        return "attributes"
+    if isinstance(modality, Text):
+        return "text"
+    pictures = [each for each, found in model.modalities.items() if isinstance(found, Image)]
+    if name not in pictures or "image" in model.modalities:
+        return name
+    return "image" if name == (model.main if model.main in pictures else pictures[0]) else name
 
 
 def prior_kl(q: DiagonalGaussian) -> Tensor:

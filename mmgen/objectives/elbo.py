@@ -31,7 +31,7 @@ class Elbo(Objective):
     given: tuple[str, ...] = ("image",)
     """What the posterior sees; ("image",) with both modalities generated is CK Eq. 2."""
     image_weight: Annotated[float, Field(ge=0)] = 1.0
-    """lambda of the image likelihood."""
+    """lambda of the likelihood of the main picture, whatever it is called; further pictures have 1."""
     attributes_weight: Annotated[float, Field(ge=0)] = 1.0
     """lambda of the attribute likelihood."""
     text_weight: Annotated[float, Field(ge=0)] = 1.0

@@ -1,6 +1,7 @@
 """Every objective against a model with closed-form densities, and against gradients derived by hand."""
 
 from collections.abc import Iterator
+from dataclasses import fields
 
 import pytest
 import torch
@@ -9,6 +10,8 @@ import mmgen.objectives
 from mmgen.batch import Batch
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.text import TextDescription
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings
 from mmgen.testing import objectives
@@ -39,6 +42,65 @@ def sigma_points() -> Iterator[int]:
 @pytest.mark.parametrize("name", mmgen.objectives.names())
 def test_contract(name: str) -> None:
     objectives.check_trains(name)
+
+
+NAMED = DataSettings.of(
+    ImageDescription(name="photo", shape=(1, 16, 16), layout="bits"),
+    AttributesDescription(**{**SMALL_DATA.attributes.model_dump(), "name": "tags"}),
+    TextDescription(name="caption", vocabulary=("a", "b"), length=2),
+)
+"""Data with other names than those that weights are called by."""
+
+
+WEIGHED = [
+    (name, setting.name)
+    for name in mmgen.objectives.names()
+    for setting in fields(mmgen.objectives.get(name))
+    if setting.name.endswith("_weight")
+]
+"""Every weight of a likelihood that an objective has a setting for: elbo and image_weight, and so on."""
+
+
+@pytest.mark.parametrize(("name", "setting"), WEIGHED)
+def test_every_weight_of_a_likelihood_acts_on_it_by_any_name(name: str, setting: str) -> None:
+    """Where an objective takes modalities by their names, its weights go by what they are."""
+    member = mmgen.objectives.get(name)
+    by_name = "modalities" in {each.name for each in fields(member)}
+    data, called = (NAMED, tuple(NAMED.modalities)) if by_name else (SMALL_DATA, ("image", "attributes"))
+    values, bounds = [], []
+    for weight in (1.0, 0.02):
+        others = {each: 1.0 for of, each in WEIGHED if of == name}
+        chosen = {"modalities": called, "given": called[:1]} if by_name else {}
+        objective = member(**{**others, setting: weight}, **chosen)
+        torch.manual_seed(0)
+        model = build_model(SMALL_MODEL, objective.demands, data).eval()
+        small = small_batch()
+        parts = [dict(zip(called, part.values(), strict=False)) for part in (small.values, small.present)]
+        if by_name:
+            parts[0]["caption"] = torch.tensor([[0, 1], [1, 2], [1, 1], [0, 2], [0, 0]])
+            parts[1]["caption"] = torch.ones(5, dtype=torch.bool)
+        torch.manual_seed(1)
+        bound = objective(model, Batch(*parts))
+        values.append(bound.value)
+        bounds.append(bound.is_bound)
+    assert ((values[0] - values[1]).abs() > 1e-3).all()
+    assert bounds == [name in BOUNDS, False]
+
+
+@pytest.mark.parametrize("main", ["photo", "edges"])
+def test_the_weight_of_the_image_is_that_of_the_main_picture(main: str) -> None:
+    """Two pictures, whichever is named first: the main one has the weight, the other has 1."""
+    pictures = [ImageDescription(name=name, shape=(1, 16, 16), layout="bits") for name in ("edges", "photo")]
+    data = DataSettings.of(*pictures, main=main)
+    small = small_batch()
+    batch = Batch(*({"edges": part["image"], "photo": part["image"]} for part in (small.values, small.present)))
+    for modalities in (("edges", "photo"), ("photo", "edges"), ("edges",)):
+        objective = mmgen.objectives.get("elbo")(modalities=modalities, given=modalities[:1], image_weight=3.0)
+        model = build_model(SMALL_MODEL, objective.demands, data)
+        terms = (bound := objective(model, batch)).terms
+        weighs = {name: 3.0 if name == (main if main in modalities else "edges") else 1.0 for name in modalities}
+        expected = sum(weighs[name] * terms[f"log p({name}|z)"] for name in modalities) - terms["kl"]
+        torch.testing.assert_close(bound.value, expected)
 
 
 @pytest.mark.parametrize("name", ["elbo", "mvae"])
