@@ -12,7 +12,7 @@ import torch
 
 import mmgen.config
 from mmgen import presets
-from mmgen.aggregates._finished import is_fit
+from mmgen.aggregates._before import describe_fit, is_fit
 from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate, load_aggregate, load_base
 from mmgen.aggregates._guided import few_candidates
 from mmgen.artifacts import Dataset, check_output, find_parent, read_header
@@ -200,6 +200,8 @@ class FitPlan:
                     )
                 # --resume asks for a state of the last fit; that of the one it starts from may have ended.
                 before.append((settings.base, base, None, "auto" if resume == "require" else resume))
+        if text := describe_fit(self.model, data, settings):
+            watch.say(text)
         for fit, made, begun, how in [*before, (settings, self.out, base, resume)]:
             encoding, fitting = fit_aggregate(self.model, data, fit, made, self.latents, command, how, begun)
             watch.follow(encoding)

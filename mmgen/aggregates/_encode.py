@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from mmgen.aggregates._shown import Shown, needs_words
 from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
 from mmgen.artifacts.header import canonical_json
 from mmgen.artifacts.latents import COLUMNS
@@ -17,11 +18,14 @@ from mmgen.batch import Batch
 from mmgen.encoding import encode_points
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.modalities._base import Description, whole
+from mmgen.modalities.text import TextDescription
 from mmgen.models._base import Model
 from mmgen.models._settings import DataSettings
+from mmgen.notation import UNKNOWN
 from mmgen.progress import Progress, Work
 from mmgen.seeding import numpy_generator, torch_generator
 from mmgen.training.batches import DatasetRows, Rows, batch_of
+from mmgen.training.labelling import without
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["Encoding", "LatentRows", "encode", "posterior_to_aggregate", "rows_of"]
@@ -68,6 +72,12 @@ def _describing(modalities: Mapping[str, Description]) -> list[Description]:
     """What a fit can be conditioned on: the first modality of each kind of description."""
     first = {each.kind: each for each in reversed(list(modalities.values())) if each.kind in COLUMNS}
     return list(first.values())
+
+
+def _shown_column(description: Description, stored: np.ndarray, shows: np.ndarray) -> np.ndarray:
+    """What describes rows as it is stored: unknown attributes, or no word, where it is not shown."""
+    blank = description.padding if isinstance(description, TextDescription) else UNKNOWN
+    return np.where(shows[:, None], stored, stored.dtype.type(blank))
 
 
 class LatentRows(Rows):
@@ -119,6 +129,9 @@ class Encoding:
         number: Training examples at most (a random choice), and a tenth as many validation examples.
         seed: Seed of the choice of examples.
         precision: Arithmetic of the encoder; posteriors come out in fp32.
+        data: The model's data.
+        shown: The training examples that its training showed with their description; others are encoded without
+            theirs, and are left out where the posterior needs it.
     """
 
     model_path: Path
@@ -128,6 +141,8 @@ class Encoding:
     number: int
     seed: int
     precision: Literal["32-true", "bf16-mixed"]
+    data: DataSettings
+    shown: Shown
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -137,6 +152,7 @@ class Encoding:
             "split": self.split,
             "number": self.number,
             "precision": self.precision,
+            **({} if self.shown.rows is None else {"described": self.shown.described}),
         }
 
     @property
@@ -152,6 +168,20 @@ class Encoding:
         key = canonical_json([self.settings, self.seed, self.parents])
         short = hashlib.sha256(key.encode("ascii")).hexdigest()[:8]
         return self.model_path.with_name(f"{self.model_path.stem}-latents-{short}.h5")
+
+    def rows(self, dataset: Dataset) -> np.ndarray:
+        """The rows that are encoded, training examples before those of validation, int64."""
+        generator = numpy_generator(self.seed, "encoded examples")
+        train, validation = (generator.permutation(rows_of(dataset, self.split, part)) for part in ("train", "val"))
+        known = self.shown.of(train)
+        # Few descriptions are not to be lost by chance.
+        others = [] if needs_words(self.data, self.through, self.shown) else [train[~known]]
+        chosen = np.concatenate([train[known], *others])[: self.number]
+        return np.concatenate([np.sort(chosen), np.sort(validation[: max(1, self.number // 10)])])
+
+    def shows(self, dataset: Dataset, rows: np.ndarray) -> np.ndarray:
+        """Which rows have their description, bool: those that training showed, and those that validate."""
+        return self.shown.of(rows) | np.isin(rows, rows_of(dataset, self.split, "val"))
 
     def cached(self, out: Path) -> Latents | None:
         """The encodings at ``out`` if they are these."""
@@ -177,14 +207,7 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
         command: The command to record.
     """
     with Dataset.open(encoding.dataset_path) as dataset:
-        generator = numpy_generator(encoding.seed, "encoded examples")
-        parts = {"train": encoding.number, "val": max(1, encoding.number // 10)}
-        rows = np.concatenate(
-            [
-                np.sort(generator.permutation(rows_of(dataset, encoding.split, part))[:count])
-                for part, count in parts.items()
-            ]
-        )
+        rows = encoding.rows(dataset)
 
     def work() -> Generator[Progress, None, Latents]:
         cached = encoding.cached(out)
@@ -194,11 +217,13 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
         with Dataset.open(encoding.dataset_path) as dataset:
             source = DatasetRows(dataset, rows, device, wanted=encoding.through)
             described = _describing(dataset.modalities)
+            shows = encoding.shows(dataset, source.rows)
+            hidden = [name for name, each in dataset.modalities.items() if each.describes]
             means, log_sds = [], []
             layers = torch_generator(0, "layers of encodings", device=device)
             with torch.inference_mode():
                 for indices in torch.arange(len(source)).split(_BATCH):
-                    batch = source.batch(indices)
+                    batch = without(source.batch(indices), hidden, torch.from_numpy(shows)[indices])
                     posterior = encode_points(model, batch, encoding.through, encoding.precision, layers)
                     means.append(posterior.mean.cpu())
                     log_sds.append(posterior.log_sd.cpu())
@@ -208,7 +233,10 @@ def encode(encoding: Encoding, model: Model, out: Path, device: torch.device, co
                 mean=torch.cat(means).numpy(),
                 log_sd=torch.cat(log_sds).numpy(),
                 rows=source.rows,
-                columns={each.kind: dataset.read_packed(each.name, source.rows) for each in described},
+                columns={
+                    each.kind: _shown_column(each, dataset.read_packed(each.name, source.rows), shows)
+                    for each in described
+                },
                 layers=model.latent.layers,
                 split=encoding.split,
                 settings=encoding.settings,

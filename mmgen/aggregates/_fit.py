@@ -13,8 +13,24 @@ import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate, Condition, Family, Given, Layers
 from mmgen.aggregates._encode import Encoding, LatentRows, encode, posterior_to_aggregate, rows_of
 from mmgen.aggregates._guided import GuidedTask
+from mmgen.aggregates._shown import (
+    check_shown,
+    described_fact,
+    fitted_places,
+    knows_too_much,
+    needs_words,
+    shown_by,
+)
 from mmgen.aggregates._targets import FitTask, Target
-from mmgen.aggregates._weights import Guidance, TextWeight, check_family, check_guidance, resolve_text_weight, said
+from mmgen.aggregates._weights import (
+    Guidance,
+    TextWeight,
+    check_family,
+    check_guidance,
+    check_model,
+    resolve_text_weight,
+    said,
+)
 from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header
 from mmgen.config import Settings, build_member, merge, plain, validate
 from mmgen.errors import DataError, SettingsError, UsageError
@@ -273,25 +289,13 @@ def fit_aggregate(
     with Dataset.open(dataset_path) as dataset:
         seen = [data.modalities[name] for name in through]
         check_data(dataset, model_path, data.attributes, data.text, *seen)
-    if model.deterministic:
-        raise UsageError(
-            f"{model_path} has a deterministic encoder, so that its encodings are points without a density; fit to a "
-            "variational model"
-        )
-    if model.discrete_layers:
-        raise UsageError(
-            f"z of {model_path} holds {' and '.join(model.latent_modalities)}, whose values no density of this kind is "
-            "over; draw from the model's own posterior given them, or fit to a model of another kind"
-        )
-    if settings.aggregate.layers == "top" and len(model.latent.layers) == 1:
-        raise UsageError(
-            f"--layers got top, but z of {model_path} has one layer, expected all; leave it out, or fit to a model of "
-            "several layers, such as hierarchical-vae"
-        )
+        shown = shown_by(trained, dataset)
+    check_model(model, model_path, settings.aggregate.layers)
+    check_shown(shown, settings, needs_words(data, through, shown))
     family.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
     precision = resolve_precision(settings.training.precision, fabric.device)
     examples, seed = settings.aggregate.examples, settings.training.seed
-    what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision)
+    what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision, data, shown)
     latents_path = latents_path or what.path()
     parents = {"model": model_path, "latents": latents_path, "dataset": dataset_path}
     parents |= {} if base_path is None else {"base": base_path}
@@ -305,7 +309,7 @@ def fit_aggregate(
             is_validation = np.isin(latents.rows, rows_of(dataset, trained.data.split, "val"))
         fitted = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
         aggregate = _build(settings, fitted).to(device).over(model)
-        places = np.flatnonzero(~is_validation), np.flatnonzero(is_validation)
+        places = fitted_places(latents.rows, is_validation, settings, shown), np.flatnonzero(is_validation)
         rows, validation = (LatentRows(latents, of, trained.data, device, aggregate.of_layers) for of in places)
         if not (torch.isfinite(rows.mean).all() and torch.isfinite(rows.log_sd).all()):
             raise DataError(f"{latents_path} holds encodings that are not finite: the model diverged; train it again")
@@ -327,7 +331,8 @@ def fit_aggregate(
             if asked.target == "aggregate":
                 aggregate.standardise(rows.mean, rows.log_sd)
             task = FitTask(aggregate, asked.target, model, asked.keep_all, asked.weight)
-        return Built(task, rows, validation, determines, facts={"latent_size": model.latent_size})
+        facts = {"latent_size": model.latent_size} | described_fact(shown, settings)
+        return Built(task, rows, validation, determines, facts=facts)
 
     stage = Stage(
         kind="aggregate",
@@ -362,6 +367,11 @@ def load_base(
     for role, file in (("model", model_path), ("dataset", dataset_path)):
         if parents.get(role) != read_header(file).content_id:
             raise UsageError(f"{path} was fitted to another {role} than {file}; give a {expected.name} of that {role}")
+    if knows_too_much(header, settings.data):
+        raise UsageError(
+            f"{path} was fitted to descriptions that the training of {model_path} kept back, as earlier versions of "
+            "mmgen did; fit it again"
+        )
     if found.posterior != expected.posterior or found.base is not None:
         wanted = "the plain q_agg that is guided" if settings.aggregate.guidance else f"{expected.name} without them"
         raise UsageError(f"{path} is {found.name}, expected {wanted}")

@@ -1,12 +1,14 @@
 """The powers of p(y|z) that a fit uses: resolved from what was asked and what the model was trained with."""
 
 import math
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator
 
-from mmgen.aggregates._base import Family, Given
+from mmgen.aggregates._base import Family, Given, Layers
 from mmgen.errors import UsageError
+from mmgen.models._base import Model
 from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of
 from mmgen.objectives._base import Objective
@@ -16,6 +18,7 @@ __all__ = [
     "TextWeight",
     "check_family",
     "check_guidance",
+    "check_model",
     "resolve_text_weight",
     "said",
 ]
@@ -127,4 +130,32 @@ def check_family(family: Family, data: DataSettings, target: str, guidance: floa
         raise UsageError(
             f"--guidance got {guidance:g}, expected nothing: family {family.posterior} has an objective of its own; "
             "guide what is drawn from it instead"
+        )
+
+
+def check_model(model: Model, path: Path, layers: Layers) -> None:
+    """Make sure that a density can be fitted to encodings of a model.
+
+    Args:
+        model: The model.
+        path: Its file, for messages.
+        layers: What of z is fitted.
+
+    Raises:
+        UsageError: Its encodings are points or hold labels, or there is no layer above others.
+    """
+    if model.deterministic:
+        raise UsageError(
+            f"{path} has a deterministic encoder, so that its encodings are points without a density; fit to a "
+            "variational model"
+        )
+    if model.discrete_layers:
+        raise UsageError(
+            f"z of {path} holds {' and '.join(model.latent_modalities)}, whose values no density of this kind is "
+            "over; draw from the model's own posterior given them, or fit to a model of another kind"
+        )
+    if layers == "top" and len(model.latent.layers) == 1:
+        raise UsageError(
+            f"--layers got top, but z of {path} has one layer, expected all; leave it out, or fit to a model of "
+            "several layers, such as hierarchical-vae"
         )

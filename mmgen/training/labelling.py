@@ -28,10 +28,13 @@ __all__ = [
     "LabelledRows",
     "codes_of",
     "describe_labelled",
+    "kept_labels",
     "label_draw",
     "labelled_examples",
     "labelled_rows",
     "learns_unlabelled",
+    "shown_rows",
+    "without",
 ]
 
 
@@ -123,12 +126,23 @@ class LabelledRows(Rows):
         return self._hide(self.rows.sight(self._example[chosen], seed, *sight), chosen)
 
     def _hide(self, whole: Batch, indices: Tensor) -> Batch:
-        shows = (indices < self.shown).to(whole.device)
-        values, present = dict(whole.values), dict(whole.present)
-        for name in self.hidden & values.keys():
-            values[name] = values[name].masked_fill(~_spread(shows, values[name]), 0)
-            present[name] = present[name] & _spread(shows, present[name])
-        return Batch(values, present, whole.shared)
+        return without(whole, self.hidden, indices < self.shown)
+
+
+def without(whole: Batch, hidden: Collection[str], shows: Tensor) -> Batch:
+    """Examples of which some do not show some modalities: there these are 0 and not present.
+
+    Args:
+        whole: B examples.
+        hidden: Modalities that are not shown; those that the examples lack are passed over.
+        shows: Which examples show them after all, bool [B].
+    """
+    shows = shows.to(whole.device)
+    values, present = dict(whole.values), dict(whole.present)
+    for name in set(hidden) & values.keys():
+        values[name] = values[name].masked_fill(~_spread(shows, values[name]), 0)
+        present[name] = present[name] & _spread(shows, present[name])
+    return Batch(values, present, whole.shared)
 
 
 def shown_rows(labelled: int, others: int, share: float | None) -> int:
@@ -183,6 +197,24 @@ def check_labelled(data: "DataSettings") -> None:
         )
 
 
+def kept_labels(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> NDArray[np.int64] | None:
+    """Which examples keep their label where few are to [count]; None where all do, and where no label is looked at.
+
+    Args:
+        rows: The training part of a split.
+        objective: What is maximised.
+        data: ``labelled`` and ``labelled_seed`` are read.
+        seed: Seed of the training, by which labels are chosen where the data say no seed of their own.
+
+    Raises:
+        DataError: There are not so many examples with a label.
+    """
+    labels = _labels(objective, data)
+    if data.labelled is None or labels is None:
+        return None
+    return labelled_examples(codes_of(rows, labels.name), data.labelled, label_draw(data, seed))
+
+
 def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int) -> Rows:
     """What an objective trains on where few examples are labelled.
 
@@ -198,10 +230,9 @@ def labelled_rows(rows: DatasetRows, objective: "Objective", data: "DataSettings
     Raises:
         DataError: There are not so many examples with a label.
     """
-    labels = _labels(objective, data)
-    if data.labelled is None or labels is None:
+    chosen = kept_labels(rows, objective, data, seed)
+    if chosen is None:
         return rows
-    chosen = labelled_examples(codes_of(rows, labels.name), data.labelled, label_draw(data, seed))
     hidden = [name for name, each in data.modalities.items() if each.describes]
     return LabelledRows(rows, chosen, hidden, data.labelled_share, others=learns_unlabelled(objective))
 

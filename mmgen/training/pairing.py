@@ -18,13 +18,21 @@ from mmgen.batch import Batch
 from mmgen.errors import DataError, SettingsError
 from mmgen.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows, Rows
-from mmgen.training.labelling import check_labelled, describe_labelled, labelled_rows
+from mmgen.training.labelling import check_labelled, describe_labelled, kept_labels, labelled_rows
 
 if TYPE_CHECKING:
     from mmgen.models._settings import DataSettings
     from mmgen.objectives._base import Objective
 
-__all__ = ["PairedRows", "describe_rows", "drawn_share", "paired_count", "paired_examples", "training_rows"]
+__all__ = [
+    "PairedRows",
+    "describe_rows",
+    "described_examples",
+    "drawn_share",
+    "paired_count",
+    "paired_examples",
+    "training_rows",
+]
 
 _WHOLE = -1
 
@@ -161,6 +169,31 @@ def training_rows(rows: Rows, objective: "Objective", data: "DataSettings", seed
         )
     apart = names if objective.demands.any_subset else ()
     return PairedRows(rows, apart, data.paired, seed, data.least_paired_share)
+
+
+def described_examples(
+    rows: DatasetRows, objective: "Objective", data: "DataSettings", seed: int
+) -> NDArray[np.int64] | None:
+    """Which examples :func:`training_rows` shows together with their description; None where it keeps none back.
+
+    None is kept back from an objective that looks at no description either: whoever learns one beside its model has
+    nothing to be fair to.
+
+    Args:
+        rows: The training part of a split.
+        objective: What is maximised.
+        data: As there.
+        seed: Seed of the training.
+
+    Raises:
+        DataError: There are not so many examples with a label, or a share above nothing leaves no pair.
+    """
+    if data.labelled is not None:
+        return kept_labels(rows, objective, data, seed)
+    names = objective.demands.modalities
+    if data.paired == 1 or len(names) < 2 or not any(data.modalities[name].describes for name in names):
+        return None
+    return paired_examples(len(rows), data.paired, seed)
 
 
 def drawn_share(size: int, objective: "Objective", data: "DataSettings") -> float | None:

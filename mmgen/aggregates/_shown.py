@@ -1,0 +1,179 @@
+"""What a model's training showed of its examples: a fit beside the model learns from no description that was kept back.
+
+An aggregate is compared with posteriors that saw few labels or few pairs, so it must not see more of them. Validation
+keeps its descriptions, as that of the training does.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from mmgen.artifacts import Dataset, Header
+from mmgen.errors import DataError
+from mmgen.models._settings import DataSettings
+from mmgen.training.batches import DatasetRows
+from mmgen.training.labelling import learns_unlabelled, shown_rows
+from mmgen.training.model_run import ExperimentSettings
+from mmgen.training.pairing import described_examples
+
+__all__ = ["Shown", "check_shown", "described_fact", "fitted_places", "knows_too_much", "needs_words", "shown_by"]
+
+_FACT = "described_examples"
+"""The fact of a file that says how many examples showed their description, where training kept some back."""
+_LEAST = 2
+"""Described examples that a fit needs: a single one has no distribution."""
+
+
+class Fit(Protocol):
+    """What is looked at of the settings of a fit (:class:`mmgen.aggregates._fit.FitSettings`)."""
+
+    @property
+    def aggregate(self) -> Any:
+        """What is fitted: ``given``, ``target`` and ``examples`` are read."""
+
+    @property
+    def data(self) -> DataSettings:
+        """The model's."""
+
+    @property
+    def base(self) -> Any:
+        """Settings of the fit that it starts from; None where it starts anew."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which training examples a training showed with their description.
+
+    Attributes:
+        size: N, training examples.
+        rows: Those with their description, as sorted rows of the dataset; None where all are.
+        alone: Whether it learned from the others too, without theirs.
+        share: Least share of the described ones in what it drew, to which they were repeated; None for as they are.
+    """
+
+    size: int
+    rows: NDArray[np.int64] | None
+    alone: bool
+    share: float | None
+
+    @property
+    def described(self) -> int:
+        """How many examples showed their description."""
+        return self.size if self.rows is None else len(self.rows)
+
+    def of(self, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these training rows of the dataset showed their description."""
+        return np.ones(len(rows), np.bool_) if self.rows is None else np.isin(rows, self.rows)
+
+
+def keeps_back(data: DataSettings) -> bool:
+    """Whether the settings of a training ask for descriptions to be kept back."""
+    return data.labelled is not None or data.paired != 1
+
+
+def shown_by(model: ExperimentSettings, dataset: Dataset) -> Shown:
+    """What the training of a model showed of a dataset: its own, or one like it, as it would have shown that one.
+
+    Raises:
+        DataError: The dataset has not so many examples with a label.
+    """
+    data, objective = model.data, model.build_objective()
+    size = len(dataset.split(data.split, "train"))
+    alone = learns_unlabelled(objective)
+    share = data.labelled_share if data.labelled is not None else data.least_paired_share
+    if not keeps_back(data):
+        return Shown(size, None, alone, share)
+    words = [name for name, each in data.modalities.items() if each.describes]
+    rows = DatasetRows.of_split(dataset, data.split, "train", torch.device("cpu"), words)
+    found = described_examples(rows, objective, data, model.training.seed)
+    return Shown(size, None if found is None else np.sort(rows.rows[found]), alone, share)
+
+
+def needs_words(data: DataSettings, through: Sequence[str], shown: Shown) -> bool:
+    """Whether an example can be encoded with its description alone, as by q(z | image, attributes) of TELBO.
+
+    Args:
+        data: The modalities.
+        through: What the posterior is given.
+        shown: What the training showed.
+    """
+    return any(data.modalities[name].describes for name in through) and not shown.alone
+
+
+def learns_from_others(settings: Fit, shown: Shown) -> bool:
+    """Whether a fit learns anything from encodings of which nothing else is known: q(z), or q(z | nothing known).
+
+    The last is part of q_agg given attributes, and is of the examples that the model was trained on. Sentences are read
+    whole; q_true, guided fits and operators take descriptions alone from the data.
+    """
+    asked = settings.aggregate
+    if asked.given == "nothing":
+        return True
+    learns = asked.given == "attributes" and asked.target == "aggregate" and settings.base is None
+    return learns and shown.alone
+
+
+def fitted_places(
+    rows: NDArray[np.int64], validates: NDArray[np.bool_], settings: Fit, shown: Shown
+) -> NDArray[np.int64]:
+    """Positions of the encodings that a fit learns from, those with a description as often as the training drew them.
+
+    Args:
+        rows: Rows of the dataset that were encoded [N].
+        validates: Which of them validate [N].
+        settings: Settings of the fit.
+        shown: What the training showed.
+    """
+    if settings.aggregate.given == "nothing" or shown.rows is None:
+        return np.flatnonzero(~validates)
+    known = shown.of(rows)
+    described, others = np.flatnonzero(~validates & known), np.flatnonzero(~validates & ~known)
+    if not learns_from_others(settings, shown):
+        return described
+    return np.concatenate([np.resize(described, shown_rows(len(described), len(others), shown.share)), others])
+
+
+def check_shown(shown: Shown, settings: Fit, needs_words: bool) -> str:
+    """One sentence about how many described examples a fit is given; "" where the training kept none back.
+
+    Args:
+        shown: What the training showed.
+        settings: Settings of the fit.
+        needs_words: Whether the encodings that are fitted need the description of their example.
+
+    Raises:
+        DataError: There are too few.
+    """
+    if shown.rows is None:
+        return ""
+    asked = settings.aggregate
+    examples = f"{min(shown.described, asked.examples):,} of {shown.size:,} training examples"
+    reads = asked.given != "nothing"
+    if (reads or needs_words) and shown.described < _LEAST:
+        way = "use --given nothing" if reads and not needs_words else "fit to a model that was trained with more"
+        raise DataError(
+            f"this fit got the descriptions of {examples}, as many as the model was trained with, expected {_LEAST} at "
+            f"least; {way}"
+        )
+    if not reads:
+        said = f"This fit has {examples}: encodings of this model need descriptions, and its training showed no others."
+        return said if needs_words else ""
+    others = "learns from the others without theirs" if learns_from_others(settings, shown) else "leaves the others out"
+    return f"This fit is given the descriptions of {examples}, those that the model was trained with, and {others}."
+
+
+def described_fact(shown: Shown, settings: Fit) -> dict[str, int]:
+    """The fact that :func:`knows_too_much` looks for: how many described examples a fit is given; {} where all are."""
+    asked = settings.aggregate
+    if not keeps_back(settings.data) or asked.given == "nothing":
+        return {}
+    return {_FACT: min(shown.described, asked.examples)}
+
+
+def knows_too_much(header: Header, data: DataSettings) -> bool:
+    """Whether a fitted file is from before fits heeded what training kept back, and training kept something back."""
+    return keeps_back(data) and _FACT not in header.facts
