@@ -74,6 +74,8 @@ def test_balanced_guidance_is_a_curve_of_its_own_that_begins_where_nothing_guide
         "q_agg, guided": [(0.0, 98.9, 86.0), (3.0, 98.0, 93.0)],
         "q_agg, guided, balanced": [(0.0, 98.9, 86.0), (3.0, 98.7, 92.9)],
     }
+    words = [text.get_text() for text in draw_trade(trade, []).axes[0].texts]
+    assert words.count("q_agg") == 1 and {"q_agg, guided", "q_agg, guided, balanced"} <= set(words)
 
 
 def test_weights_may_also_stand_in_extra_and_old_scores_of_q_true_are_of_weight_1(tmp_path: Path) -> None:

@@ -146,8 +146,11 @@ def _label(axes: Axes, trade: Trade, colours: Sequence[str], published: Publishe
         labels.put(end.x, end.y, f"{curve.label}", colour, bold=True)
     for source, method, x, y in published:
         labels.put(x, y, f"{method} ({source})", MUTED)
+    said: set[tuple[float, float, str]] = set()  # guided curves of one posterior, balanced or not, begin together
     for curve in trade.curves:
         ends = (curve.points[0], curve.points[-1])
         for point in sorted(curve.points, key=lambda point: point not in ends):
-            if told := curve.told(point):
+            told = curve.told(point)
+            if told and (point.x, point.y, told) not in said:
+                said.add((point.x, point.y, told))
                 labels.put(point.x, point.y, told, INK, must=point in ends)
