@@ -35,7 +35,7 @@ def test_misspelt_settings_are_refused(name: str) -> None:
     [
         ([], r"'network.channels' got \[\], expected a list of at least 1"),
         ("big", "'network.channels' got 'big', expected a list"),
-        ([8, 0], "'network.channels.1' got 0, expected greater than or equal to 1"),
+        ([8, 0], r"'network\.channels\[2\]' got 0, expected greater than or equal to 1"),
     ],
 )
 def test_wrong_lists_are_told_in_a_sentence(channels: object, said: str) -> None:
