@@ -13,6 +13,7 @@ import numpy as np
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._correctness import correctness_scores
+from mmgen.metrics._queries import fewest_dropped
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
@@ -32,6 +33,12 @@ class Compositionality(Metric):
 
     def check(self, evaluation: "Evaluation") -> None:
         evaluation.check_queries("compositionality")
+        part = evaluation.settings.part
+        if fewest_dropped(evaluation.attributes_of(part)):
+            raise UsageError(
+                f"compositionality asks for whole combinations of attributes, and no example of the part '{part}' has "
+                "all of them known; ask for --metric correctness, which takes those known in part"
+            )
         trained_on = evaluation.loaded.settings.data.split
         held_out = evaluation.queries(0).codes
         rows = evaluation.dataset.split(trained_on, "train")

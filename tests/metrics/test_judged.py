@@ -70,6 +70,8 @@ def test_examples_known_in_part_are_asked_for_where_none_is_known_whole(
     assert coverage.value is not None and coverage.value > 97
     with pytest.raises(UsageError, match="nothing to ask for with 2 given"):
         evaluate(asked(dataset, dropped=(0,)), ["correctness"]).run()
+    with pytest.raises(UsageError, match="no example of the part 'test' has all of them known; ask for --metric corr"):
+        evaluate(asked(dataset), ["compositionality"])
 
 
 def test_correctness_and_coverage_share_their_pictures(dataset: Dataset) -> None:
