@@ -1,6 +1,7 @@
 """Posteriors of every model, to draw from and to take means of; those of layers against a linear ladder."""
 
 import math
+from typing import Any
 
 import pytest
 import torch
@@ -29,8 +30,9 @@ def test_layers_are_not_drawn_without_a_generator(name: str) -> None:
     if isinstance(model, GaussianModel):
         assert isinstance(encode_points(model, batch, case.given, "32-true"), DiagonalGaussian)
         return
+    untyped: Any = encode_points  # which types refuse as well, where they are looked at
     with pytest.raises(ValueError, match="no generator to draw them"):
-        encode_points(model, batch, case.given, "32-true")  # type: ignore[call-overload]  # what types refuse too
+        untyped(model, batch, case.given, "32-true")
     with pytest.raises(ValueError, match="no generator to draw them"):
         list(encode_parts(model, batch, case.given, "32-true"))
 
