@@ -132,7 +132,7 @@ def plan_training(
         size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
     goal = settings.build_objective()
     for text in (
-        describe_left_out(settings),
+        describe_left_out(settings, assignments),
         describe_rows(size, goal, settings.data),
         goal.check_run(settings.training),
     ):

@@ -2,6 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 
@@ -100,6 +101,10 @@ class Objective(ABC):
             SettingsError: With them the objective would not be what it is called.
         """
         return ""
+
+    def weightless(self, kinds: Collection[str]) -> list[str]:
+        """Settings that change nothing where modalities of these kinds alone are generated: weights of other kinds."""
+        return []
 
     @abstractmethod
     def training_weight(self, name: str, kind: str | None = None) -> float | None:

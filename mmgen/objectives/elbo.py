@@ -6,6 +6,7 @@ References:
     On the Importance of Learning Aggregate Posteriors (Cremer, Kushman, 2018), Eq. 2
 """
 
+from collections.abc import Collection
 from typing import Annotated
 
 from pydantic import Field
@@ -56,6 +57,9 @@ class Elbo(Objective):
         alone that leaves p(y|z)^(lambda_y / beta) p(z).
         """
         return per_beta(self._weights.get(kind or name, 1.0), self.beta)
+
+    def weightless(self, kinds: Collection[str]) -> list[str]:
+        return [f"{kind}_weight" for kind in self._weights if kind not in kinds]
 
     @property
     def _weights(self) -> dict[str, float]:

@@ -5,6 +5,7 @@ References:
 """
 
 import math
+from collections.abc import Collection
 from typing import Annotated
 
 from pydantic import Field
@@ -56,6 +57,9 @@ class Iwae(Objective):
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """lambda_m: the bound is greatest where q(z|g) is p(z) times the product of p(x_m|z)^lambda_m, for every k."""
         return self._weights.get(kind or name, 1.0)
+
+    def weightless(self, kinds: Collection[str]) -> list[str]:
+        return [f"{kind}_weight" for kind in self._weights if kind not in kinds]
 
     @property
     def _weights(self) -> dict[str, float]:

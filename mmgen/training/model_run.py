@@ -121,15 +121,18 @@ def _described_by_text(settings: ExperimentSettings, dataset: Dataset) -> dict[s
     return found
 
 
-def describe_left_out(settings: ExperimentSettings) -> str:
+def describe_left_out(settings: ExperimentSettings, said: Mapping[str, Any] | None = None) -> str:
     """One sentence about the modalities of the dataset that the objective does not look at; "" where it sees them all.
 
     Args:
         settings: Completed settings (see :func:`complete_settings`).
+        said: Nested values that were given one by one: what a preset weighs for other datasets is no mistake.
 
     Raises:
-        SettingsError: The dataset lacks one that the objective looks at, and others could be named instead.
+        SettingsError: The dataset lacks one that the objective looks at, and others could be named instead; or a weight
+            that was given is of a kind that the objective does not generate.
     """
+    _check_weights(settings, said or {})
     data, objective, name = settings.data, settings.build_objective(), settings.objective["name"]
     used = objective.demands.modalities
     lacking = [part for part in used if part not in data.modalities]
@@ -163,6 +166,28 @@ def describe_left_out(settings: ExperimentSettings) -> str:
         if described != left[-1] in ("attributes", "text"):
             way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"
     return f"{said}; {way}."
+
+
+def _check_weights(settings: ExperimentSettings, said: Mapping[str, Any]) -> None:
+    """Make sure that every weight which somebody gave by name weighs something.
+
+    Args:
+        settings: Completed settings (see :func:`complete_settings`).
+        said: Nested values that were given one by one.
+
+    Raises:
+        SettingsError: One is of a kind of modality that the objective does not generate.
+    """
+    objective = settings.build_objective()
+    generated = [name for name in objective.demands.generates if name in settings.data.modalities]
+    unused = objective.weightless({settings.data.modalities[name].kind for name in generated})
+    given = said.get("objective")
+    for name in (each for each in unused if isinstance(given, Mapping) and each in given):
+        kind = name.removesuffix("_weight")
+        raise SettingsError(
+            f"objective.{name} got {given[name]}, but {settings.objective['name']} generates no {kind} here, only "
+            f"{_listed(generated)}; leave it out, or name {kind} in objective.modalities"
+        )
 
 
 def _demanded(objective: Mapping[str, Any]) -> tuple[str, ...]:

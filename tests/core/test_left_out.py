@@ -2,6 +2,7 @@
 
 import json
 import shlex
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -146,3 +147,40 @@ def _captions_alone(path: Path) -> Path:
         writer.write(0, {"image": np.zeros((4, 1, 8, 8), np.uint8), "text": np.array([[0, 1]] * 4, np.uint16)})
         writer.add_splits("iid", train=[0, 1], val=[2], test=[3])
     return path
+
+
+WEIGHED = {
+    name: [field.name for field in fields(one) if field.name.endswith("_weight")]
+    for name, one in mmgen.objectives.importable().items()
+    if "modalities" in {field.name for field in fields(one)}
+}
+"""Weights by kind of the objectives that are told what to generate."""
+
+
+@pytest.mark.parametrize("name", [name for name, weights in WEIGHED.items() if weights])
+@pytest.mark.parametrize("generated", [["image"], ["edges"], ["image", "attributes"], ["image", "text"], ["text"]])
+def test_a_weight_of_what_is_not_generated_is_refused(name: str, generated: list[str], path: Path) -> None:
+    kinds = {"image" if one == "edges" else one for one in generated}
+    chosen = {"name": name, "modalities": generated, "given": generated[:1]}
+    for weight in WEIGHED[name]:
+        kind = weight.removesuffix("_weight")
+        given = {"objective": {weight: 3.0}}
+        with Dataset.open(path) as dataset:
+            settings = complete_settings(merge({"objective": chosen}, given), dataset)
+        describe_left_out(settings)  # a preset has weights for other datasets
+        if kind in kinds:
+            describe_left_out(settings, given)
+            continue
+        refusal = rf"objective\.{weight} got 3\.0, but {name} generates no {kind} here, only .*; leave it out, or name"
+        with pytest.raises(SettingsError, match=refusal):
+            describe_left_out(settings, given)
+
+
+def test_the_command_refuses_it_and_takes_it_from_a_preset(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [word for setting in SMALL for word in ("--set", setting)]
+    picture = ["--set", 'objective.modalities=["image"]']
+    for extra, code in ((["--set", "objective.text_weight=2"], 2), ([], 0)):
+        with pytest.raises(SystemExit) as stop:
+            main(["train", str(path), "--preset", "cremer/two-objects-cpu", "--dry-run", *options, *picture, *extra])
+        assert (stop.value.code or 0) == code
+        assert ("objective.text_weight got 2, but elbo generates no text" in capsys.readouterr().err) is bool(code)
