@@ -10,16 +10,20 @@ References:
     On the importance of initialization and momentum in deep learning (Sutskever, Martens, Dahl, Hinton, 2013)
     Adaptive Subgradient Methods for Online Learning and Stochastic Optimization (Duchi, Hazan, Singer, 2011)
     RMSProp: Lecture 6.5 of Neural Networks for Machine Learning (Tieleman, Hinton, 2012)
+    Muon: An optimizer for hidden layers in neural networks (Jordan et al., 2024), https://kellerjordan.github.io/posts/muon
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-__all__ = ["OPTIMIZERS", "Groups", "adagrad", "adam", "adamw", "kept_by", "rmsprop", "sgd"]
+from mmgen.errors import SettingsError
+from mmgen.training.muon import Muon
+
+__all__ = ["OPTIMIZERS", "Groups", "adagrad", "adam", "adamw", "kept_by", "muon", "rmsprop", "sgd"]
 
 Groups = list[dict[str, Any]]
 
@@ -49,7 +53,38 @@ def adagrad(groups: Groups, rate: float, *, adagrad_epsilon: float) -> Optimizer
     return torch.optim.Adagrad(groups, lr=rate, eps=adagrad_epsilon)
 
 
-OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd, adagrad)}
+def muon(
+    groups: Groups,
+    rate: float,
+    *,
+    adam_betas: tuple[float, float],
+    adam_epsilon: float,
+    muon_parameters: Literal["kernels", "matrices"],
+    muon_momentum: float,
+    muon_scale: float,
+) -> Optimizer:
+    """Kernels of convolutions, or all matrices, along momentum made orthogonal (Jordan et al.), all else as adamw.
+
+    Raises:
+        SettingsError: There is none of them.
+    """
+    axes = 3 if muon_parameters == "kernels" else 2
+    parted = [
+        {**group, "params": parameters, "orthogonal": orthogonal}
+        for group in groups
+        for orthogonal in (True, False)
+        if (parameters := [p for p in group["params"] if (p.dim() >= axes) is orthogonal])
+    ]
+    if not any(group["orthogonal"] for group in parted):
+        way = "use adamw" if axes == 2 else "set training.muon_parameters=matrices, or use adamw"
+        raise SettingsError(
+            f"training.optimizer got muon, which moves {muon_parameters} in a way of its own, but nothing that is "
+            f"trained here has any; {way}"
+        )
+    return Muon(parted, rate, adam_betas, adam_epsilon, muon_momentum, muon_scale)
+
+
+OPTIMIZERS = {one.__name__: one for one in (adam, adamw, rmsprop, sgd, adagrad, muon)}
 """What ``training.optimizer`` chooses from, by name."""
 
 

@@ -60,9 +60,9 @@ class TrainingSettings(Settings):
     optimizer: Annotated[str, *_one_of("optimiser", OPTIMIZERS)] = "adam"
     """What makes a step of a gradient."""
     adam_betas: tuple[Share, Share] = (0.9, 0.999)
-    """Decay of the running means of the gradient and of its square, for adam and adamw."""
+    """Decay of the running means of the gradient and of its square, for adam, adamw and muon."""
     adam_epsilon: Positive = 1e-8
-    """What adam and adamw add to the root of the mean square."""
+    """What adam, adamw and muon add to the root of the mean square."""
     rmsprop_decay: Share = 0.99
     """Decay of the running mean of the gradient's square, for rmsprop."""
     rmsprop_epsilon: Positive = 1e-8
@@ -73,13 +73,20 @@ class TrainingSettings(Settings):
     """How much of the last step the next one keeps, for sgd and rmsprop."""
     nesterov: bool = False
     """Whether sgd takes the gradient after the momentum's part of the step (Sutskever et al., 2013)."""
+    muon_parameters: Literal["kernels", "matrices"] = "kernels"
+    """What muon moves in its own way: kernels of convolutions, or everything with two axes or more, which takes longer
+    on a CPU and includes tables of embeddings."""
+    muon_momentum: Share = 0.95
+    """How much of its running mean of the gradient muon keeps at a step."""
+    muon_scale: Positive = 0.2
+    """Root mean square of a step of muon's own parameters, in learning rates (Liu et al., 2025: 0.2, as adamw's)."""
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Factor of the learning rate at every step, besides the schedule (CK's published code: 0.999995)."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
     """Steps over which the learning rate rises from 0."""
     weight_decay: Annotated[float, Field(ge=0)] = 0.0
     """lambda of a term lambda / 2 |w|^2 of all parameters, in the gradient (CK's published code: 1e-7); with adamw
-    weights shrink by the learning rate times lambda instead."""
+    and muon weights shrink by the learning rate times lambda instead."""
     gradient_clip: Annotated[float, Field(gt=0)] | None = None
     """Largest norm of the gradient; longer ones are scaled down to it."""
     validate_every: Count = 1_000

@@ -93,10 +93,11 @@ def test_an_optimiser_keeps_what_its_state_says() -> None:
         "rmsprop": {"step", "square_avg"},
         "sgd": set(),
         "adagrad": {"step", "sum"},
+        "muon": {"momentum_buffer"},
     }
     assert expected.keys() == OPTIMIZERS.keys()
     for name, kept in expected.items():
-        weight = nn.Parameter(torch.zeros(2))
+        weight = nn.Parameter(torch.zeros(2, 2, 2))
         optimizer = TrainingSettings(optimizer=name).build_optimizer([{"params": [weight]}])
         before = {key: value.clone() for key, value in optimizer.state[weight].items()}  # adagrad has some at once
         assert kept_by(optimizer, optimizer.param_groups[0]).keys() == kept

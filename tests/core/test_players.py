@@ -151,6 +151,7 @@ def test_a_forger_learns_the_mean_against_a_critic(tmp_path: Path) -> None:
     assert [p.item() for p in task.critic.parameters()] == pytest.approx([0, 0], abs=1e-3)
 
 
+# Muon moves kernels, of which there are none here: see test_training.
 OPTIMIZERS: dict[str, dict[str, Any]] = {
     "adam": {},
     "adamw": {"weight_decay": 0.1},

@@ -110,15 +110,25 @@ def test_rows_streamed_from_the_file_equal_rows_in_memory(dataset_path: Path) ->
         assert one.present["attributes"].tolist() == [[True, True], [True, True], [True, True], [False, True]]
 
 
-@pytest.mark.parametrize("precision", ["32-true", "bf16-mixed"])
-def test_an_interrupted_run_resumes_to_identical_weights(dataset_path: Path, tmp_path: Path, precision: str) -> None:
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"precision": "32-true"},
+        {"precision": "bf16-mixed"},
+        {"optimizer": "muon", "weight_decay": 0.1},
+        {"optimizer": "muon", "muon_parameters": "matrices"},
+    ],
+)
+def test_an_interrupted_run_resumes_to_identical_weights(
+    dataset_path: Path, tmp_path: Path, training: dict[str, Any]
+) -> None:
     whole, broken = tmp_path / "whole.safetensors", tmp_path / "broken.safetensors"
-    run(dataset_path, whole, precision=precision)
+    run(dataset_path, whole, **training)
     with pytest.raises(Interrupted) as caught:
-        run(dataset_path, broken, stop_at=6, precision=precision)
+        run(dataset_path, broken, stop_at=6, **training)
     assert caught.value.exit_code == 130
     assert "broken.safetensors is what a run had learnt when it was interrupted at step " in interrupted(broken)
-    run(dataset_path, broken, resume="require", precision=precision)
+    run(dataset_path, broken, resume="require", **training)
     assert interrupted(broken) == "" == interrupted(tmp_path / "nothing.safetensors")
     for path_of, kind in ((lambda p: p, "model"), (state_path, "training-state")):
         one, two = tensors_of(path_of(whole), kind), tensors_of(path_of(broken), kind)
@@ -339,6 +349,7 @@ def test_a_state_with_the_regulariser_by_its_earlier_name_is_continued(dataset_p
         run(dataset_path, broken, stop_at=6, l2_attributes_decoder=0.5)
     header, tensors = read_checkpoint(state_path(broken), "training-state")
     new = ("optimizer", "rmsprop_decay", "rmsprop_epsilon", "momentum", "nesterov")
+    new += ("muon_parameters", "muon_momentum", "muon_scale")
     old = json.loads(json.dumps(header.settings))
     old["training"] = {key: value for key, value in old["training"].items() if key not in new}
     old["training"]["l2_attributes_decoder"] = old["model"].pop("l2_attributes_decoder")

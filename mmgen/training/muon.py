@@ -1,0 +1,126 @@
+"""Muon: matrices and kernels move along their momentum, made orthogonal; all other parameters move as Adam's.
+
+References:
+    Muon: An optimizer for hidden layers in neural networks (Jordan et al., 2024), https://kellerjordan.github.io/posts/muon
+    Muon is Scalable for LLM Training (Liu et al., 2025), arXiv:2502.16982: the length of a step by the shape
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.adamw import adamw
+
+__all__ = ["Muon", "orthogonalise"]
+
+_ITERATIONS = 5
+_POLYNOMIAL = (3.4445, -4.7750, 2.0315)
+"""Coefficients of s, s^3 and s^5 (Jordan et al., 2024), which carry singular values to about 1 in few iterations."""
+
+
+def orthogonalise(matrix: Tensor) -> Tensor:
+    r"""The matrix with all singular values near 1 [R, C]: U V^T of U S V^T, up to what few iterations leave.
+
+    Each iteration maps every singular value s to a s + b s^3 + c s^5, which is done by products of matrices alone.
+    Singular values from 0.002 of the Frobenius norm end between 0.68 and 1.21; smaller ones have grown up to 485-fold.
+
+    Args:
+        matrix: Any matrix [R, C]; zeros stay zeros.
+    """
+    a, b, c = _POLYNOMIAL
+    is_tall = matrix.shape[0] > matrix.shape[1]
+    found = matrix.T if is_tall else matrix
+    found = found / found.norm().clamp(min=1e-7)  # singular values are at most the norm
+    for _ in range(_ITERATIONS):
+        gram = found @ found.T
+        found = torch.addmm(found, torch.addmm(gram, gram, gram, beta=b, alpha=c), found, beta=a)
+    return found.T if is_tall else found
+
+
+class Muon(Optimizer):
+    r"""Groups with the option ``"orthogonal"`` move by Muon, all others by AdamW; both are decoupled from weight decay.
+
+    .. math:: m \leftarrow \mu m + (1 - \mu) g, \quad
+              W \leftarrow W - \eta \, r \sqrt{\max(R, C)} \; \mathrm{orthogonalise}(\mu m + (1 - \mu) g)
+
+    The kernels of a convolution [O, I, h, w] count as one matrix [O, I h w].
+
+    Args:
+        groups: Of parameters; see :func:`mmgen.training.optimizers.muon`.
+        lr: The learning rate eta of either kind.
+        betas: Decays of Adam's running means.
+        eps: What Adam adds to the root of the mean square.
+        momentum: mu.
+        scale: r, the root mean square of what a matrix moves by, in learning rates.
+    """
+
+    def __init__(
+        self,
+        groups: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        momentum: float = 0.95,
+        scale: float = 0.2,
+    ) -> None:
+        options = {"lr": lr, "betas": betas, "eps": eps, "momentum": momentum, "scale": scale}
+        # Torch keeps counts of steps where a fused optimiser wants them if the option is there.
+        super().__init__(groups, {**options, "weight_decay": 0.0, "orthogonal": False, "fused": True})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]  # torch's has overloads
+        """Move all parameters that have a gradient.
+
+        Args:
+            closure: Computes the loss anew, which is then returned.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            moving = [p for p in group["params"] if p.grad is not None]
+            if group["orthogonal"]:
+                for parameter in moving:
+                    self._move(parameter, group)
+            elif moving:
+                self._move_by_adam(moving, group)
+        return loss
+
+    def _move(self, parameter: nn.Parameter, group: dict[str, Any]) -> None:
+        gradient, state = parameter.grad, self.state[parameter]
+        assert gradient is not None
+        if not state:
+            state["momentum_buffer"] = torch.zeros_like(parameter)
+        momentum: Tensor = state["momentum_buffer"].lerp_(gradient, 1 - group["momentum"])
+        ahead = gradient.lerp(momentum, group["momentum"]).reshape(len(gradient), -1)
+        length = group["scale"] * max(ahead.shape) ** 0.5
+        parameter.mul_(1 - group["lr"] * group["weight_decay"])
+        parameter.add_(orthogonalise(ahead).view_as(parameter), alpha=-group["lr"] * length)
+
+    def _move_by_adam(self, moving: list[nn.Parameter], group: dict[str, Any]) -> None:
+        for parameter in moving:
+            if not self.state[parameter]:
+                self.state[parameter] = {
+                    "step": torch.zeros((), device=parameter.device),
+                    "exp_avg": torch.zeros_like(parameter),
+                    "exp_avg_sq": torch.zeros_like(parameter),
+                }
+        kept = [self.state[p] for p in moving]
+        adamw(
+            list(moving),
+            [p.grad for p in moving if p.grad is not None],
+            *([one[name] for one in kept] for name in ("exp_avg", "exp_avg_sq")),
+            [],
+            [one["step"] for one in kept],
+            fused=True,
+            amsgrad=False,
+            beta1=group["betas"][0],
+            beta2=group["betas"][1],
+            lr=group["lr"],
+            weight_decay=group["weight_decay"],
+            eps=group["eps"],
+            maximize=False,
+        )
