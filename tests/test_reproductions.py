@@ -62,10 +62,14 @@ def test_tables_share_data_judge_and_model(scale: str) -> None:
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 def test_all_posteriors_of_table_1_are_treated_alike(scale: str) -> None:
-    """q_true at every weight and q_agg: the same family, steps and questions; and each file is a column."""
+    """q_true at every weight and q_agg: the same family, steps and questions; each file is a column, q_agg guided too."""
     stages = read_plan("cremer-table1").at(scale).stage
     fits = [stage for stage in stages if stage.arguments[0] == "fit-aggregate"]
     asked = [stage for stage in stages if stage.arguments[0] == "eval"]
+    (guided,) = (stage for stage in asked if "--guidance" in stage.command)
+    asked.remove(guided)
+    plain = guided.command.replace(" --guidance 3", "").replace(guided.makes, asked[-1].makes)
+    assert plain == asked[-1].command, "the same posterior and questions"
     weight = re.compile(r" --text-weight (\S+)")
     weights = [found.group(1) for stage in fits if (found := weight.search(stage.command))]
     assert weights == (["training", "200", "1"] if scale == "cpu" else ["training", "1"])
@@ -92,7 +96,7 @@ def test_numbers_are_those_of_the_paper() -> None:
     """CK Tables 1 and 2, Two Objects."""
     rows = [read_plan(f"cremer-table{number}").table[0].row for number in (1, 2)]
     assert [[row.paper for row in part if row.paper] for part in rows] == [
-        [(72.75, "", "", 87.01), (75716.48, "", "", 75739.79)],
+        [(72.75, "", "", 87.01, ""), (75716.48, "", "", 75739.79, "")],
         [(65.62, 83.81), (75715.36, 75726.15), (-19.43, -17.40)],
     ]
 
@@ -238,7 +242,7 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
         read_plan(str(own))
     plain = re.sub(r"(?m)^published = .*\n", "", text)
     own.write_text(plain.replace("[[table.row]]", "[[table.row]]\npaper = [72.75]", 1))
-    with pytest.raises(SettingsError, match="has 1 published numbers, expected 4"):
+    with pytest.raises(SettingsError, match="has 1 published numbers, expected 5"):
         read_plan(str(own))
 
 
