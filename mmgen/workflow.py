@@ -37,6 +37,7 @@ from mmgen.training.loop import TrainingResult
 from mmgen.training.model_run import ExperimentSettings, complete_settings, describe_left_out, load_model, train_model
 from mmgen.training.pairing import describe_rows
 from mmgen.training.precision import resolve_device
+from mmgen.training.settings import merge_settings
 from mmgen.training.start import start_values
 from mmgen.training.state import state_path
 
@@ -75,14 +76,15 @@ class TrainingPlan:
         """Build the networks without their weights, and drop them: what does not fit is told as a training would.
 
         Raises:
-            SettingsError: Settings of the networks do not fit each other, the objective or the data.
+            SettingsError: Settings of the networks do not fit each other, the objective, the data or the optimiser.
         """
         material = self.settings.model, self.settings.build_objective().demands, self.settings.data
         try:
             with torch.device("meta"):
-                build_model(*material)
+                model = build_model(*material)
         except RuntimeError:  # a network from outside that looks at its first weights
-            build_model(*material)
+            model = build_model(*material)
+        self.settings.training.check_optimizer(model.parameters)
 
 
 def plan_training(
@@ -117,22 +119,22 @@ def plan_training(
     said = {key: value for key, value in (options or {}).items() if value is not None}
     full = _full_preset(preset, dataset, str(said.get("training.device", "auto")), watch) if preset else None
     values: dict[str, Any] = mmgen.config.preset(full) if full else {}
-    if config:
-        values = merge(values, mmgen.config.read_toml(config))
+    own = mmgen.config.read_toml(config) if config else {}
+    values = merge_settings(values, own)
     given = values.get("objective", {})
     if objective and isinstance(given, dict) and given.get("name") != objective:  # what is no table is refused later
         values["objective"] = {"name": objective}  # another objective's settings would not be its own
     for key, value in said.items():
         room, name = key.split(".")
         values = merge(values, {room: {name: value}})
-    values = merge(values, dict(assignments or {}))
+    values = merge_settings(values, dict(assignments or {}))
     values = start_values(start, values) if start else values
     with Dataset.open(dataset) as opened:
         settings = complete_settings(values, opened)
         size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
     goal = settings.build_objective()
     for text in (
-        describe_left_out(settings, assignments),
+        describe_left_out(settings, merge(own, dict(assignments or {}))),
         describe_rows(size, goal, settings.data),
         goal.check_run(settings.training),
     ):

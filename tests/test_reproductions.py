@@ -62,7 +62,7 @@ def test_tables_share_data_judge_and_model(scale: str) -> None:
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
 def test_all_posteriors_of_table_1_are_treated_alike(scale: str) -> None:
-    """q_true at every weight and q_agg: the same family, steps and questions; each file is a column, q_agg guided too."""
+    """q_true at every weight and q_agg, plain and guided: the same family, steps and questions; a file is a column."""
     stages = read_plan("cremer-table1").at(scale).stage
     fits = [stage for stage in stages if stage.arguments[0] == "fit-aggregate"]
     asked = [stage for stage in stages if stage.arguments[0] == "eval"]

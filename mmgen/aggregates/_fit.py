@@ -293,6 +293,8 @@ def fit_aggregate(
     check_model(model, model_path, settings.aggregate.layers)
     check_shown(shown, settings, needs_words(data, through, shown))
     family.check(model, settings.aggregate.given or "attributes", settings.aggregate.layers)
+    fitted = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
+    settings.training.check_optimizer(lambda: _build(settings, fitted).parameters())
     precision = resolve_precision(settings.training.precision, fabric.device)
     examples, seed = settings.aggregate.examples, settings.training.seed
     what = Encoding(model_path, dataset_path, through, data.split, examples, seed, precision, data, shown)
@@ -307,7 +309,6 @@ def fit_aggregate(
         latents = encoding.result
         with Dataset.open(dataset_path) as dataset:
             is_validation = np.isin(latents.rows, rows_of(dataset, trained.data.split, "val"))
-        fitted = model.latent.layers[model.latent.top] if settings.aggregate.layers == "top" else model.latent_size
         aggregate = _build(settings, fitted).to(device).over(model)
         places = fitted_places(latents.rows, is_validation, settings, shown), np.flatnonzero(is_validation)
         rows, validation = (LatentRows(latents, of, trained.data, device, aggregate.of_layers) for of in places)

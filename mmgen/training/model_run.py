@@ -132,7 +132,6 @@ def describe_left_out(settings: ExperimentSettings, said: Mapping[str, Any] | No
         SettingsError: The dataset lacks one that the objective looks at, and others could be named instead; or a weight
             that was given is of a kind that the objective does not generate.
     """
-    _check_weights(settings, said or {})
     data, objective, name = settings.data, settings.build_objective(), settings.objective["name"]
     used = objective.demands.modalities
     lacking = [part for part in used if part not in data.modalities]
@@ -148,12 +147,13 @@ def describe_left_out(settings: ExperimentSettings, said: Mapping[str, Any] | No
                     f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use {chosen}"
                 )
         return ""  # what the model says of it when it is built is enough
+    _check_weights(settings, (said or {}).get("objective"))
     left = [name for name in data.modalities if name not in used]
     if not left:
         return ""
-    said = f"{name} looks at {_listed(used)}, and leaves out {_listed(left)} of this dataset"
+    sentence = f"{name} looks at {_listed(used)}, and leaves out {_listed(left)} of this dataset"
     if not all(data.modalities[part].by_rows for part in used if part in data.modalities):
-        return f"{said}."  # no objective here learns a graph together with other modalities
+        return f"{sentence}."  # no objective here learns a graph together with other modalities
     generated = objective.demands.generates
     wanted = [*generated, *(part for part in left if part not in generated)]
     if _demanded(settings.objective | {"modalities": wanted}):
@@ -165,28 +165,34 @@ def describe_left_out(settings: ExperimentSettings, said: Mapping[str, Any] | No
         described = settings.objective.get("description", left[-1])
         if described != left[-1] in ("attributes", "text"):
             way = f"--set objective.description={left[-1]} takes {left[-1]} instead of {described}"
-    return f"{said}; {way}."
+    return f"{sentence}; {way}."
 
 
-def _check_weights(settings: ExperimentSettings, said: Mapping[str, Any]) -> None:
+def _check_weights(settings: ExperimentSettings, said: Any) -> None:
     """Make sure that every weight which somebody gave by name weighs something.
 
     Args:
         settings: Completed settings (see :func:`complete_settings`).
-        said: Nested values that were given one by one.
+        said: Settings of the objective that were given one by one, if any; all that a model says of its own is among
+            them where somebody gives that, so that defaults are no mistake.
 
     Raises:
         SettingsError: One is of a kind of modality that the objective does not generate.
     """
-    objective = settings.build_objective()
-    generated = [name for name in objective.demands.generates if name in settings.data.modalities]
-    unused = objective.weightless({settings.data.modalities[name].kind for name in generated})
-    given = said.get("objective")
-    for name in (each for each in unused if isinstance(given, Mapping) and each in given):
+    if not isinstance(said, Mapping):
+        return
+    objective, modalities = settings.build_objective(), settings.data.modalities
+    generated = objective.demands.generates
+    usual = plain(mmgen.objectives.get(settings.objective["name"])())
+    for name in objective.weightless({modalities[part].kind for part in generated}):
+        if said.get(name, usual[name]) == usual[name]:
+            continue
         kind = name.removesuffix("_weight")
+        able = [part for part, each in modalities.items() if each.kind == kind]
+        way = f", or name {' or '.join(able)} in objective.modalities" if able else ""
         raise SettingsError(
-            f"objective.{name} got {given[name]}, but {settings.objective['name']} generates no {kind} here, only "
-            f"{_listed(generated)}; leave it out, or name {kind} in objective.modalities"
+            f"objective.{name} got {said[name]}, but {settings.objective['name']} generates no {kind} here, only "
+            f"{_listed(generated)}; leave it out{way}"
         )
 
 

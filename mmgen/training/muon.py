@@ -1,23 +1,49 @@
-"""Muon: matrices and kernels move along their momentum, made orthogonal; all other parameters move as Adam's.
+"""Muon: matrices and kernels move along their momentum, made orthogonal; all other parameters move as AdamW's.
 
 References:
     Muon: An optimizer for hidden layers in neural networks (Jordan et al., 2024), https://kellerjordan.github.io/posts/muon
     Muon is Scalable for LLM Training (Liu et al., 2025), arXiv:2502.16982: the length of a step by the shape
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
-__all__ = ["Muon", "orthogonalise"]
+from mmgen.errors import SettingsError
+
+__all__ = ["Muon", "Own", "check_muon", "is_own", "orthogonalise"]
+
+Own = Literal["kernels", "matrices"]
+"""What Muon moves in its own way: kernels of convolutions, or those and all other matrices."""
 
 _ITERATIONS = 5
 _POLYNOMIAL = (3.4445, -4.7750, 2.0315)
 """Coefficients of s, s^3 and s^5 (Jordan et al., 2024), which carry singular values to about 1 in few iterations."""
+
+
+def is_own(parameter: Tensor, own: Own) -> bool:
+    """Whether Muon moves a parameter in its own way; one that is a vector in all but its axes it leaves to AdamW."""
+    if parameter.dim() < (3 if own == "kernels" else 2) or not parameter.numel():
+        return False
+    return 1 < len(parameter) < parameter.numel()
+
+
+def check_muon(parameters: Iterable[Tensor], own: Own) -> None:
+    """Make sure that there is something for Muon to do.
+
+    Raises:
+        SettingsError: There is no kernel, or no matrix.
+    """
+    if not any(is_own(parameter, own) for parameter in parameters):
+        way = "use adamw" if own == "matrices" else "set training.muon_parameters=matrices, or use adamw"
+        raise SettingsError(
+            f"training.optimizer got muon, which moves {own} in a way of its own, but nothing that is trained here has "
+            f"any; {way}"
+        )
 
 
 def orthogonalise(matrix: Tensor) -> Tensor:
@@ -40,20 +66,24 @@ def orthogonalise(matrix: Tensor) -> Tensor:
 
 
 class Muon(Optimizer):
-    r"""Groups with the option ``"orthogonal"`` move by Muon, all others by AdamW; both are decoupled from weight decay.
+    r"""Groups with the option ``"orthogonal"`` move by Muon, all others by AdamW; weights decay apart in both.
 
     .. math:: m \leftarrow \mu m + (1 - \mu) g, \quad
               W \leftarrow W - \eta \, r \sqrt{\max(R, C)} \; \mathrm{orthogonalise}(\mu m + (1 - \mu) g)
 
-    The kernels of a convolution [O, I, h, w] count as one matrix [O, I h w].
+    A kernel counts as a matrix with as many rows as its first axis has places.
 
     Args:
-        groups: Of parameters; see :func:`mmgen.training.optimizers.muon`.
+        groups: Groups of parameters; see :func:`mmgen.training.optimizers.muon`.
         lr: The learning rate eta of either kind.
         betas: Decays of Adam's running means.
         eps: What Adam adds to the root of the mean square.
         momentum: mu.
-        scale: r, the root mean square of what a matrix moves by, in learning rates.
+        scale: r, the root mean square of what a matrix moves by where all singular values of its momentum become 1, in
+            learning rates.
+
+    Raises:
+        ValueError: A group has an option that is none of these.
     """
 
     def __init__(
@@ -68,9 +98,13 @@ class Muon(Optimizer):
         options = {"lr": lr, "betas": betas, "eps": eps, "momentum": momentum, "scale": scale}
         # Torch keeps counts of steps where a fused optimiser wants them if the option is there.
         super().__init__(groups, {**options, "weight_decay": 0.0, "orthogonal": False, "fused": True})
+        for group in self.param_groups:
+            foreign = sorted(group.keys() - {"params", "rate"} - self.defaults.keys())
+            if foreign:
+                raise ValueError(f"a group of parameters has {', '.join(foreign)}, which muon does not know")
 
     @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]  # torch's has overloads
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Move all parameters that have a gradient.
 
         Args:
@@ -93,7 +127,9 @@ class Muon(Optimizer):
         gradient, state = parameter.grad, self.state[parameter]
         assert gradient is not None
         if not state:
+            state["step"] = torch.zeros((), device=parameter.device)
             state["momentum_buffer"] = torch.zeros_like(parameter)
+        state["step"] += 1  # of no use here; by it a saved state is known to be whole
         momentum: Tensor = state["momentum_buffer"].lerp_(gradient, 1 - group["momentum"])
         ahead = gradient.lerp(momentum, group["momentum"]).reshape(len(gradient), -1)
         length = group["scale"] * max(ahead.shape) ** 0.5
@@ -110,11 +146,12 @@ class Muon(Optimizer):
                 }
         kept = [self.state[p] for p in moving]
         adamw(
-            list(moving),
-            [p.grad for p in moving if p.grad is not None],
-            *([one[name] for one in kept] for name in ("exp_avg", "exp_avg_sq")),
-            [],
-            [one["step"] for one in kept],
+            params=list(moving),
+            grads=[p.grad for p in moving if p.grad is not None],
+            exp_avgs=[one["exp_avg"] for one in kept],
+            exp_avg_sqs=[one["exp_avg_sq"] for one in kept],
+            max_exp_avg_sqs=[],
+            state_steps=[one["step"] for one in kept],
             fused=True,
             amsgrad=False,
             beta1=group["betas"][0],

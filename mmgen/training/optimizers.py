@@ -14,14 +14,13 @@ References:
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from mmgen.errors import SettingsError
-from mmgen.training.muon import Muon
+from mmgen.training.muon import Muon, Own, check_muon, is_own
 
 __all__ = ["OPTIMIZERS", "Groups", "adagrad", "adam", "adamw", "kept_by", "muon", "rmsprop", "sgd"]
 
@@ -59,7 +58,7 @@ def muon(
     *,
     adam_betas: tuple[float, float],
     adam_epsilon: float,
-    muon_parameters: Literal["kernels", "matrices"],
+    muon_parameters: Own,
     muon_momentum: float,
     muon_scale: float,
 ) -> Optimizer:
@@ -68,19 +67,14 @@ def muon(
     Raises:
         SettingsError: There is none of them.
     """
-    axes = 3 if muon_parameters == "kernels" else 2
+    groups = [{**group, "params": list(group["params"])} for group in groups]
+    check_muon([p for group in groups for p in group["params"]], muon_parameters)
     parted = [
         {**group, "params": parameters, "orthogonal": orthogonal}
         for group in groups
         for orthogonal in (True, False)
-        if (parameters := [p for p in group["params"] if (p.dim() >= axes) is orthogonal])
+        if (parameters := [p for p in group["params"] if is_own(p, muon_parameters) is orthogonal])
     ]
-    if not any(group["orthogonal"] for group in parted):
-        way = "use adamw" if axes == 2 else "set training.muon_parameters=matrices, or use adamw"
-        raise SettingsError(
-            f"training.optimizer got muon, which moves {muon_parameters} in a way of its own, but nothing that is "
-            f"trained here has any; {way}"
-        )
     return Muon(parted, rate, adam_betas, adam_epsilon, muon_momentum, muon_scale)
 
 

@@ -1,21 +1,23 @@
 """Settings of the training loop, and of all that it trains."""
 
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
+from torch import Tensor
 from torch.optim import Optimizer
 
 from mmgen.config import Settings, merge, validate
 from mmgen.registry import unknown_name
 from mmgen.training.loggers import LOGGERS
+from mmgen.training.muon import Own, check_muon
 from mmgen.training.optimizers import OPTIMIZERS, Groups
 from mmgen.training.precision import Precision
 from mmgen.training.schedules import SCHEDULES, decay, warmup
 
-__all__ = ["StageSettings", "TrainingSettings", "as_of_today"]
+__all__ = ["StageSettings", "TrainingSettings", "as_of_today", "merge_settings"]
 
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -73,13 +75,14 @@ class TrainingSettings(Settings):
     """How much of the last step the next one keeps, for sgd and rmsprop."""
     nesterov: bool = False
     """Whether sgd takes the gradient after the momentum's part of the step (Sutskever et al., 2013)."""
-    muon_parameters: Literal["kernels", "matrices"] = "kernels"
+    muon_parameters: Own = "kernels"
     """What muon moves in its own way: kernels of convolutions, or everything with two axes or more, which takes longer
     on a CPU and includes tables of embeddings."""
     muon_momentum: Share = 0.95
     """How much of its running mean of the gradient muon keeps at a step."""
     muon_scale: Positive = 0.2
-    """Root mean square of a step of muon's own parameters, in learning rates (Liu et al., 2025: 0.2, as adamw's)."""
+    """Root mean square of a step of muon's own parameters, in learning rates, where the momentum has no direction that
+    lacks (Liu et al., 2025: 0.2, as adamw's)."""
     learning_rate_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Factor of the learning rate at every step, besides the schedule (CK's published code: 0.999995)."""
     warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -160,10 +163,20 @@ class TrainingSettings(Settings):
         Raises:
             SettingsError: There are no such settings, or they do not fit each other.
         """
-        other = own.get("optimizer", self.optimizer) != self.optimizer
-        dropped = {name for one in OPTIMIZERS.values() for name in _settings_of(one)} if other else set()
-        kept = {name: value for name, value in dict(self).items() if name not in dropped}
-        return validate(TrainingSettings, {**kept, **own}, "training")
+        found = merge_settings({"training": dict(self)}, {"training": own})
+        return validate(TrainingSettings, found["training"], "training")
+
+    def check_optimizer(self, parameters: Callable[[], Iterable[Tensor]]) -> None:
+        """Refuse an optimiser that has nothing to do for what is to be trained, before any work.
+
+        Args:
+            parameters: Makes parameters of the same shapes; asked only where these matter.
+
+        Raises:
+            SettingsError: It has nothing to do.
+        """
+        if self.optimizer == "muon":
+            check_muon(parameters(), self.muon_parameters)
 
     def build_optimizer(self, groups: Groups) -> Optimizer:
         """The optimiser that the settings name, of groups of parameters."""
@@ -184,6 +197,24 @@ class TrainingSettings(Settings):
             done = max(done, seconds / (60 * self.minutes))
         function: Callable[..., float] = SCHEDULES[self.schedule]
         return rate * function(min(1.0, done), **{name: getattr(self, name) for name in _settings_of(function)})
+
+
+def merge_settings(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested settings with others laid on top, as :func:`mmgen.config.merge`; of another optimiser none stays.
+
+    Example:
+        >>> preset = {"training": {"steps": 9, "optimizer": "muon", "muon_scale": 0.8}}
+        >>> merge_settings(preset, {"training": {"optimizer": "adam"}})
+        {'training': {'steps': 9, 'optimizer': 'adam'}}
+    """
+    below, above = values.get("training"), over.get("training")
+    usual = TrainingSettings.model_fields["optimizer"].default
+    if not (isinstance(below, Mapping) and isinstance(above, Mapping) and "optimizer" in above):
+        return merge(values, over)
+    if above["optimizer"] != below.get("optimizer", usual):
+        of_any = {name for one in OPTIMIZERS.values() for name in _settings_of(one)}
+        values = {**values, "training": {name: each for name, each in below.items() if name not in of_any}}
+    return merge(values, over)
 
 
 _MOVED = "l2_attributes_decoder"

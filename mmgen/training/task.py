@@ -69,7 +69,7 @@ class Task(nn.Module, ABC):
         return settings
 
     def player_parameters(self, player: str) -> list[nn.Parameter]:
-        """The parameters of a player, in the order by which a training state numbers them.
+        """The parameters of a player, in the order by which a training state numbers them (but for muon's).
 
         By default those of the part of the task that is called as the player is; a player alone has all.
         """

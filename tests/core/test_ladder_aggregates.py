@@ -18,7 +18,7 @@ from mmgen.artifacts import Latents, find_parent, read_latents, write_latents
 from mmgen.batch import Batch
 from mmgen.config import merge
 from mmgen.encoding import encode_points
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.errors import ArtifactError, SettingsError, UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.models.hierarchical_vae import HierarchicalVAE
 from mmgen.testing.linear_gaussian import NOISE, WEIGHTS
@@ -190,6 +190,17 @@ def test_from_a_trained_ladder_to_pictures(trained: Path, tmp_path: Path, layers
     assert torch.isfinite(loaded.latent_log_prob("aggregate")(z, batch)).all()
     size = 2 if layers == "top" else 5
     assert loaded.aggregate is not None and loaded.aggregate.latent_size == len(loaded.aggregate.shift) == size
+
+
+def test_an_optimiser_of_kernels_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:
+    data = write_dataset(tmp_path / "tiny.h5")
+    model = tmp_path / "flat.safetensors"
+    train_model(data, settings_of(data), model).run()
+    there = set(tmp_path.iterdir())
+    settings = complete_fit_settings({"training": {"optimizer": "muon"}}, load_model(model)[1])
+    with pytest.raises(SettingsError, match=r"muon, which moves kernels .* nothing that is trained here has any"):
+        fit_aggregate(model, data, settings, tmp_path / "a.safetensors")
+    assert set(tmp_path.iterdir()) == there
 
 
 def test_a_flat_model_has_no_top(tmp_path: Path) -> None:

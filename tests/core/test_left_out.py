@@ -168,19 +168,52 @@ def test_a_weight_of_what_is_not_generated_is_refused(name: str, generated: list
         with Dataset.open(path) as dataset:
             settings = complete_settings(merge({"objective": chosen}, given), dataset)
         describe_left_out(settings)  # a preset has weights for other datasets
+        describe_left_out(settings, {"objective": {weight: 1.0}})  # a model's settings say all defaults
         if kind in kinds:
             describe_left_out(settings, given)
             continue
-        refusal = rf"objective\.{weight} got 3\.0, but {name} generates no {kind} here, only .*; leave it out, or name"
+        there = {"image": "image or edges"}.get(kind, kind)
+        refusal = rf"{weight} got 3\.0, but {name} generates no {kind} here, only .*; leave it out, or name {there} in"
         with pytest.raises(SettingsError, match=refusal):
             describe_left_out(settings, given)
 
 
-def test_the_command_refuses_it_and_takes_it_from_a_preset(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_weight_of_what_the_data_lack(tmp_path: Path) -> None:
+    """What is generated and lacks is told first; nothing is advised that the data do not have."""
+    with Dataset.open(_captions_alone(tmp_path / "captions.h5")) as data:
+        weight = {"objective": {"attributes_weight": 3.0}}
+        settings = complete_settings(
+            merge({"objective": {"modalities": ["sketch"], "given": ["sketch"]}}, weight), data
+        )
+        with pytest.raises(SettingsError, match="elbo looks at sketch, but the dataset holds no sketch"):
+            describe_left_out(settings, weight)
+        settings = complete_settings(merge({"objective": {"modalities": ["image"]}}, weight), data)
+        with pytest.raises(SettingsError, match=r"generates no attributes here, only image; leave it out$"):
+            describe_left_out(settings, weight)
+
+
+def test_the_command_refuses_it_and_takes_it_from_a_preset(
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     options = [word for setting in SMALL for word in ("--set", setting)]
     picture = ["--set", 'objective.modalities=["image"]']
-    for extra, code in ((["--set", "objective.text_weight=2"], 2), ([], 0)):
+    (tmp_path / "mine.toml").write_text('[objective]\nname = "elbo"\nmodalities = ["image"]\ntext_weight = 2\n')
+    preset = ["--preset", "cremer/two-objects-cpu", "--set", "training.optimizer=adam", *picture]
+    for given, code in (
+        ([*preset, "--set", "objective.text_weight=2"], 2),
+        (preset, 0),
+        (["--config", str(tmp_path / "mine.toml")], 2),
+    ):
         with pytest.raises(SystemExit) as stop:
-            main(["train", str(path), "--preset", "cremer/two-objects-cpu", "--dry-run", *options, *picture, *extra])
-        assert (stop.value.code or 0) == code
-        assert ("objective.text_weight got 2, but elbo generates no text" in capsys.readouterr().err) is bool(code)
+            main(["train", str(path), "--dry-run", *options, *given])
+        said = capsys.readouterr().err
+        assert (stop.value.code or 0) == code, said
+        assert ("objective.text_weight got 2, but elbo generates no text" in said) is bool(code)
+
+
+def test_a_dry_run_tells_of_an_optimiser_that_has_nothing_to_do(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    options = [word for setting in SMALL for word in ("--set", setting)]
+    with pytest.raises(SystemExit) as stop:
+        main(["train", str(path), "--objective", "elbo", "--dry-run", *options, "--set", "training.optimizer=muon"])
+    assert stop.value.code == 2
+    assert "training.optimizer got muon, which moves kernels in a way of its own" in capsys.readouterr().err

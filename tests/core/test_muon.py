@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.errors import SettingsError
-from mmgen.training.muon import Muon, orthogonalise
-from mmgen.training.settings import TrainingSettings
+from mmgen.training.muon import Muon, is_own, orthogonalise
+from mmgen.training.settings import TrainingSettings, merge_settings
 
 RATE, SCALE, MOMENTUM, DECAY = 0.1, 0.3, 0.8, 0.5
 
@@ -113,6 +113,48 @@ def test_what_has_nothing_that_muon_moves_is_refused() -> None:
     with pytest.raises(SettingsError, match=r"moves matrices .* has any; use adamw"):
         settings.build_optimizer([{"params": [vector]}])
     assert isinstance(settings.build_optimizer([{"params": [matrix, vector]}]), Muon)
+
+
+def test_vectors_in_all_but_their_axes_are_left_to_adamw() -> None:
+    """A background [C, 1, 1], a single row, nothing at all."""
+    shapes = ((3, 1, 1), (1, 3, 3), (1, 4), (4, 1), (0, 3, 3), (0, 4), (4, 0), (2,), ())
+    assert not any(is_own(torch.zeros(shape), "matrices") for shape in shapes)
+    assert is_own(torch.zeros(2, 2), "matrices") and not is_own(torch.zeros(2, 2), "kernels")
+    assert is_own(torch.zeros(2, 1, 2), "kernels")
+    background, kernel = nn.Parameter(torch.zeros(3, 1, 1)), nn.Parameter(torch.zeros(2, 2, 2))
+    optimizer = TrainingSettings(optimizer="muon", learning_rate=RATE).build_optimizer(
+        [{"params": (p for p in (background, kernel))}]
+    )
+    background.grad = torch.tensor([1.0, 1e-3, 0.0]).view(3, 1, 1)
+    optimizer.step()
+    assert background.detach().flatten().tolist() == pytest.approx([-RATE, -RATE, 0], rel=1e-3)
+    assert sum(len(group["params"]) for group in optimizer.param_groups) == 2
+
+
+def test_options_of_a_group_that_it_does_not_know_are_refused() -> None:
+    groups = [{"params": [nn.Parameter(torch.zeros(2, 2, 2))], "maximize": True}]
+    with pytest.raises(ValueError, match="has maximize, which muon does not know"):
+        TrainingSettings(optimizer="muon").build_optimizer(groups)
+
+
+def test_a_state_tells_the_steps_of_kernels_too() -> None:
+    """A bias without a gradient at every step is no sign of a state that is not whole."""
+    kernel, bias = nn.Parameter(torch.zeros(2, 2, 2)), nn.Parameter(torch.zeros(2))
+    optimizer = TrainingSettings(optimizer="muon").build_optimizer([{"params": [bias, kernel]}])
+    for gradient in (torch.ones(2), None, None):
+        kernel.grad, bias.grad = torch.ones(2, 2, 2), gradient
+        optimizer.step()
+    assert [float(optimizer.state[p]["step"]) for p in (kernel, bias)] == [3, 1]
+
+
+def test_another_optimiser_has_none_of_the_settings_of_the_one_below() -> None:
+    below = {"training": {"steps": 9, "optimizer": "muon", "muon_scale": 0.8, "adam_epsilon": 1e-3}}
+    assert merge_settings(below, {"training": {"optimizer": "sgd", "momentum": 0.9}}) == {
+        "training": {"steps": 9, "optimizer": "sgd", "momentum": 0.9}
+    }
+    assert merge_settings(below, {"training": {"optimizer": "muon", "steps": 8}})["training"]["muon_scale"] == 0.8
+    assert merge_settings(below, {"training": {"adam_epsilon": 1e-2}})["training"]["muon_scale"] == 0.8
+    assert merge_settings({}, {"training": {"optimizer": "sgd"}}) == {"training": {"optimizer": "sgd"}}
 
 
 def test_a_closure_is_asked_with_gradients() -> None:

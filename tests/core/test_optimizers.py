@@ -93,7 +93,7 @@ def test_an_optimiser_keeps_what_its_state_says() -> None:
         "rmsprop": {"step", "square_avg"},
         "sgd": set(),
         "adagrad": {"step", "sum"},
-        "muon": {"momentum_buffer"},
+        "muon": {"step", "momentum_buffer"},
     }
     assert expected.keys() == OPTIMIZERS.keys()
     for name, kept in expected.items():
