@@ -259,7 +259,7 @@ def _card(about: _Exported) -> str:
     """README.md: the hub's front matter, what it is, how good, how to use it, how it was made."""
     loaded = about.loaded
     header, objective = loaded.model_header, str(loaded.settings.objective["name"])
-    parts = [each.in_words() for each in loaded.settings.data.modalities.values()]
+    parts = [each.in_words() for each in loaded.settings.modalities.values()]
     name = loaded.path.stem
     lines = [
         "---",

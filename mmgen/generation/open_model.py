@@ -41,7 +41,7 @@ class OpenModel:
         self._guides = Guides(files) if guides is None else guides
 
     def __repr__(self) -> str:
-        about = [f"z {self.model.latent_size}", *(each.in_words() for each in self.settings.data.modalities.values())]
+        about = [f"z {self.model.latent_size}", *(each.in_words() for each in self.settings.modalities.values())]
         drawn = ", ".join(self.posteriors)
         return (
             f"<{self.header.kind} {self.path}: {self.settings.objective['name']}, {'; '.join(about)}; "
@@ -49,7 +49,7 @@ class OpenModel:
         )
 
     def _repr_html_(self) -> str:
-        parts = [(name, each.in_words()) for name, each in self.settings.data.modalities.items()]
+        parts = [(name, each.in_words()) for name, each in self.settings.modalities.items()]
         facts = [("objective", self.settings.objective["name"]), ("z", self.model.latent_size), *parts]
         facts += [("draws from", ", ".join(self.posteriors)), ("device", self.device)]
         return facts_table(f"{self.header.kind} {self.path}", facts)

@@ -60,6 +60,12 @@ class ExperimentSettings(StageSettings):
         objective: Objective = build_member(mmgen.objectives, self.objective, "objective")
         return objective
 
+    @property
+    def modalities(self) -> dict[str, Description]:
+        """What the model looks at, by name: of all that its data hold (``data.modalities``) what the objective takes."""
+        used = self.build_objective().demands.modalities
+        return {name: each for name, each in self.data.modalities.items() if name in used}
+
 
 @cache
 def _schema(name: str) -> type[ExperimentSettings]:
