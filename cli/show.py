@@ -75,6 +75,7 @@ def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
         f"content id {described['content_id']}, mmgen {described['program_version']}",
     ]
     lines += [f"made with: {printable(described['command'], _LONGEST)}"] if described["command"] else []
+    lines += [f"trained: {described['trained']}"] if "trained" in described else []
     lines += [f"needs the {_what(one)}{'' if one['there'] else ', which is not here'}" for one in described["members"]]
     lines += ["", "lineage", *(f"  {line}" for line in tree)]
     for title in _SECTIONS:

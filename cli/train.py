@@ -1,7 +1,7 @@
 """``mmgen train``: a dataset into a trained model."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from mmgen.cli._options import (
     resume_mode,
     seed_option,
 )
+
+if TYPE_CHECKING:
+    from mmgen.training.loop import TrainingResult
 
 __all__ = ["train_command"]
 
@@ -149,7 +152,18 @@ def train_command(
         result(plan.settings.model_dump_json(indent=2))
         return
     trained = plan.run(command_line(), mode, CONSOLE)
-    if trained.best is not None and is_first_process():
-        say(f"best validation value {trained.best:,.2f} nats per example after {trained.steps:,} steps")
     if is_first_process():
+        if trained.best is not None:
+            say(_best(trained, plan.out))
         result(plan.out)
+
+
+def _best(run: "TrainingResult", out: Path) -> str:
+    """The best validation value, and which weights the file holds."""
+    from mmgen.artifacts import read_header
+    from mmgen.artifacts.contents import trained
+
+    header = read_header(out)
+    own = header.facts.get("validation_bound")
+    kept = f" ({own:,.2f} of the weights that are kept)" if isinstance(own, float) and own != run.best else ""
+    return f"best validation value {run.best:,.2f} nats per example{kept}: {trained(header, run.steps)}"

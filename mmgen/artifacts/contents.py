@@ -7,20 +7,22 @@ from typing import Any
 from mmgen.artifacts.ancestors import lineage
 from mmgen.artifacts.bundle import bundle_shapes
 from mmgen.artifacts.dataset import Dataset
+from mmgen.artifacts.header import Header
 from mmgen.artifacts.kinds import read_header
 from mmgen.artifacts.members import is_there
 from mmgen.artifacts.tensors import tensor_shapes
 from mmgen.config import plain
 
-__all__ = ["contents", "describe"]
+__all__ = ["contents", "describe", "trained"]
 
 
 def describe(path: Path) -> dict[str, Any]:
     """Everything that a file says about itself, as plain values.
 
     Returns:
-        kind, path, content_id, format_version, program_version, seed, command, settings, facts, contents, members (what
-        is not part of mmgen, and whether it is there) and lineage (a tree of parents, each with ``found``).
+        kind, path, content_id, format_version, program_version, seed, command, settings, facts, trained (of what was
+        trained: its steps, in words), contents, members (what is not part of mmgen, and whether it is there) and
+        lineage (a tree of parents, each with ``found``).
 
     Raises:
         ArtifactError: It is no artifact.
@@ -37,12 +39,37 @@ def describe(path: Path) -> dict[str, Any]:
         "seed": header.seed,
         "command": header.command,
         "bytes": path.stat().st_size,
+        **({"trained": said} if (said := trained(header)) else {}),
         "contents": contents(path),
         "members": [member.to_json() | {"there": is_there(member)} for member in header.members],
         "facts": header.facts,
         "settings": header.settings,
         "parents": [parent.to_json() for parent in node.parents],
     }
+
+
+def trained(header: Header, done: int | None = None) -> str:
+    """How long something was trained, and which of its weights a file holds: "2,800 steps, weights of step 2,000".
+
+    Args:
+        header: Of the file; its fact ``step`` is that of the weights.
+        done: Steps of the whole run, where somebody knows them; by default those that its settings ask for.
+
+    Returns:
+        "" of what was not trained in steps.
+    """
+    kept, chosen = header.facts.get("step"), header.settings.get("training")
+    if type(kept) is not int or not isinstance(chosen, dict):
+        return ""
+    weights = f"weights of step {kept:,}"
+    if header.facts.get("finished") is False:
+        return f"{weights}, not trained to the end"
+    minutes, whole = chosen.get("minutes"), chosen.get("steps") if done is None else done
+    if done is None and isinstance(minutes, int | float):
+        return f"at most {minutes:g} minutes, {weights}"
+    if type(whole) is not int or whole == kept:
+        return f"{kept:,} steps"
+    return f"{whole:,} steps, {weights}"
 
 
 def contents(path: Path) -> dict[str, Any]:

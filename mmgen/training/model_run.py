@@ -62,7 +62,7 @@ class ExperimentSettings(StageSettings):
 
     @property
     def modalities(self) -> dict[str, Description]:
-        """What the model looks at, by name: of all that its data hold (``data.modalities``) what the objective takes."""
+        """What the model looks at, by name: what the objective takes of all that its data hold."""
         used = self.build_objective().demands.modalities
         return {name: each for name, each in self.data.modalities.items() if name in used}
 

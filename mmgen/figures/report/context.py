@@ -10,6 +10,7 @@ from mmgen import presets
 from mmgen.artifacts import Header
 from mmgen.artifacts.ancestors import outline
 from mmgen.artifacts.checkpoint import verify_checkpoint
+from mmgen.artifacts.contents import trained
 from mmgen.classifier._files import held_out_accuracy
 from mmgen.conditions import Conditions
 from mmgen.config import merge, plain, preset
@@ -36,10 +37,8 @@ def _plural(count: int, noun: str) -> str:
 def about(group: Group) -> str:
     """One line on a model: objective, size, training."""
     header = group.header
-    steps = header.facts.get("step")
-    trained = f", {steps:,} steps" if isinstance(steps, int) else ""
-    objective = setting(header, "objective", "name")
-    return f"objective {objective}, latent size {latent_sizes(header)}{trained}"
+    objective, steps = setting(header, "objective", "name"), trained(header)
+    return f"objective {objective}, latent size {latent_sizes(header)}{f', {steps}' if steps else ''}"
 
 
 def _compared(material: Material) -> dict[str, Any] | None:
@@ -98,7 +97,10 @@ def _files(material: Material) -> list[dict[str, Any]]:
                 *chosen.items(),
             ],
             "usual": [(key, value) for key, value in settings.items() if key not in chosen],
-            "measured": list(flat(_rounded(header.facts)).items()),
+            "measured": [
+                ("step of these weights" if key == "step" else key, value)
+                for key, value in flat(_rounded(header.facts)).items()
+            ],
         }
         for path, header in material.headers.values()
         for settings, chosen in [_chosen(header)]
