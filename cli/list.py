@@ -13,11 +13,6 @@ from mmgen.presets import text_of
 __all__ = ["list_command"]
 
 
-def _describe_preset(name: str) -> str:
-    """The comment that opens the preset's file."""
-    return text_of(name).split("\n", 1)[0].removeprefix("#").strip().rstrip(".")
-
-
 def _members() -> tuple[list[dict[str, str]], list[str]]:
     """Every member of every room and every preset: kind, name, first sentence, origin; and what cannot be used."""
     from mmgen import presets
@@ -31,7 +26,7 @@ def _members() -> tuple[list[dict[str, str]], list[str]]:
             if member.fault:
                 faults.append(f"{room.noun} '{member.name}' of {origin} cannot be used: {member.fault}")
     found += [
-        {"kind": "preset", "name": name, "about": _describe_preset(name), "origin": "mmgen"} for name in presets.names()
+        {"kind": "preset", "name": name, "about": presets.about(name), "origin": "mmgen"} for name in presets.names()
     ]
     return found, list(dict.fromkeys(faults))
 

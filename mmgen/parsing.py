@@ -26,6 +26,7 @@ __all__ = [
     "beginning",
     "flat",
     "lines_bounded",
+    "opening",
     "parse_json",
     "parse_toml",
     "printable",
@@ -45,6 +46,9 @@ _MAX_TOML_LETTERS = 2**20  # tomllib is slow, and settings are written by people
 _INTEGERS = range(-(2**63), 2**64)  # what numpy, torch and HDF5 can hold
 # tomllib needs time and memory that grow with the square of the length of a dotted key.
 _LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}""")
+
+
+_SENTENCE_ENDS = re.compile(r"(?<!\b(?:al|cf|Eq|vs))(?<!\b(?:Fig|Sec|App|e\.g|i\.e))[.!?](?=\s+(?!\d)|$)")
 
 
 class Malformed(ValueError):
@@ -240,6 +244,23 @@ def lines_bounded(path: Path) -> Iterator[str]:
             if len(line) > MAX_TEXT_BYTES:
                 raise Malformed(f"a line has more than {MAX_TEXT_BYTES:,} bytes")
             yield _decoded(line)
+
+
+def opening(text: str) -> str:
+    r"""The whole sentences that a comment or docstring opens with, without the last full stop: those that end in its
+    first line; where none does, the first one, over as many lines of its first paragraph as it takes.
+
+    Example:
+        >>> opening("Draws one thing. Then it\ndraws another.")
+        'Draws one thing'
+        >>> opening("One object, red\nor blue (as in Fig. 1). More.")
+        'One object, red or blue (as in Fig. 1)'
+    """
+    lines = [line.strip() for line in text.strip().partition("\n\n")[0].split("\n")]
+    joined = " ".join(lines)
+    ends = [found.end() for found in _SENTENCE_ENDS.finditer(joined)]
+    inside = [end for end in ends if end <= len(lines[0])]
+    return joined[: (inside[-1:] or ends[:1] or [len(joined)])[0]].rstrip(".")
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from mmgen.errors import UsageError, clip
-from mmgen.parsing import Malformed, read_bounded
+from mmgen.parsing import Malformed, opening, read_bounded
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -38,7 +38,7 @@ __all__ = [
     "add_file",
     "brief",
     "code_objects",
-    "first_line",
+    "first_sentence",
     "group_names",
     "installed",
     "installed_version",
@@ -144,18 +144,18 @@ def _bad_name(name: str) -> str:
 def _about(entry: "EntryPoint") -> str:
     """The first line of the object's docstring, else of its module's, from the source; "" where that is not found."""
     source = _source(entry.module)
-    return "" if source is None else first_line(source, entry.attr)
+    return "" if source is None else first_sentence(source, entry.attr)
 
 
-def first_line(source: str, name: str = "") -> str:
-    """The first line of the docstring of the class or function ``name``, else of the module; without the full stop."""
+def first_sentence(source: str, name: str = "") -> str:
+    """What the docstring of the class or function ``name`` opens with, else that of the module: a whole sentence."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError):
         return ""
     parts = [node for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name == name]
     docstring = next(filter(None, map(ast.get_docstring, parts)), None) or ast.get_docstring(tree) or ""
-    return docstring.split("\n")[0].rstrip(".")
+    return opening(docstring)
 
 
 def _source(module: str) -> str | None:
@@ -290,7 +290,7 @@ def _objects(file: _File) -> list[Member]:
             raise UsageError(f"the code {file.path} names {name!r} in its __all__ and does not define it; mend it")
         member = kebab(name)
         fault = "" if _NAME.match(member) else _bad_name(member)
-        load, about = partial(getattr, file.module, name), partial(first_line, file.text, name)
+        load, about = partial(getattr, file.module, name), partial(first_sentence, file.text, name)
         found.append(Member(member, file.origin, load, about, fault))
     return found
 

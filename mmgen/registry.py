@@ -221,7 +221,7 @@ _registries: dict[str, Registry[Any]] = {}
 
 def _about(path: Path) -> str:
     """The first line of a module's docstring."""
-    return plugins.first_line(path.read_text(encoding="utf-8"))
+    return plugins.first_sentence(path.read_text(encoding="utf-8"))
 
 
 def _is_member(thing: Any, base: type) -> bool:

@@ -1,8 +1,11 @@
 """Settings of published experiments: one TOML file each, in a folder for its paper; each value with its source."""
 
 from importlib import resources
+from itertools import takewhile
 
-__all__ = ["names", "text_of"]
+from mmgen.parsing import opening
+
+__all__ = ["about", "names", "text_of"]
 
 
 def names() -> list[str]:
@@ -19,3 +22,9 @@ def names() -> list[str]:
 def text_of(name: str) -> str:
     """The preset called ``name``, as it is in the package."""
     return resources.files(__name__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
+
+
+def about(name: str) -> str:
+    """What the preset is: whole sentences of the comment that opens its file, without the last full stop."""
+    comment = takewhile(lambda line: line.startswith("#"), text_of(name).split("\n"))
+    return opening("\n".join(line.removeprefix("#") for line in comment))

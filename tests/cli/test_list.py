@@ -1,8 +1,14 @@
 """``mmgen list``."""
 
 import json
+from itertools import takewhile
+
+import pytest
 
 from mmgen import objectives, presets
+from mmgen.parsing import opening
+from mmgen.plugins import first_sentence
+from mmgen.registry import rooms
 
 
 def test_json_names_every_member_with_a_sentence(run) -> None:
@@ -27,3 +33,37 @@ def test_unknown_kind(run) -> None:
     done = run("list", "objectiv")
     assert done.returncode == 2
     assert "did you mean 'objective'?" in done.stderr
+
+
+def test_what_anything_is_said_to_be_is_whole_sentences() -> None:
+    """No preset and no member is described by a sentence that breaks off where a line of its file ends."""
+    for name in presets.names():
+        lines = takewhile(lambda line: line.startswith("#"), presets.text_of(name).split("\n"))
+        comment = " ".join(line.removeprefix("#").strip() for line in lines)
+        assert comment.startswith(f"{presets.about(name)}."), presets.about(name)
+    for room in rooms():
+        for member in room.found():
+            about = member.about()
+            assert about and about.count("(") == about.count(")"), about
+            assert about.split()[-1] not in ("the", "a", "of", "and", "is", "by", "in", "all"), about
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Draws a picture.\n\nAnd more.", "Draws a picture"),
+        ("Draws a picture. And\nmore.", "Draws a picture"),
+        ("Draws a picture. Twice.\nAnd more.", "Draws a picture. Twice"),
+        ("Draws\n    a picture. And more.", "Draws a picture"),
+        ("After Fig. 2 of Lee et al. (2018), p.\n3: one. Two.", "After Fig. 2 of Lee et al. (2018), p. 3: one"),
+        ("Without a stop\nanywhere", "Without a stop anywhere"),
+        ("", ""),
+    ],
+)
+def test_a_text_opens_with_whole_sentences(text: str, said: str) -> None:
+    assert opening(text) == said
+
+
+def test_a_member_of_ones_own_is_described_by_a_whole_sentence() -> None:
+    source = 'class Mine:\n    """Weighs the bound by\n    two. And more."""\n'
+    assert first_sentence(source, "Mine") == "Weighs the bound by two"
