@@ -11,6 +11,7 @@ __all__ = ["scenes"]  # fixtures
 
 def test_captions_with_slots_have_a_menu_for_each_word(scenes: Path, tmp_path: Path) -> None:
     _, data = page_of([scenes / "spelled-fit.safetensors"], tmp_path / "e.html", limits=SMALL, guidance=2.0)
+    assert data["map"]["colours"][1] == ["#ff0000", "#0000ff"], "of the attribute colour: red, blue"
     (part,) = data["parts"]
     assert [menu["name"] for menu in part["menus"]] == list(NAMES) and not any(menu["any"] for menu in part["menus"])
     assert len(part["keys"]) == 8 and data["judge"]["told"] == [2]

@@ -21,7 +21,7 @@ from matplotlib.patches import Patch
 from matplotlib.patheffects import Normal, Stroke
 
 from mmgen.errors import UsageError
-from mmgen.figures.drawing.style import INK, SMALL, category_colours, new_figure, tidy
+from mmgen.figures.drawing.style import INK, SMALL, category_colours, new_figure, rim, tidy, value_colours
 
 __all__ = [
     "Concept",
@@ -170,7 +170,7 @@ def latent_map(
             f"got p(y|z) {list(probabilities.shape)} for images {list(images.shape)} and {len(names)} values, "
             f"expected [{images.shape[0]}, {images.shape[1]}, {len(names)}]"
         )
-    palette = category_colours(len(names))
+    palette = value_colours(names)
     mixed = probabilities @ np.array([to_rgb(colour) for colour in palette])
     tiles = tinted(images, mixed)
     if images.shape[2] == 3:  # photographs: the colour becomes a border of a pixel or two
@@ -186,7 +186,7 @@ def latent_map(
     reach = plane.reach
     axes.imshow(mosaic, extent=(-reach, reach, -reach, reach), interpolation="antialiased")
     handles = [
-        Patch(facecolor=_pale(colour), edgecolor=colour, label=name)
+        Patch(facecolor=_pale(colour), edgecolor=rim(colour), label=name)
         for colour, name in zip(palette, names, strict=True)
     ]
     # What fits below the map in one row: about 80 letters, of which each key takes eight for its patch.
@@ -278,7 +278,9 @@ def posterior_contours(concepts: Sequence[Concept], plane: Plane) -> Figure:
         concepts: One or more, with the same panels.
         plane: Where their densities are.
     """
-    palette = category_colours(len(concepts))
+    palette = value_colours([concept.name for concept in concepts])
+    if any(rim(colour) != colour for colour in palette):  # lines on white have no rim
+        palette = category_colours(len(concepts))
     titles = ["", *dict.fromkeys(title for concept in concepts for title in concept.fitted)]
     columns = min(len(titles), 3)
     rows = math.ceil(len(titles) / columns)

@@ -2,8 +2,9 @@
 
 import base64
 import io
+import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
@@ -13,6 +14,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import CSS4_COLORS, to_hex
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image, ImageFont
@@ -35,7 +37,9 @@ __all__ = [
     "new_figure",
     "plain_words",
     "rgb",
+    "rim",
     "tidy",
+    "value_colours",
 ]
 
 INK = "#1a1a1a"
@@ -50,6 +54,8 @@ RULE = "#d4d7dc"
 FAINT = "#f4f5f7"
 WRONG = "#c8102e"
 """Frames and words where the judge disagrees; always thick as well, so that it does not rest on hue alone."""
+
+_LEAST_CONTRAST = 1.6  # to white, of a mark without a rim
 
 # Okabe and Ito (2008), "Color Universal Design": told apart with every common form of colour blindness. Their yellow
 # and black are left out: one vanishes on white, the other is the colour of text.
@@ -70,6 +76,30 @@ def category_colours(count: int) -> list[str]:
     return [
         "#{:02x}{:02x}{:02x}".format(*(round(255 * 0.85 * c) for c in wheel(i / (count - 1))[:3])) for i in range(count)
     ]
+
+
+def value_colours(words: Sequence[str]) -> list[str]:
+    """A colour as #rrggbb for each value of an attribute: what they are called where all are names of CSS colours
+    ("red", "Light Blue", "colour=red", "#ff8800"), no two of the same one; else those of :func:`category_colours`.
+    """
+    named = [_css(word) for word in words]
+    if None in named or len(set(named)) < len(words):
+        return category_colours(len(words))
+    return [colour for colour in named if colour is not None]
+
+
+def _css(word: str) -> str | None:
+    name = word.rpartition("=")[2].strip("'\" ").lower()
+    if re.fullmatch("#([0-9a-f]{3}|[0-9a-f]{6})", name):
+        return to_hex(name)
+    return CSS4_COLORS.get(re.sub("[ _-]", "", name), "").lower() or None
+
+
+def rim(colour: str) -> str:
+    """What to draw around a mark of a colour on white: grey where it would hardly be seen, else the colour itself."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (v / 255 for v in rgb(colour))]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]  # as WCAG 2 has it
+    return MUTED if 1.05 / (luminance + 0.05) < _LEAST_CONTRAST else colour
 
 
 def rgb(colour: str) -> tuple[int, int, int]:

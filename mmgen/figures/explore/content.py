@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.figures.drawing.style import category_colours
+from mmgen.figures.drawing.style import rim, value_colours
 from mmgen.figures.explore.answers import Answers
 from mmgen.figures.explore.asked import Questions
 from mmgen.figures.explore.density import CELLS, DRAWS, Chart
@@ -194,6 +194,7 @@ def _traversals(one: Traversals, land: Landscape, packed: Sheets, originals: She
 
 def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets | None) -> dict[str, Any]:
     chart, info = land.chart, content.session.model.attributes
+    colours = [value_colours(words) for words in info.values] if info is not None else []
     places = np.rint((land.places + 1) / 2 * _GRID).astype(int)
     if chart.projection.axes.shape[1] <= 2:
         axes = ["z1", "z2"][: chart.projection.axes.shape[1]] + ["no second dimension"] * (not chart.exact)
@@ -213,7 +214,8 @@ def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets 
         "exact": chart.projection.axes.shape[1] <= 2,
         "points": places.tolist(),
         "codes": _bytes(land.codes),
-        "colours": [category_colours(len(words)) for words in info.values] if info is not None else [],
+        "colours": colours,
+        "rims": [["#ffffff" if rim(colour) == colour else rim(colour) for colour in each] for each in colours],
         "pictures": packed.to_json() if packed else None,
         "judged": _bytes(content.over_map.judged) if content.over_map is not None else None,
         "neighbours": {

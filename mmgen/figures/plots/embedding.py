@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import MUTED, RULE, SMALL, category_colours, new_figure, tidy
+from mmgen.figures.drawing.style import MUTED, RULE, SMALL, category_colours, new_figure, rim, tidy, value_colours
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._session import Session
 from mmgen.generation.encodings import Projection, encoded_part, principal_plane
@@ -136,12 +136,15 @@ def _scatter(figure: Figure, axes: Axes, points: np.ndarray, colouring: Colourin
         figure.colorbar(drawn, ax=axes, shrink=0.8).ax.tick_params(labelsize=SMALL, colors=MUTED)
         return
     # In the order of the data, so that no value always lies on top.
-    palette = np.array(category_colours(len(colouring.names)))
+    palette = np.array(value_colours(colouring.names))
+    rims = np.array([rim(colour) for colour in palette])
+    shown, wide = values[~unknown], 0.5 if (rims != palette).any() else 0
     axes.scatter(
-        points[~unknown, 0], points[~unknown, 1], s=size, c=palette[values[~unknown]], alpha=0.75, linewidths=0
-    )
-    for colour, word in zip(palette, colouring.names, strict=True):
-        axes.scatter([], [], s=30, color=colour, label=word)
+        points[~unknown, 0], points[~unknown, 1], s=size, c=palette[shown], alpha=0.75, edgecolors=rims[shown],
+        linewidths=wide,
+    )  # fmt: skip
+    for colour, edge, word in zip(palette, rims, colouring.names, strict=True):
+        axes.scatter([], [], s=30, color=colour, edgecolors=edge, label=word)
     columns = 2 if max(map(len, colouring.names)) > 8 else 4
     axes.legend(
         frameon=False, fontsize=SMALL, ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.16),

@@ -406,12 +406,13 @@ if (data.map) {
     }
     const radius = Math.max(2, side / 220);
     pen.lineWidth = Math.max(0.5, radius / 5);
-    pen.strokeStyle = "#ffffff";
     const width = words ? words.names.length : 0;
     points.forEach(([x, y], n) => {
       const value = colour >= 0 ? codes[n * width + colour] : UNKNOWN;
       if (alone >= 0 && value !== alone) return;
-      pen.fillStyle = colour >= 0 && value !== UNKNOWN ? found.colours[colour][value] : "#5f6368";
+      const known = colour >= 0 && value !== UNKNOWN;
+      pen.fillStyle = known ? found.colours[colour][value] : "#5f6368";
+      pen.strokeStyle = known ? found.rims[colour][value] : "#ffffff";
       pen.beginPath();
       pen.arc((x / whole) * side, (1 - y / whole) * side, radius, 0, 2 * Math.PI);
       pen.fill();
