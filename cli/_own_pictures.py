@@ -198,7 +198,7 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unread
         (
             "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
             f"explore model.safetensors aggregate.safetensors {seen_by}--guidance {guidance} --number {sizes.pictures} "
-            f"{seeded}",
+            f"{seeded} --report {REPORT}",
             EXPLORE,
         ),
     ]
@@ -212,7 +212,9 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unread
         prior = f"eval model.safetensors --posterior prior {asked}"
         listed.insert(4, ("Scores of the prior, by the judge", prior, _PRIOR_SCORES))
     scores = " ".join(makes for _, _, makes in listed if makes.endswith(".jsonl"))
-    report = f"report model.safetensors aggregate.safetensors {scores} {seeded}"
+    report = (
+        f"report model.safetensors aggregate.safetensors {scores} --guidance {guidance} --explore {EXPLORE} {seeded}"
+    )
     listed.append(("Everything on one page", report, REPORT))
     return [Stage(why=why, command=f"mmgen {command} -o {makes}", makes=makes) for why, command, makes in listed]
 

@@ -53,6 +53,15 @@ def explore_command(
     ] = 3.0,
     overwrite: OverwriteOthers = False,
     guidance: Guidance = "0",
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report",
+            metavar="PAGE",
+            show_default="report.html beside it",
+            help="The page of mmgen report that it links to, which need not be there yet.",
+        ),
+    ] = None,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -72,8 +81,9 @@ def explore_command(
 
     limits = Limits(number, descriptions, dimensions, int(max_size * 1e6))
     work = make_explorer(
-        paths, out, title=title, limits=limits, guidance=guidance, seed=seed, device=device, command=command_line()
-    )
+        paths, out, title=title, limits=limits, guidance=guidance, seed=seed, device=device, command=command_line(),
+        report=report,
+    )  # fmt: skip
     follow(work)
     say(f"explore: {out}, {out.stat().st_size / 1e6:.1f} MB; open it in any browser")
     result(out)

@@ -137,12 +137,14 @@ def stages(size: Size, seed: int) -> "list[Stage]":
         ("Pictures from q_agg, guided", f"sample {GUIDED}.safetensors --guidance {GUIDANCE} {words}", "guided.png"),
         (
             "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
-            f"explore {pictured} {judge} --guidance {GUIDANCE} --number {size.pictures} --seed {seed}",
+            f"explore {pictured} {judge} --guidance {GUIDANCE} --number {size.pictures} --seed {seed} "
+            f"--report {REPORT}",
             EXPLORE,
         ),
     ]
     scores = " ".join(makes for _, _, makes in listed if makes.endswith(".jsonl"))
-    listed.append(("Everything on one page", f"report model.safetensors {files} {scores}", REPORT))
+    report = f"report model.safetensors {files} {scores} --guidance {GUIDANCE} --explore {EXPLORE}"
+    listed.append(("Everything on one page", report, REPORT))
     return [Stage(why=why, command=f"mmgen {command} -o {makes}", makes=makes) for why, command, makes in listed]
 
 

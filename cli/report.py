@@ -26,6 +26,15 @@ def report_command(
     ] = "",
     overwrite: OverwriteOthers = False,
     guidance: Guidance = "0",
+    explore: Annotated[
+        Path | None,
+        typer.Option(
+            "--explore",
+            metavar="PAGE",
+            show_default="explore.html beside it",
+            help="The page of mmgen explore that it links to, which need not be there yet.",
+        ),
+    ] = None,
     device: Device = "auto",
     seed: Seed = 0,
 ) -> None:
@@ -41,7 +50,10 @@ def report_command(
 
     from mmgen.figures.report.make import make_report  # seconds, which a mistake need not take
 
-    work = make_report(paths, out, title=title, seed=seed, device=device, command=command_line(), guidance=guidance)
+    work = make_report(
+        paths, out, title=title, seed=seed, device=device, command=command_line(), guidance=guidance,
+        explore=explore,
+    )  # fmt: skip
     follow(work)
     say(f"report: {out.resolve().as_uri()}")
     result(out)

@@ -1,13 +1,16 @@
 """Pages and pictures, which are replaced without a word where mmgen made them, and only then."""
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal
+from urllib.parse import quote
 
 from mmgen.artifacts.lineage import check_output
 from mmgen.errors import UsageError
+from mmgen.parsing import beginning
 
-__all__ = ["MAKER", "check_page"]
+__all__ = ["MAKER", "check_page", "link_to"]
 
 MAKER = "mmgen"
 """Name that files of pictures bear, as programs write theirs: Software of PNG, Creator of PDF and SVG."""
@@ -44,6 +47,33 @@ def check_page(path: Path, kind: Literal["report", "explore", "picture"], overwr
             f"{path} is there already and is no {what}, so it would be lost; use another --output, or "
             "--overwrite to replace it"
         )
+
+
+def link_to(out: Path, kind: Literal["report", "explore"], models: Iterable[str], named: Path | None = None) -> str:
+    """Address by which the page ``out`` links to the other one of its models; "" where it links to none.
+
+    Args:
+        out: The page with the link.
+        kind: The other one.
+        models: Content ids of the models that ``out`` shows.
+        named: The other page, which need not be there yet; by default report.html or explore.html beside ``out``, if
+            one of the models is on it.
+
+    Raises:
+        UsageError: What was named is no page, or is there and is another kind of page, or is ``out``.
+    """
+    page = out.with_name(f"{kind}.html") if named is None else named
+    start = beginning(page).encode()
+    shown = _MARKS[kind][0] in start
+    if named is None:
+        marks = [f'<meta name="mmgen-model" content="{model}">'.encode() for model in models]
+        if not shown or not any(mark in start for mark in marks):
+            return ""
+    elif page.suffix.lower() not in (".html", ".htm") or page.absolute() == out.absolute():
+        raise UsageError(f"--{kind} got {named}, expected the page that mmgen {kind} makes, such as {kind}.html")
+    elif os.path.lexists(page) and not shown:
+        raise UsageError(f"--{kind} got {named}, which is there and is no page of mmgen {kind}; name one that is")
+    return quote(Path(os.path.relpath(page, out.parent)).as_posix())
 
 
 def _ends(path: Path) -> bytes:

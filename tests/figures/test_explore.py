@@ -14,13 +14,13 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset
+from mmgen.artifacts.pages import link_to
 from mmgen.artifacts.samples import read_samples
 from mmgen.errors import UsageError
 from mmgen.figures.explore.density import inside
 from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.explore.sprites import STEP, tiles
-from mmgen.figures.plots._material import gather
-from mmgen.figures.report.make import _explored, make_report
+from mmgen.figures.report.make import make_report
 from mmgen.generation.decode import means
 from mmgen.generation.descriptions import parse
 from mmgen.generation.encodings import encoded_part, principal_plane
@@ -44,7 +44,7 @@ def test_all_descriptions_are_there_and_every_posterior_answers(flat: tuple[str,
     assert sorted(map(tuple, part["keys"])) == sorted(itertools.product((-1, 0, 1), repeat=2))
     assert part["selection"] == "" and part["words"][part["keys"].index([-1, -1])] == "anything"
     names = [source["name"] for source in part["sources"]]
-    assert names[:2] == ["q_true(w = 1), exact", "q_agg"] and "q_agg guided (w = 3)" in names
+    assert names[0] == "q_agg guided (w = 3)" and names[-2:] == ["q_agg", "q_true(w = 1), exact"], "the best first"
     for source in part["sources"]:
         answered = list(range(9)) if source["rows"] is None else source["rows"]
         assert len(base64.b64decode(source["judged"])) == len(answered) * 2 * 2
@@ -52,7 +52,7 @@ def test_all_descriptions_are_there_and_every_posterior_answers(flat: tuple[str,
         missing = [part["words"][row] for row in range(9) if row not in answered]
         assert missing == (["anything"] if source["guidance"] else [])
     assert [one["name"] for one in data["references"]] == ["p(z)", "q(z)"]
-    distinct = {picture(part["sources"][1]["pictures"], number).tobytes() for number in range(18)}
+    distinct = {picture(part["sources"][-2]["pictures"], number).tobytes() for number in range(18)}
     assert len(distinct) > 12  # so that showing one for another would be seen
 
 
@@ -209,12 +209,32 @@ def test_the_same_files_and_seed_give_the_same_page(world: Path, tmp_path: Path)
     assert pages[0] == pages[1]
 
 
-def test_a_report_links_to_the_page_of_its_model_beside_it(world: Path, tmp_path: Path) -> None:
-    page_of([world / "blind.safetensors"], tmp_path / "explore.html", limits=SMALL)
-    report = make_report([world / "blind.safetensors"], tmp_path / "r.html").run().read_text()
-    assert '<a href="explore.html">Explore</a>' in report
-    assert _explored(tmp_path / "r.html", gather([world / "flat.safetensors"]).groups) == ""
-    assert _explored(world / "r.html", gather([world / "flat.safetensors"]).groups) == ""
+def test_report_and_page_link_to_each_other_whichever_is_made_first(world: Path, tmp_path: Path) -> None:
+    """Beside each other they are found; what is named need not be there yet; pages of other models are passed over."""
+    model, page, report = world / "blind.safetensors", tmp_path / "explore.html", tmp_path / "report.html"
+    source, _ = page_of([model], page, limits=SMALL)
+    assert "Report</a>" not in source
+    assert '<a href="explore.html">Explore</a>' in make_report([model], report).run().read_text()
+    source, _ = page_of([model], page, limits=SMALL)
+    assert '<a href="report.html">Report</a>' in source
+    mark = '<meta name="mmgen-model" content="{}">'
+    assert all(mark.format(load(model).header.content_id) in each[:4096] for each in (source, report.read_text()))
+    for kind in ("report", "explore"):
+        assert link_to(tmp_path / "x.html", kind, ["another"]) == "" == link_to(world / "x.html", kind, ["another"])
+        assert (
+            link_to(tmp_path / "sub" / "x.html", kind, [], tmp_path / "later & more.html")
+            == "../later%20%26%20more.html"
+        )
+        assert link_to(tmp_path / "x.html", kind, [], tmp_path / f"{kind}.html") == f"{kind}.html"
+
+
+@pytest.mark.parametrize("kind", ["report", "explore"])
+@pytest.mark.parametrize("named", ["thesis.html", "x.html", "data.h5", "folder.html", "page", "javascript:alert(1)"])
+def test_a_link_is_to_a_page_of_the_other_kind(kind: Any, named: str, tmp_path: Path) -> None:
+    (tmp_path / "thesis.html").write_text("<h1>mine</h1>")
+    (tmp_path / "folder.html").mkdir()
+    with pytest.raises(UsageError, match=f"^--{kind} got .*{re.escape(named)}"):
+        link_to(tmp_path / "x.html", kind, [], tmp_path / named)
 
 
 def test_colours_are_kept_within_the_losses_of_their_format(views: Path, tmp_path: Path) -> None:

@@ -89,7 +89,7 @@ def _fitted(folder: Path) -> list[Path]:
 def test_contours_have_a_panel_for_the_truth_and_each_fit(toy: Path, tmp_path: Path) -> None:
     picture, _ = draw_plot("contours", _fitted(toy))
     titles = [axes.get_title(loc="left") for axes in picture.drawn.axes]
-    assert [title.split(":")[0] for title in titles] == ["p(z|y)", "q_true(w = 1), exact", "q_agg"]
+    assert [title.split(":")[0] for title in titles] == ["p(z|y)", "q_agg", "q_true(w = 1), exact"]
     assert all("% in holes of the aggregate" in title for title in titles)
     assert "training images with these words" in picture.caption
     given, _ = draw_plot("contours", _fitted(toy), descriptions=["small red left", "large blue right"])

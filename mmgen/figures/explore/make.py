@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts import write_text_atomic
+from mmgen.artifacts.pages import link_to
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.explore.answers import Answers, answer, reference
@@ -111,6 +112,7 @@ def make_explorer(
     seed: int = 0,
     device: str = "cpu",
     command: str = "",
+    report: Path | None = None,
 ) -> Work[Path]:
     """A page as work to do: draws everything that it can show, and writes it.
 
@@ -123,9 +125,11 @@ def make_explorer(
         seed: Seed of every choice and draw.
         device: Where models run.
         command: The command that makes it, for its foot.
+        report: The report that it links to, which need not be there yet; by default report.html beside it.
 
     Raises:
-        UsageError: The files are of no model, or of several, or of one that a page cannot show.
+        UsageError: The files are of no model, or of several, or of one that a page cannot show; or ``report`` is no
+            report.
         ArtifactError: A file cannot be read.
     """
     limits = limits or Limits()
@@ -134,6 +138,8 @@ def make_explorer(
     group = _only(material.groups)
     if unread := material.unread(paths, scores=True):
         material.notices.append(f"The page shows nothing of {material.told(unread)}.")
+    models = [group.header.content_id]
+    link_to(out, "report", models, report)  # what is wrong with it is said before work starts
     session = open_session(group, seed, device, guidance)
     _check(session, limits)
     questions = _questions(session, limits)
@@ -165,7 +171,7 @@ def make_explorer(
             done += len(asked)
             content.parts.append(Part(kept, [one.first(len(kept)) for one in answers]))
             left -= content.parts[-1].letters()
-        page = _page(content, limits, title, command, seed)
+        page = _page(content, limits, title, command, seed, link_to(out, "report", models, report))
         write_text_atomic(out, page)
         yield Progress(total)
         return out
@@ -231,14 +237,14 @@ def _plain(value: Any) -> Any:
     return [_plain(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _page(content: Content, limits: Limits, title: str, command: str, seed: int) -> str:
+def _page(content: Content, limits: Limits, title: str, command: str, seed: int, report: str) -> str:
     """The page, with fewer descriptions where all make it too large.
 
     Raises:
         UsageError: What else there is is too large alone.
     """
     while True:
-        page = _rendered(content, title, command, seed)
+        page = _rendered(content, title, command, seed, report)
         size, most = len(page.encode()), max((len(part.questions) for part in content.parts), default=0)
         if size <= limits.size:
             return page
@@ -252,7 +258,7 @@ def _page(content: Content, limits: Limits, title: str, command: str, seed: int)
         content.parts = [part.first(max(1, int(share * len(part.questions)))) for part in content.parts]
 
 
-def _rendered(content: Content, title: str, command: str, seed: int) -> str:
+def _rendered(content: Content, title: str, command: str, seed: int, report: str) -> str:
     from jinja2.utils import htmlsafe_json_dumps
 
     session, group = content.session, content.session.group
@@ -264,6 +270,7 @@ def _rendered(content: Content, title: str, command: str, seed: int) -> str:
         judged=judge_note(judge.accuracy if judge else None, sees_samples(session.model)),
         notices=content.notices,
         model=group.header.content_id,
+        report=report,
         style=style,
         script=script,
         style_hash=_hash(style),

@@ -37,6 +37,7 @@ class Source:
         posterior: The posterior to ask it for.
         path: Its file.
         given: What it must be given: "attributes", of which any may be unknown, a whole "text", or "nothing".
+        aside: Whether a report folds it: the exact q_true beside the one with the weight of the training.
     """
 
     name: str
@@ -44,6 +45,14 @@ class Source:
     posterior: str
     path: Path
     given: str = "attributes"
+    aside: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Place among others: guided ones first, then what was fitted to encodings, then q_true, then the model's."""
+        if self.loaded.guidance:
+            return 0
+        return {"own": 3, "prior": 3, "true": 2}.get(self.posterior, 1)
 
 
 @dataclass
@@ -54,7 +63,7 @@ class Session:
         group: The files.
         model: The model.
         judge: The judge, or None.
-        sources: What draws for descriptions: the model's own q(z|y), fitted posteriors.
+        sources: What draws for descriptions, by rank: guided posteriors, fitted ones, the model's own q(z|y).
         priors: What draws without a description: p(z), learned q(z).
         notices: What could not be opened, and what to do about it.
         concepts: Descriptions to draw, the most varied first; none for a model that knows neither attributes nor text.
@@ -80,6 +89,14 @@ def _distinct(sources: list[Source]) -> list[Source]:
     """Sources with the same name told apart by their file."""
     names = [source.name for source in sources]
     return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
+
+
+def _in_order(sources: list[Source]) -> list[Source]:
+    """Sources by their rank, what is to be folded told apart."""
+    weights = {source.loaded.text_weight for source in sources if source.posterior == "true"}
+    exact = {1.0} if weights - {1.0} else set()
+    marked = [replace(s, aside=s.posterior == "true" and s.loaded.text_weight in exact) for s in sources]
+    return sorted(marked, key=lambda source: source.rank)
 
 
 def _guided(session: Session, tilt: Tilt) -> list[Source]:
@@ -137,7 +154,7 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyTilt
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
     if tilt := Tilt.of(guidance):
         session.sources += _guided(session, tilt)
-    session.sources, session.priors = _distinct(session.sources), _distinct(session.priors)
+    session.sources, session.priors = _in_order(_distinct(session.sources)), _distinct(session.priors)
     session.concepts = _concepts(session)
     return session
 

@@ -12,17 +12,16 @@ from mmgen.artifacts.ancestors import outline
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.artifacts.contents import trained
 from mmgen.classifier._files import held_out_accuracy
-from mmgen.conditions import Conditions
 from mmgen.config import merge, plain, preset
 from mmgen.errors import MmgenError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._material import Group, Material, latent_sizes, setting
 from mmgen.figures.report.curves import cut, learning_curves, read_log, term_curves
+from mmgen.figures.report.findings import findings
 from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, score_tables
 from mmgen.parsing import flat
 from mmgen.published import Published, published_judges, published_papers, published_tables
-from mmgen.score import Score
 from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
 from mmgen.version import __version__
@@ -182,41 +181,6 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
     return together, apart
 
 
-def _findings(material: Material) -> list[str]:
-    """The main comparison in a sentence: correctness of q_agg against every q_true with most attributes given."""
-    lines = []
-    owners = material.models
-    for group in material.groups:
-        # By the same judge on the same data: what may stand in one table.
-        measured: dict[Conditions, dict[str, Score]] = {}
-        for score in material.scores:
-            identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
-            owned = owners.get(identity, identity) == group.header.content_id
-            if not owned or score.metric != "correctness" or not score.given or score.value != score.value:
-                continue
-            best = measured.setdefault(Conditions.of(score), {})
-            if score.source not in best or score.given > (best[score.source].given or 0):
-                best[score.source] = score
-        compared = next(filter(None, (_compared_fits(best) for best in measured.values())), [])
-        if compared:
-            name, count = material.names[group.header.content_id], compared[0].given
-            found = [f"{_value(score)}{{}} in images drawn from {score.source}" for score in compared]
-            said = ", ".join(part.format("" if place else " right") for place, part in enumerate(found))
-            lines.append(f"{name}: of the {count} attributes asked for, the judge finds {said}.")
-    return lines
-
-
-def _compared_fits(best: Mapping[str, Score]) -> list[Score]:
-    """Scores of q_agg and of every q_true with as many attributes given, in this order; [] without both."""
-    ours = [score for score in best.values() if score.posterior == "aggregate"]
-    rivals = [score for score in best.values() if score.posterior == "true" and ours and score.given == ours[0].given]
-    return [*(score for score in ours if score.given == ours[0].given), *rivals] if rivals else []
-
-
-def _value(score: Score) -> str:
-    return f"{score.value:.1f}{f' ± {score.stderr:.1f}' if score.stderr is not None else ''} %"
-
-
 def _elsewhere(tables: Sequence[ScoreTable]) -> list[Published]:
     """Published tables of what was measured, but on the data of other recipes."""
     shown = {row.posterior for table in tables for row in table.rows if row.published}
@@ -254,7 +218,7 @@ def context(
     return {
         "title": title,
         "subtitle": f"{counted}; pictures drawn with seed {seed}.",
-        "findings": _findings(material),
+        "findings": findings(material),
         "data": _data(material),
         "notices": material.notices,
         "tables": tables,

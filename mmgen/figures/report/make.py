@@ -9,20 +9,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mmgen.artifacts import write_text_atomic
+from mmgen.artifacts.pages import link_to
 from mmgen.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions
-from mmgen.figures.plots._material import Group, gather, latent_sizes
+from mmgen.figures.plots._material import gather, latent_sizes
 from mmgen.figures.plots._session import Session, open_session
-from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.weak_supervision import curves_of
 from mmgen.figures.report.context import about, context
 from mmgen.figures.report.judges import confusions
-from mmgen.figures.report.pictures import TileSheet, latents, maps, same_words, varied_words, without_words
+from mmgen.figures.report.pictures import (
+    TileSheet,
+    abstracted,
+    folded,
+    latents,
+    maps,
+    same_words,
+    varied_words,
+    without_words,
+)
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.generation.tilt import AnyTilt, Tilt
-from mmgen.parsing import beginning, shown
+from mmgen.parsing import shown
 from mmgen.progress import Progress, Work
 from mmgen.score import Score
 
@@ -88,10 +97,11 @@ def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
 
 _STAGES: dict[str, Callable[[Session], Sequence[Picture | TileSheet]]] = {
     "same_words": same_words,
+    "folded": folded,
     "varied_words": varied_words,
     "without_words": without_words,
     "reconstructed": reconstructed,
-    "abstraction": abstraction,
+    "abstraction": abstracted,
     "texts": _texts,
     "transformations": _transformations,
     "maps": maps,
@@ -137,14 +147,6 @@ def render(values: Mapping[str, Any]) -> str:
     return page_environment().get_template("report.html.jinja").render(values)
 
 
-def _explored(out: Path, groups: Sequence[Group]) -> str:
-    """Name of the page to explore that lies beside a report and shows one of its models; "" without one."""
-    page = out.with_name("explore.html")
-    start = beginning(page)
-    marks = [f'<meta name="mmgen-model" content="{group.header.content_id}">' for group in groups]
-    return page.name if any(mark in start for mark in marks) else ""
-
-
 def make_report(
     paths: Iterable[Path],
     out: Path,
@@ -155,6 +157,7 @@ def make_report(
     command: str = "",
     summaries: Sequence[Summary] = (),
     guidance: AnyTilt = 0.0,
+    explore: Path | None = None,
 ) -> Work[Path]:
     """A report as work to do: reads the files, draws the pictures, writes the page.
 
@@ -167,14 +170,17 @@ def make_report(
         command: The command that makes it, for its foot.
         summaries: Tables to open the page with, such as a paper's numbers beside one's own.
         guidance: Weight w of guided posteriors, which are shown beside the others, or "3:balanced"; 0 for none.
+        explore: The page to explore that it links to, which need not be there yet; by default explore.html beside it.
 
     Raises:
-        UsageError: No model that was named can be guided so.
+        UsageError: No model that was named can be guided so, or ``explore`` is no such page.
         ArtifactError: A file cannot be read, or is nothing that a report shows.
     """
     material = gather(paths)
     if Tilt.of(guidance) and not material.groups:
         raise UsageError("got guidance, but no model that could draw with it; leave it out, or name a model")
+    models = [group.header.content_id for group in material.groups]
+    link_to(out, "explore", models, explore)  # what is wrong with it is said before work starts
     curves = _curves(material.scores)
     if curves:  # they show what baselines reached; a table of models has no row for them
         material.scores = [score for score in material.scores if score.protocol != "baseline"]
@@ -212,7 +218,7 @@ def make_report(
             runs.append(run)
         mistaken = {str(s.judge.content_id): confusions(s) for s in sessions if s.judge is not None}
         values = context(material, runs, heading, command, seed, mistaken)
-        values["explored"] = _explored(out, material.groups)
+        values |= {"models": models, "explored": link_to(out, "explore", models, explore)}
         values |= {"uncertainty": _uncertainty(sessions), "summaries": list(summaries), "curves_of_pairs": curves}
         write_text_atomic(out, render(values))
         yield Progress(total)

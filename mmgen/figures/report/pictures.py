@@ -1,6 +1,6 @@
 """Pictures that a report shows of every model: the same words from each posterior, many words, no words."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from PIL import Image
 
@@ -12,6 +12,7 @@ from mmgen.figures.drawing.style import data_uri
 from mmgen.figures.plots._session import Session, across, blocks, draw_all
 from mmgen.figures.plots.contours import contour_pictures
 from mmgen.figures.plots.embedding import embeddings
+from mmgen.figures.plots.hierarchy import abstraction
 from mmgen.figures.plots.interpolation import interpolations
 from mmgen.figures.plots.latent_map import latent_maps
 from mmgen.figures.plots.traversal import traversals
@@ -19,7 +20,17 @@ from mmgen.generation.decode import drawn_images
 from mmgen.generation.descriptions import nothing
 from mmgen.generation.draws import draw, share_right
 
-__all__ = ["PageTile", "TileSheet", "latents", "maps", "same_words", "varied_words", "without_words"]
+__all__ = [
+    "PageTile",
+    "TileSheet",
+    "abstracted",
+    "folded",
+    "latents",
+    "maps",
+    "same_words",
+    "varied_words",
+    "without_words",
+]
 
 
 def _single(session: Session) -> bool:
@@ -28,8 +39,27 @@ def _single(session: Session) -> bool:
     return len(asked) > 0 and asked.tokens is None and asked.codes.shape[1] == 1
 
 
+def _of(session: Session, *, aside: bool) -> Session:
+    """The same with those sources alone that are folded, or that are not."""
+    return replace(session, sources=[source for source in session.sources if source.aside is aside])
+
+
 def same_words(session: Session) -> list[Picture]:
-    """The same descriptions drawn by every posterior."""
+    """The same descriptions drawn by every posterior that is not folded, the best-placed one first."""
+    return _same_words(_of(session, aside=False))
+
+
+def folded(session: Session) -> list[Picture]:
+    """The same descriptions drawn by the posteriors that are folded."""
+    return _same_words(_of(session, aside=True))
+
+
+def abstracted(session: Session) -> list[Picture]:
+    """A concept and its ancestors, by every posterior that is not folded."""
+    return abstraction(_of(session, aside=False))
+
+
+def _same_words(session: Session) -> list[Picture]:
     if not len(session.concepts) or not session.sources:
         return []
     count = across(session.sources)
@@ -78,7 +108,7 @@ def varied_words(session: Session) -> list[TileSheet]:
     if not len(asked) or (_single(session) and len(asked) <= 12):  # all of them are among the same words
         return []
     sheets = []
-    for name, drawn in draw_all(session, asked, 1, session.sources):
+    for name, drawn in draw_all(session, asked, 1, _of(session, aside=False).sources):
         captions = asked.values(session.model)
         wrong, read = [False] * len(captions), [""] * len(captions)
         if info is not None and drawn.judged is not None and drawn.wrong is not None:

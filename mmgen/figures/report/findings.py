@@ -1,0 +1,94 @@
+"""The main comparison of a report in words: which posterior draws what was asked for, and keeps the rest varied."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mmgen.conditions import Conditions
+from mmgen.figures.plots._material import Material
+from mmgen.score import Score
+
+__all__ = ["Finding", "findings"]
+
+_RIGHT, _VARIED = "correctness", "coverage"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What is said of a model.
+
+    Attributes:
+        best: The posterior with the most of both measures, in a sentence.
+        others: The same numbers of the others; "" of a posterior that stands alone.
+    """
+
+    best: str
+    others: str = ""
+
+
+@dataclass(frozen=True)
+class _Row:
+    """One posterior: correctness with the most attributes given, and coverage with the most that leave one open."""
+
+    right: Score
+    varied: Score | None
+
+    @property
+    def sum(self) -> tuple[bool, float]:
+        """What rows are ordered by: those with both measures first."""
+        return self.varied is not None, self.right.value + (self.varied.value if self.varied else 0.0)
+
+    @property
+    def numbers(self) -> str:
+        return _value(self.right) + (f" and {_value(self.varied)}" if self.varied else "")
+
+
+def findings(material: Material) -> list[Finding]:
+    """One for each model that was judged with descriptions given, by the first judge, on the first data."""
+    return [
+        _said(material.names[group.header.content_id], rows)
+        for group in material.groups
+        if (rows := _rows(material, group.header.content_id))
+    ]
+
+
+def _rows(material: Material, model: str) -> list[_Row]:
+    """The posteriors of a model that were measured alike, those with the most of both measures first."""
+    owners = material.models
+    # By the same judge on the same data: what may stand in one sentence.
+    measured: dict[Conditions, dict[tuple[str, int], dict[str, Score]]] = {}
+    for score in material.scores:
+        identity = str(score.ids.get("aggregate") or score.ids.get("model") or "")
+        if owners.get(identity, identity) != model or score.metric not in (_RIGHT, _VARIED):
+            continue
+        if score.posterior == "prior" or not score.given or score.value != score.value:
+            continue
+        alike = Conditions.of(score)._replace(metric="", unit="", further=(), samples="", real="")
+        measured.setdefault(alike, {}).setdefault((score.metric, score.given), {}).setdefault(score.source, score)
+    for found in measured.values():
+        right, varied = _most_given(found, _RIGHT), _most_given(found, _VARIED)
+        if right:
+            rows = [_Row(score, varied.get(source)) for source, score in right.items()]
+            return sorted(rows, key=lambda row: row.sum, reverse=True)
+    return []
+
+
+def _most_given(found: Mapping[tuple[str, int], dict[str, Score]], metric: str) -> dict[str, Score]:
+    """The scores of a metric with the most attributes given, by posterior."""
+    return found.get(max((key for key in found if key[0] == metric), default=("", 0)), {})
+
+
+def _said(name: str, rows: list[_Row]) -> Finding:
+    best, *others = rows
+    count = best.right.given
+    words = f"{count} attributes that are asked for" if count != 1 else "attribute that is asked for"
+    said = f"{name}: drawn from {best.right.source}, pictures show {_value(best.right)} of the {words}"
+    if best.varied is not None:
+        said += f", and coverage of what is left open is {_value(best.varied)} with {best.varied.given} given"
+    if not others:
+        return Finding(f"{said}.")
+    listed = "; ".join(f"{row.right.source} {row.numbers}" for row in others)
+    return Finding(f"{said}.", f"The others{', by the sum of the two' if best.varied else ''}: {listed}.")
+
+
+def _value(score: Score) -> str:
+    return f"{score.value:.1f}{f' ± {score.stderr:.1f}' if score.stderr is not None else ''} %"
