@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from mmgen.data_recipes._own._folder import FolderSource
-from mmgen.data_recipes._own._recipe import OwnRecipe
+from mmgen.data_recipes._own._recipe import SPLIT, OwnRecipe
 from mmgen.data_recipes._own._source import Source
 from mmgen.switches import Positional
 
@@ -22,7 +22,11 @@ class Folder(OwnRecipe):
     metadata: Annotated[Path | None, Field(exclude=True)] = None
     """Table of another name or place: a column file_name, and any others."""
 
+    folders_are_classes: Annotated[bool, Field(exclude=True)] = False
+    """Take every folder as a class, also those that are called train or test."""
+
     name: ClassVar[str] = "folder"
 
     def open(self) -> Source:
-        return FolderSource(self.pictures, self.metadata, self.image_column)
+        split = self.split or ("" if SPLIT in self.ignore else SPLIT)
+        return FolderSource(self.pictures, self.metadata, self.image_column, split, self.folders_are_classes)

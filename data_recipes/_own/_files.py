@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from mmgen.data_recipes._own._parts import part_of
+from mmgen.data_recipes._part_names import part_of
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.parsing import printable

@@ -6,7 +6,7 @@ from pathlib import Path, PurePosixPath
 
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import Files, inside, listed
-from mmgen.data_recipes._own._parts import part_of
+from mmgen.data_recipes._own._folder_parts import CLASSES, parts_by_folder
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import ENDINGS, MOST_BYTES, Cell, Columns, cell_of, read_table
 from mmgen.errors import DataError, UsageError
@@ -33,10 +33,15 @@ class FolderSource(Source):
         path: The folder or zip.
         metadata: A table of another name or place; by default those called metadata inside.
         image_columns: The table's columns of pictures; by default ``file_name`` and all that end so.
+        split: The column that says the parts where the table has it, and which then decides over folders.
+        classes: Whether all folders are classes, whatever they are called.
     """
 
-    def __init__(self, path: Path, metadata: Path | None, image_columns: tuple[str, ...]) -> None:
-        super().__init__(str(path))
+    def __init__(
+        self, path: Path, metadata: Path | None, image_columns: tuple[str, ...], split: str = "", classes: bool = False
+    ) -> None:
+        super().__init__(str(path), or_else=f", or take folders as classes with {CLASSES}")
+        self._split, self._classes = split, classes
         self._image_columns = image_columns
         self._files = Files(path)
         try:
@@ -190,19 +195,10 @@ class FolderSource(Source):
         return None
 
     def _take_folders(self) -> None:
-        """Parts, where the first folders are called so; the folders below them are classes."""
-        folders = [list(PurePosixPath(name).parts[:-1]) for name in self.names]
-        first = sorted({parts[0] if parts else "" for parts in folders})
-        named = [name for name in first if part_of(name)]
-        if named and len(named) == len(first):
-            self.parts = [part_of(parts[0]) for parts in folders]
-            folders = [parts[1:] for parts in folders]
-        elif "train" in map(part_of, named):
-            others = [name or "none at all" for name in first if name not in named]
-            raise DataError(
-                f"some pictures in {self.where} are in the folders {listed(named)} and some in {listed(others)}; give "
-                "all of them a part, or rename these folders"
-            )
+        """Parts, where folders are called so; the others are classes."""
+        folders = [PurePosixPath(name).parts[:-1] for name in self.names]
+        if not self._classes:
+            self.parts, folders = parts_by_folder(folders, self.where, self._split in self.columns)
         deepest = max(map(len, folders))
         for level in range(deepest):
             cells = [parts[level] if len(parts) > level else None for parts in folders]
@@ -212,6 +208,7 @@ class FolderSource(Source):
                 len(set(cells)) > 1 or not self.columns
             ):  # one folder beside a table holds the pictures, and says nothing
                 self.columns[name] = [self._value(cell) for cell in cells]
+                self.classes.append(name)
 
     def _value(self, folder: str | None) -> Cell:
         """What a folder's name says, as a cell of a table would."""

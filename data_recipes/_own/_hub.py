@@ -15,9 +15,9 @@ from unittest import mock
 
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import listed
-from mmgen.data_recipes._own._parts import part_of
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import Cell, cell_of
+from mmgen.data_recipes._part_names import part_of, parts_of
 from mmgen.errors import DataError, MmgenError, UsageError
 from mmgen.foreign import CannotReadError, read_file
 from mmgen.parsing import printable
@@ -97,9 +97,10 @@ class HubSource(Source):
 
     def _chosen_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
         """Splits that are a part; of one alone the name does not matter."""
+        self._called = parts_of(splits) or {name: part_of(name) for name in splits}
         if len(splits) == 1:
             return dict(splits)
-        known = {name: data for name, data in splits.items() if part_of(name)}
+        known = {name: data for name, data in splits.items() if self._called[name]}
         others = [name for name in splits if name not in known]
         if not known:
             raise DataError(
@@ -153,7 +154,7 @@ class HubSource(Source):
         self.names += [f"{split}/{row:08d}" for row in range(n)]
         for name, modality in called.items():
             self.pictures.setdefault(modality, []).extend((number, name, row) for row in range(n))
-        self.parts = [*(self.parts or []), *[part_of(split) or split] * n]
+        self.parts = [*(self.parts or []), *[self._called[split]] * n]
         plain = [name for name in data.features if name not in (*pictures, *_OF_THE_FORMAT, *ignore)]
         for name in set(ignore) & data.features.keys():
             self.columns.setdefault(name, []).extend([None] * n)  # so that it is known

@@ -1,37 +1,60 @@
 """Which pictures are in which part: as given, by folders or a column, or drawn, so that a group stays together."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.data_recipes._part_names import PARTS, part_of, parts_of
 from mmgen.data_recipes._splits import Parts, by_group
 from mmgen.errors import DataError
 from mmgen.parsing import printable
 
-__all__ = ["PARTS", "part_of", "parts_as_given", "parts_drawn", "together"]
-
-PARTS = ("train", "val", "test")
-
-_WORDS = {
-    "train": ("train", "training"),
-    "val": ("val", "valid", "validation", "dev"),
-    "test": ("test", "testing", "eval", "evaluation"),
-}
-"""What parts are called; the words of Hugging Face's imagefolder."""
+__all__ = ["check_says_no_parts", "parts_as_given", "parts_drawn", "parts_of_column", "together"]
 
 _VAL, _TEST = 0.05, 0.1
+_MOST_WORDS = 20  # different ones of a column, of which more are no attribute
 
 
-def part_of(word: str) -> str:
-    """The part that a word means, "" if none.
+def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[str]) -> list[str]:
+    """The part of each example [N] as a column says it.
 
-    Example:
-        >>> part_of("Validation"), part_of("red")
-        ('val', '')
+    Args:
+        column: The column's name, for messages.
+        cells: Its cells [N].
+        names: Names of the examples [N], for messages.
+
+    Raises:
+        DataError: A cell says none.
     """
-    return next((part for part, words in _WORDS.items() if word.casefold() in words), "")
+    known = parts_of({cell or "" for cell in cells})
+    parts = [known.get(cell or "") or part_of(cell or "") for cell in cells]
+    wrong = next((row for row, part in enumerate(parts) if not part), None)
+    if wrong is not None:
+        cell = cells[wrong]
+        said = f"'{printable(cell, 40)}'" if cell else "nothing"
+        raise DataError(
+            f"the column '{column}' has {said} for '{printable(names[wrong], 80)}', expected train, val or test; mend "
+            f"it, or leave it out with --ignore {column}"
+        )
+    return parts
+
+
+def check_says_no_parts(columns: Mapping[str, Sequence[str | None]]) -> None:
+    """Refuse columns that would be attributes, and say which pictures are to be trained on.
+
+    Raises:
+        DataError: A column holds nothing but words for parts, train among them.
+    """
+    for name, cells in columns.items():
+        words = {cell for cell in cells if cell}
+        parts = parts_of(words) if 1 < len(words) <= _MOST_WORDS else {}
+        if len({*parts.values()}) > 1 and "train" in parts.values():
+            raise DataError(
+                f"the column '{name}' says {' and '.join(sorted(words))}, as a division into parts does; divide by it "
+                f"with --split {name}, leave it out with --ignore {name}, or name the attributes with --attributes"
+            )
 
 
 def together(*labels: Sequence[Any]) -> NDArray[np.int64]:

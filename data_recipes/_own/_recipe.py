@@ -16,10 +16,17 @@ from mmgen.data_recipes._base import Recipe, Workers, in_order
 from mmgen.data_recipes._own._attributes import Attributes, attributes_of, check_columns, parse_bins
 from mmgen.data_recipes._own._files import listed
 from mmgen.data_recipes._own._found import Found
-from mmgen.data_recipes._own._parts import PARTS, part_of, parts_as_given, parts_drawn, together
+from mmgen.data_recipes._own._parts import (
+    check_says_no_parts,
+    parts_as_given,
+    parts_drawn,
+    parts_of_column,
+    together,
+)
 from mmgen.data_recipes._own._source import Source
 from mmgen.data_recipes._own._survey import Seen, fitted_rows, look_at
 from mmgen.data_recipes._own._words import Captions, captions_of
+from mmgen.data_recipes._part_names import PARTS
 from mmgen.data_recipes._splits import Parts
 from mmgen.errors import DataError, UsageError
 from mmgen.foreign import CannotReadError
@@ -27,13 +34,13 @@ from mmgen.parsing import printable
 from mmgen.pictures import Background, Fit, Fitting
 from mmgen.progress import Progress, Work
 
-__all__ = ["OwnRecipe"]
+__all__ = ["SPLIT", "OwnRecipe"]
 
 _LEAST = 20  # pictures
 _CHUNK = 128
 _CHUNK_PIXELS = 2**25  # numbers of a chunk's pictures at most
 _CAPTIONS = ("text", "caption")
-_SPLIT = "split"
+SPLIT = "split"
 _RECORDED = 100  # unreadable pictures that the file names
 
 
@@ -274,8 +281,10 @@ class OwnRecipe(Recipe):
             else:
                 said.append(f"left out: column '{caption}': nothing is said in it")
         named = {*(self.attributes or ()), *bins}
-        used = {caption, self.group, *((self.split or _SPLIT,) if given is not None and source.parts is None else ())}
+        used = {caption, self.group, *((self.split or SPLIT,) if given is not None and source.parts is None else ())}
         left = {name: cells for name, cells in columns.items() if name not in {*self.ignore, *(used - named)}}
+        asked = left.keys() - {*source.classes} if self.attributes is None else set()
+        check_says_no_parts({name: left[name] for name in left if name in asked})
         attributes = attributes_of(left, self.attributes, bins, "leave out with --ignore")
         scheme, parts, about = self._split(columns, names, rows, digests, given, seed)
         nothing = [] if attributes.values or captions else ["there are no attributes and no captions: pictures alone"]
@@ -292,24 +301,15 @@ class OwnRecipe(Recipe):
 
     def _given_parts(self, source: Source, rows: NDArray[np.int64], columns: dict[str, Any]) -> list[str] | None:
         """The part of each example, where folders or a column say so."""
-        column = self.split or (_SPLIT if _SPLIT in columns and _SPLIT not in self.ignore else None)
+        column = self.split or (SPLIT if SPLIT in columns and SPLIT not in self.ignore else None)
         by_folder = [source.parts[row] for row in rows.tolist()] if source.parts is not None else None
         if column is None:
             return by_folder
-        parts = [part_of(cell or "") for cell in columns[column]]
-        wrong = next((row for row, part in enumerate(parts) if not part), None)
-        if wrong is not None:
-            cell = columns[column][wrong]
-            said = f"'{printable(cell, 40)}'" if cell else "nothing"
-            raise DataError(
-                f"the column '{column}' has {said} for "
-                f"'{printable(source.names[int(rows[wrong])], 80)}', expected train, val or test; mend it, or leave it "
-                f"out with --ignore {column}"
-            )
+        parts = parts_of_column(column, columns[column], [source.names[row] for row in rows.tolist()])
         if by_folder is not None and by_folder != parts:
             raise DataError(
                 f"the column '{column}' and the folders of {source.where} divide differently; leave the column out "
-                f"with --ignore {column}"
+                f"with --ignore {column}{source.or_else}"
             )
         return parts
 

@@ -34,6 +34,8 @@ class Source(ABC):
         columns: What is said of them.
         parts: The part that each is in [N], where somebody has divided them.
         left_out: What of the source is not used, in sentences.
+        classes: Columns that are known to be no parts, whatever they say.
+        or_else: What else one can do where its parts are not those of a column, as the end of a sentence.
     """
 
     where: str
@@ -42,6 +44,8 @@ class Source(ABC):
     columns: Columns = field(default_factory=dict)
     parts: list[str] | None = None
     left_out: list[str] = field(default_factory=list)
+    classes: list[str] = field(default_factory=list)
+    or_else: str = ""
 
     @abstractmethod
     def read(self, place: Any) -> bytes:

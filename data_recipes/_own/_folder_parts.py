@@ -1,0 +1,86 @@
+"""Which of the folders that pictures lie in are parts of a split, and which are classes."""
+
+from mmgen.data_recipes._own._files import listed
+from mmgen.data_recipes._part_names import could_be_parts, parts_of, taken_apart
+from mmgen.errors import DataError
+
+__all__ = ["CLASSES", "parts_by_folder"]
+
+CLASSES = "--folders-are-classes"
+"""The option that says so."""
+
+Folders = list[tuple[str, ...]]
+"""Of each picture the folders that it lies in [N], outermost first."""
+
+
+def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple[list[str] | None, Folders]:
+    """The part of each picture [N] by its folders, None where they say none; and the folders that are classes.
+
+    Parts may be at any level: train/red, red/train, photos/train/red. A level is one of parts if all of its folders are
+    called so. A publisher's zip in a folder of its own name, train/train, says it twice.
+
+    Args:
+        folders: The folders of each picture.
+        where: The source, for messages.
+        said_elsewhere: Whether a table says the parts, so that folders which could be parts are classes.
+
+    Raises:
+        DataError: Some folders of a level could be parts and some not, two levels say different parts, or none train.
+    """
+    folders = _without_repeats(folders)
+    levels: dict[int, list[str]] = {}
+    for level in range(max(map(len, folders))):
+        names = _names(folders, level)
+        if found := parts_of(names):
+            levels[level] = [found[parts[level]] for parts in folders]
+    if not levels:
+        if not said_elsewhere:
+            _check_others(folders, where)
+        return None, folders
+    (first, parts), *others = levels.items()
+    for level, more in others:
+        if more != parts:
+            raise DataError(
+                f"the folders {listed(_names(folders, first))} and, in them, {listed(_names(folders, level))} in "
+                f"{where} say different parts; rename the ones or the others, or take all of them as classes with "
+                f"{CLASSES}"
+            )
+    if "train" not in parts and not said_elsewhere:
+        raise DataError(
+            f"no picture in {where} is in the part train, only in {listed(_names(folders, first))}; call one "
+            f"of them train, or take folders as classes with {CLASSES}"
+        )
+    return parts, [tuple(name for level, name in enumerate(each) if level not in levels) for each in folders]
+
+
+def _names(folders: Folders, level: int) -> list[str]:
+    """What the folders of a level are called; "" for pictures that lie further up."""
+    return sorted({parts[level] if len(parts) > level else "" for parts in folders})
+
+
+def _without_repeats(folders: Folders) -> Folders:
+    """A folder that holds nothing but one of its own name, and may be a part, counts once."""
+    inside: dict[tuple[str, ...], set[str]] = {}
+    for parts in set(folders):
+        for level in range(1, len(parts) + 1):
+            inside.setdefault(parts[:level], set()).update(parts[level : level + 1] or ("",))
+    repeated = {above for above, names in inside.items() if names == {above[-1]} and taken_apart(above[-1])[0]}
+    if not repeated:
+        return folders
+    return [tuple(name for level, name in enumerate(parts) if parts[:level] not in repeated) for parts in folders]
+
+
+def _check_others(folders: Folders, where: str) -> None:
+    """Refuse a level of which some folders are called as parts are, and some not."""
+    for level in range(max(map(len, folders))):
+        names = _names(folders, level)
+        named = could_be_parts(names)
+        if named:
+            others = [name or "none at all" for name in names if name not in named]
+            raise DataError(
+                f"some pictures in {where} are in the folders {listed(named)} and some in {listed(others)}; give all "
+                f"of them a part, rename these folders, or take all of them as classes with {CLASSES}"
+                if others
+                else f"the folders {listed(named)} in {where} may be parts of a split, but it cannot be told which; "
+                f"call them train, val and test, or take them as classes with {CLASSES}"
+            )

@@ -1,0 +1,96 @@
+"""What parts of a split are called, wherever somebody names one: folders, columns of a table, splits of the hub."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+from itertools import pairwise
+
+__all__ = ["PARTS", "could_be_parts", "part_of", "parts_of", "taken_apart"]
+
+PARTS = ("train", "val", "test")
+
+_WORDS = {
+    "train": ("train", "training", "trn"),
+    "val": ("val", "valid", "validation", "validate", "validating", "dev"),
+    "test": ("test", "testing", "tst", "eval", "evaluation", "holdout", "heldout", "hold out", "held out", "unseen"),
+}
+"""The words of Hugging Face's imagefolder, and others that people use."""
+
+_PART_OF_WORD = {word: part for part, words in _WORDS.items() for word in words}
+
+_BESIDE = (
+    "set", "sets", "split", "part", "data", "dataset", "image", "images", "img", "imgs", "picture", "pictures", "pic",
+    "pics", "photo", "photos", "file", "files", "sample", "samples", "example", "examples",
+)  # fmt: skip
+"""Words that stand beside those and say nothing more: training_set, train-images, testdata."""
+
+_JOINED = {word + more: part for word, part in _PART_OF_WORD.items() for more in _BESIDE} | _PART_OF_WORD
+_TOKENS = re.compile(r"[^\W\d_]+")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def taken_apart(name: str) -> tuple[str, tuple[str, ...]]:
+    """The part that a name speaks of, "" if none or several, and its other words."""
+    words = [word.casefold() for word in _TOKENS.findall(_HUMP.sub(" ", name))]
+    pairs = [" ".join(pair) for pair in pairwise(words)]
+    if pair := next((pair for pair in pairs if pair in _PART_OF_WORD), ""):
+        at = pairs.index(pair)
+        words[at : at + 2] = [pair]
+    found = {_JOINED[word] for word in words if word in _JOINED}
+    rest = tuple(word for word in words if word not in _JOINED and word not in _BESIDE)
+    return (found.pop() if len(found) == 1 else ""), rest
+
+
+def part_of(name: str) -> str:
+    """The part that a name means by itself, "" if none: in any case, with numbers and words such as set and images.
+
+    Example:
+        >>> [part_of(name) for name in ("Validation", "training_set", "01_train", "val2017", "TestSet", "held-out")]
+        ['val', 'train', 'train', 'val', 'test', 'test']
+        >>> [part_of(name) for name in ("red", "trained", "contest", "valley", "test tubes", "seg_train", "trainval")]
+        ['', '', '', '', '', '', '']
+    """
+    part, rest = taken_apart(name)
+    return part if not rest else ""
+
+
+def parts_of(names: Iterable[str]) -> dict[str, str]:
+    """The parts that names beside one another mean, by name; {} where not all of them do.
+
+    Either each means one by itself, or all have the same further words.
+
+    Example:
+        >>> parts_of(["seg_train", "seg_test"])
+        {'seg_train': 'train', 'seg_test': 'test'}
+        >>> parts_of(["train stations", "test tubes"])
+        {}
+    """
+    apart = {name: taken_apart(name) for name in names}
+    parts = {name: part for name, (part, _) in apart.items()}
+    rests = {rest for _, rest in apart.values()}
+    alike = len(rests) == 1 and (rests == {()} or len({*parts.values()}) > 1)
+    return parts if alike and all(parts.values()) else {}
+
+
+def could_be_parts(names: Iterable[str]) -> list[str]:
+    """Those of some names beside one another that may mean parts, although not all of them do.
+
+    They are those that mean one by themselves, and those that differ in nothing but the part.
+
+    Example:
+        >>> could_be_parts(["bus", "car", "train"]), could_be_parts(["seg_train", "seg_test", "seg_pred"])
+        (['train'], ['seg_train', 'seg_test'])
+        >>> could_be_parts(["train stations", "test tubes"])
+        []
+    """
+    names = list(names)
+    alike: dict[tuple[str, ...], set[str]] = defaultdict(set)
+    for name in names:
+        part, rest = taken_apart(name)
+        if part:
+            alike[rest].add(part)
+    return [name for name in names if part_of(name) or _differs(*taken_apart(name), alike)]
+
+
+def _differs(part: str, rest: tuple[str, ...], alike: dict[tuple[str, ...], set[str]]) -> bool:
+    return bool(part) and len(alike[rest]) > 1
