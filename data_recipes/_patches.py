@@ -12,19 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.data_recipes._left_out import doubles
 from mmgen.data_recipes._own._files import Files
+from mmgen.data_recipes._part_names import PARTS, part_of
 from mmgen.data_recipes._streams import below, bits, stream_keys
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_member
 from mmgen.memory import check_memory
 from mmgen.pictures import MOST_BYTES, decode_picture
 
-__all__ = ["PARTS", "PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
-
-PARTS = ("train", "val", "test")
-"""The publisher's parts; a picture's code is its place here, or 255 where nothing says its part."""
+__all__ = ["PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
 
 UNSAID = 255
+"""Code of the part of a picture of which nothing says it; else it is the part's place in ``PARTS``."""
+
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".webp", ".gif")
 _LEAST_PICTURES = 20
 _LARGEST = 2**31
@@ -64,29 +65,32 @@ class PatchSource:
         files: The folder or zip.
         names: The pictures, sorted.
         part: The publisher's part of each, a place in ``PARTS``, or 255.
+        elsewhere: Pictures that lie in no part where others do, and are passed over.
     """
 
     files: Files
     names: tuple[str, ...]
     part: NDArray[np.uint8]
+    elsewhere: int
 
 
 def find_pictures(path: Path) -> PatchSource:
     """The pictures of a folder or a zip.
 
-    Those that lie in folders called train, val and test have these parts, as in the Berkeley sets (images/train/*.jpg);
-    then pictures that lie elsewhere are passed over. Without such folders all are taken.
+    Those that lie in folders called train, val and test (:func:`part_of`) have these parts, as in the Berkeley sets
+    (images/train/*.jpg); then pictures that lie elsewhere are passed over. Without such folders all are taken.
 
     Raises:
         DataError: There is none, or there are too few pictures.
     """
     files = Files(path)
     pictures = [name for name in files.names if name.lower().endswith(_SUFFIXES)]
-    folder = {name: posixpath.basename(posixpath.dirname(files.within + name)) for name in pictures}
-    parted = [name for name in pictures if folder[name] in PARTS]
-    if {folder[name] for name in parted} >= {"train", "test"}:
+    pictures = sorted({*pictures} - {*doubles(pictures)})
+    parts = {name: part_of(posixpath.basename(posixpath.dirname(files.within + name))) for name in pictures}
+    parted, every = [name for name in pictures if parts[name]], len(pictures)
+    if {*parts.values()} >= {"train", "test"}:
         pictures = parted
-        part = np.array([PARTS.index(folder[name]) for name in pictures], np.uint8)
+        part = np.array([PARTS.index(parts[name]) for name in pictures], np.uint8)
     else:
         part = np.full(len(pictures), UNSAID, np.uint8)
     if len(pictures) < _LEAST_PICTURES:
@@ -96,7 +100,7 @@ def find_pictures(path: Path) -> PatchSource:
             f"{path} holds {len(pictures)} picture{'s' * (len(pictures) != 1)} ({known} and others), "
             f"expected at least {_LEAST_PICTURES}: parts of a split share no picture; name another folder"
         )
-    return PatchSource(files, tuple(pictures), part)
+    return PatchSource(files, tuple(pictures), part, every - len(pictures))
 
 
 def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed: int) -> Generator[int, None, Patches]:

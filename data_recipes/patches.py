@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from mmgen.data_recipes._base import Recipe, Workers
-from mmgen.data_recipes._patches import PARTS, Patches, cut_patches, find_pictures, read_patches
+from mmgen.data_recipes._part_names import PARTS
+from mmgen.data_recipes._patches import Patches, cut_patches, find_pictures, read_patches
 from mmgen.data_recipes._splits import Parts, by_group
 from mmgen.data_recipes._streams import shuffled
 from mmgen.errors import DataError

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
 from mmgen.data_recipes._celeba._lists import Lists, Points, read_lists
+from mmgen.data_recipes._left_out import why_left_out
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 
@@ -101,7 +102,7 @@ class Source:
             ) from None
         self._zips.append(archive)
         for member in archive.infolist():
-            if not member.is_dir() and "__MACOSX" not in PurePosixPath(member.filename).parts:
+            if not member.is_dir() and not any(map(why_left_out, _path((archive, member)).parts)):
                 yield archive, member
 
     def _find_images(self, places: list[_Place]) -> dict[str, _Place]:
@@ -145,7 +146,7 @@ class Source:
 
 
 def _path(place: _Place) -> Path | PurePosixPath:
-    return place if isinstance(place, Path) else PurePosixPath(place[1].filename)
+    return place if isinstance(place, Path) else PurePosixPath(place[1].filename.replace("\\", "/"))
 
 
 def _said(place: _Place) -> str:
@@ -164,7 +165,9 @@ def _walk(folder: Path, depth: int) -> Iterator[Path]:
     """Regular files down to some depth; what cannot be looked into is left out."""
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
-            if entry.is_dir() and depth < _DEPTH and not entry.name.startswith("."):
+            if why_left_out(entry.name):
+                continue
+            if entry.is_dir() and depth < _DEPTH:
                 yield from _walk(Path(entry.path), depth + 1)
             elif entry.is_file():
                 yield Path(entry.path)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from mmgen.data_recipes._left_out import why_left_out
 from mmgen.data_recipes._part_names import part_of
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
@@ -18,7 +19,7 @@ __all__ = ["Files", "inside", "listed"]
 _DEPTH = 16  # folders in folders
 _MOST_FILES = 10_000_000
 _SAID = 3
-_HIDDEN = ("__MACOSX", "Thumbs.db", "desktop.ini")
+_ENCRYPTED = 1  # bit of a member in a zip
 
 _Place = Path | zipfile.ZipInfo
 
@@ -46,7 +47,8 @@ class Files:
     """A folder or a zip.
 
     Where everything lies in one folder inside, names are relative to that, so that a zip of a folder is the folder.
-    Hidden files are passed over, and so are links to folders; a link to a file outside is refused.
+    Files that are hidden or of a system are passed over, and so are links to folders; a link to a file outside is
+    refused. Backslashes in names, as in zips of Windows, are slashes.
 
     Args:
         path: The folder or zip.
@@ -65,7 +67,11 @@ class Files:
         self.left_out: Counter[str] = Counter()
         self._zip: zipfile.ZipFile | None = None
         try:
-            found = dict(self._members() if not path.is_dir() else self._walk(path, "", 0))
+            found: dict[str, _Place] = {}
+            for name, place in self._members() if not path.is_dir() else self._walk(path, "", 0):
+                if name in found:
+                    raise DataError(f"{path} holds '{printable(name, 100)}' twice; make it again, or remove one")
+                found[name] = place
         except BaseException:
             self.close()
             raise
@@ -105,9 +111,9 @@ class Files:
             why = (error.strerror or str(error)).lower()
             raise DataError(f"cannot look into {folder}: {why}; make it readable, or move it elsewhere") from None
         for entry in every:
-            name = before + entry.name
-            if entry.name.startswith(".") or entry.name in _HIDDEN:
-                self.left_out["hidden"] += 1
+            name = self._plain(before + entry.name) if "\\" in entry.name else before + entry.name
+            if why := why_left_out(entry.name, not entry.is_dir()):
+                self.left_out[why] += 1
             elif entry.is_dir():
                 if entry.is_symlink() or depth == _DEPTH:
                     why = "links to folders" if entry.is_symlink() else f"folders more than {_DEPTH} deep"
@@ -122,6 +128,19 @@ class Files:
             else:
                 yield name, Path(entry.path)
 
+    def _plain(self, name: str) -> str:
+        """A name with slashes between its folders.
+
+        Raises:
+            DataError: It leads out of the source.
+        """
+        plain = str(PurePosixPath(name.replace("\\", "/")))
+        if not inside(plain):
+            raise DataError(
+                f"{self.path} holds the name {printable(name, 100)!r}, which leads out of it; make the zip again"
+            )
+        return plain
+
     def _stays(self, path: str) -> bool:
         root = os.path.realpath(self.path)
         return os.path.commonpath([root, os.path.realpath(path)]) == root
@@ -133,27 +152,35 @@ class Files:
             self._zip = open_zip(self.path)
         except CannotReadError as error:
             raise DataError(f"cannot read {self.path}: {error}; expected a folder or a zip of pictures") from None
-        seen: set[str] = set()
-        for member in self._zip.infolist():
-            name = member.filename
-            if not inside(name):
-                raise DataError(
-                    f"{self.path} holds the name {printable(name, 100)!r}, which leads out of it; make the zip again"
-                )
-            if member.is_dir():
+        left_out: set[str] = set()
+        for number, member in enumerate(self._zip.infolist()):
+            if member.filename.endswith(("/", "\\")):
                 continue
-            if name in seen:
-                raise DataError(f"{self.path} holds '{printable(name, 100)}' twice; make the zip again")
-            seen.add(name)
-            parts = PurePosixPath(name).parts
-            if any(part.startswith(".") or part in _HIDDEN for part in parts):
-                self.left_out["hidden"] += 1
+            name = self._plain(member.filename)
+            why, above = _why_left_out(name)
+            if why:
+                self.left_out[why] += above not in left_out
+                left_out.add(above)
             elif stat.S_ISLNK(member.external_attr >> 16):
                 self.left_out["links in the zip"] += 1
+            elif member.flag_bits & _ENCRYPTED:
+                raise DataError(
+                    f"{self.path} is a zip with a password, which '{printable(name, 100)}' asks for; unpack it and "
+                    "name the folder"
+                )
             else:
                 yield name, member
-            if len(seen) > _MOST_FILES:
+            if number >= _MOST_FILES:
                 raise DataError(f"{self.path} holds more than {_MOST_FILES:,} files; take fewer")
+
+
+def _why_left_out(name: str) -> tuple[str, str]:
+    """Why a member of a zip is no data, "" if it is; and the file or topmost folder that is left out."""
+    parts = name.split("/")
+    for level, part in enumerate(parts):
+        if why := why_left_out(part, level == len(parts) - 1):
+            return why, "/".join(parts[: level + 1])
+    return "", ""
 
 
 def _one_folder(names: dict[str, _Place]) -> str:

@@ -4,6 +4,7 @@ import unicodedata
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
+from mmgen.data_recipes._left_out import doubles
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import Files, inside, listed
 from mmgen.data_recipes._own._folder_parts import CLASSES, parts_by_folder
@@ -19,6 +20,8 @@ __all__ = ["FolderSource"]
 
 _PICTURES = (".png", ".apng", ".jpg", ".jpeg", ".jfif", ".webp", ".gif", ".bmp", ".ppm", ".pgm", ".pbm", ".pnm")
 """What files of pictures are called; whether they are ones is seen when they are read."""
+
+_ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".7z", ".rar")
 
 _FILE_NAME = "file_name"
 _SUFFIX = "_file_name"
@@ -67,15 +70,20 @@ class FolderSource(Source):
                 f"{self.where}; name a table with --metadata"
             )
         else:
-            self.pictures = {"image": list(there)}
+            small = doubles(there)
+            self.pictures = {"image": sorted({*there} - {*small})}
+            if small:
+                self.left_out.append(f"{_count(len(small))} that are thumbnails of others there: {listed(small)}")
         if not there:
-            what = listed([ending for ending, _ in self._endings(set())]) or "nothing"
-            raise DataError(f"there are no pictures in {self.where}, only {what}; expected {', '.join(FORMATS)} files")
+            endings = [ending for ending, _ in self._endings(set())]
+            inner = next((ending for ending in endings if ending in _ARCHIVES), "")
+            advice = f"unpack the {inner} in it, or name that" if inner else f"expected {', '.join(FORMATS)} files"
+            raise DataError(f"there are no pictures in {self.where}, only {listed(endings) or 'nothing'}; {advice}")
         used = {name for places in self.pictures.values() for name in places}
         self.names = list(self.pictures["image"])
         self._sort()
         self._take_folders()
-        unnamed = [name for name in there if name not in used]
+        unnamed = [name for name in there if name not in used] if table is not None else []
         if unnamed:
             self.left_out.append(f"{_count(len(unnamed))} that no table names: {listed(unnamed)}")
         others = [f"{count:,} {ending}" for ending, count in self._endings(used | set(there))]

@@ -209,7 +209,7 @@ class OwnRecipe(Recipe):
             source.close()
             raise DataError(
                 f"{source.where} holds {len(source)} picture{'s' * (len(source) != 1)}, expected at least {_LEAST}; "
-                f"{'; '.join(source.left_out) or 'add some'}"
+                f"{'; '.join(f'left out: {one}' for one in source.left_out) or 'add some'}"
             )
         return source
 

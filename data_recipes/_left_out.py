@@ -1,0 +1,70 @@
+"""What is no data wherever pictures lie: hidden files, thumbnails and bins of systems, downloads that are not done."""
+
+import posixpath
+import re
+from collections.abc import Collection
+
+__all__ = ["doubles", "why_left_out"]
+
+_SYSTEMS = re.compile(
+    r"""@(eadir|tmp|recycle|recently-snapshot|snapshots?|sharebin|transcode|upload_cache|syno.*)
+    |\#(recycle|snapshot|archive)
+    |~snapshot|\$recycle\.bin|recycle\.bin|system\ volume\ information|lost\+found|found\.\d{3}
+    |__macosx|network\ trash\ folder|temporary\ items
+    |(eh)?thumbs(_vista)?\.db|desktop\.ini|icon\r|picasa\.ini|syno(photo|file)_.*
+    |.*\.(lrdata|lrprev|thumbnails)
+    |~\$.*""",
+    re.IGNORECASE | re.VERBOSE | re.DOTALL,
+)
+"""Names that operating systems, network storage and editors give to what they keep for themselves."""
+
+_UNFINISHED = re.compile(r".*\.(part|partial|crdownload|download|filepart|!ut|opdownload|aria2)", re.IGNORECASE)
+
+_SMALL = r"(thumb(nail)?s?|previews?|tn)"
+_SMALL_ANYWHERE = re.compile(_SMALL, re.IGNORECASE)
+_SMALL_FOLDER = re.compile(rf"[._]*{_SMALL}[._]*", re.IGNORECASE)
+_SMALL_FILE = re.compile(rf"({_SMALL}[-_. ]+(?P<behind>.+))|((?P<before>.+)[-_. ]+{_SMALL})", re.IGNORECASE)
+_LARGE_FOLDERS = {"image", "images", "img", "picture", "pictures", "photo", "photos", "original", "originals", "full",
+                  "large", "fullsize"}  # fmt: skip
+
+
+def why_left_out(name: str, is_file: bool = True) -> str:
+    """Why a file or folder of this name, without those above it, is no data; "" if it is.
+
+    Example:
+        >>> [why_left_out(name) for name in (".DS_Store", "@eaDir", "$RECYCLE.BIN", "x.png.part", "red", "@home")]
+        ['hidden', 'of systems: thumbnails, bins', 'of systems: thumbnails, bins', 'unfinished downloads', '', '']
+    """
+    if name.startswith(".") and name not in (".", ".."):
+        return "hidden"
+    if _SYSTEMS.fullmatch(name):
+        return "of systems: thumbnails, bins"
+    return "unfinished downloads" if is_file and _UNFINISHED.fullmatch(name) else ""
+
+
+def doubles(names: Collection[str]) -> list[str]:
+    """Thumbnails among pictures: those in a folder called so, or called so, of which the picture itself is there too.
+
+    Args:
+        names: Names of pictures, with slashes.
+
+    Example:
+        >>> doubles(["red/1.png", "red/thumbs/1.png", "red/2.png", "red/2_thumb.png", "fingers/3.png", "thumbs/3.png"])
+        ['red/thumbs/1.png', 'red/2_thumb.png']
+    """
+    some = [name for name in names if _SMALL_ANYWHERE.search(name)]
+    stems = {posixpath.splitext(name)[0].casefold() for name in names} if some else set()
+    return [name for name in some if any(large.casefold() in stems for large in _larger(name))]
+
+
+def _larger(name: str) -> list[str]:
+    """What the pictures are called, without their endings, of which one may be the thumbnail."""
+    found = []
+    parts = posixpath.splitext(name)[0].split("/")
+    for level, folder in enumerate(parts[:-1]):
+        if _SMALL_FOLDER.fullmatch(folder):
+            for others in ((), *((large,) for large in _LARGE_FOLDERS)):
+                found.append("/".join((*parts[:level], *others, *parts[level + 1 :])))
+    if match := _SMALL_FILE.fullmatch(parts[-1]):
+        found.append("/".join((*parts[:-1], match["behind"] or match["before"])))
+    return found
