@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from mmgen.foreign import CannotReadError, read_file
+from mmgen.picture_bytes import called, check_scans, without_remarks
 
 __all__ = [
     "FORMATS",
@@ -138,17 +139,21 @@ def _opened(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # odd palettes, odd Exif, many pixels: what matters is refused here
-            with Image.open(io.BytesIO(data), formats=list(formats)) as image:
+            with Image.open(io.BytesIO(without_remarks(data)), formats=list(formats)) as image:
                 yield image
     except CannotReadError:
         raise
     except Image.UnidentifiedImageError:
-        raise CannotReadError(f"it is no {listed} picture") from None
+        damaged = called(data) if called(data) in formats else ""
+        why = f"it is a damaged {damaged} picture" if damaged else f"it is no {listed} picture"
+        raise CannotReadError(why) from None
     except Exception as error:  # what Pillow's decoders raise for damaged files is written down nowhere
         raise CannotReadError.of(error) from None
 
 
-def _check_pixels(image: Image.Image) -> None:
+def _check_work(image: Image.Image, data: bytes) -> None:
+    """Refuse what would take too much memory or time to decode."""
+    check_scans(data, image.width * image.height)
     if image.width * image.height > MOST_PIXELS:
         raise CannotReadError(f"it has {image.width} x {image.height} pixels, expected at most {MOST_PIXELS:,} in all")
 
@@ -171,7 +176,7 @@ def decode_picture(
     with _opened(data, formats) as image:
         if size is not None and image.size != size:
             raise WrongSizeError(image.size, size)
-        _check_pixels(image)
+        _check_work(image, data)
         if image.mode not in _MODES:
             raise CannotReadError(f"its pixels are of kind {image.mode}, expected 8 bits a channel")
         return image.convert(mode)
@@ -195,7 +200,7 @@ def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
         CannotReadError: It is none of :data:`FORMATS`, too large, damaged, or of numbers that are no colours.
     """
     with _opened(data, FORMATS) as image:
-        _check_pixels(image)
+        _check_work(image, data)
         size, traits = image.size, []
         if getattr(image, "is_animated", False):
             traits.append("moving")

@@ -13,8 +13,8 @@ FLOORS = ("mmgen", "data_recipes", "cli")  # from the ground up: folders of the 
 GROUND = (
     "version", "errors", "markup", "notation", "parsing", "seeding", "sights", "progress", "batch", "gaussian",
     "shares", "naming", "score", "plugins", "registry", "conditions", "runs", "comparing", "presets", "config",
-    "settings_table", "switches", "memory", "foreign", "pictures", "free_text", "queries", "expressions",
-    "recombinations", "published",
+    "settings_table", "switches", "memory", "foreign", "picture_bytes", "pictures", "free_text", "queries",
+    "expressions", "recombinations", "published",
 )  # fmt: skip
 ROOMS = (
     *GROUND,
