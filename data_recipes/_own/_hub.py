@@ -15,6 +15,7 @@ from unittest import mock
 
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import listed
+from mmgen.data_recipes._own._hub_files import check_plain, check_saved, elsewhere, is_saved, is_within, plain_yaml
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import Cell, cell_of
 from mmgen.data_recipes._part_names import part_of, parts_of
@@ -91,7 +92,7 @@ class HubSource(Source):
 
     def _read_path(self, path: str) -> bytes:
         """A file that a dataset names: only one of the dataset itself, or of the library's cache."""
-        if not _is_within(path, self._roots):
+        if not is_within(path, self._roots):
             raise CannotReadError("it is a file elsewhere on this machine, which a dataset may not name")
         return read_file(Path(os.path.realpath(path)), MOST_BYTES)
 
@@ -251,13 +252,11 @@ def _loaded(
     path = Path(dataset)
     if os.path.exists(path) and revision is not None:
         raise UsageError(f"--revision is for datasets of the hub, and {dataset} is on this disk; leave it out")
-    if (path / "dataset_dict.json").exists() or (path / "state.json").exists():
+    check_plain(dataset, roots)
+    if is_saved(path):
+        check_saved(path, roots)
         saved = library.load_from_disk(str(path))
-        splits = dict(saved) if isinstance(saved, dict) else {"all": saved}
-        for file in (file["filename"] for data in splits.values() for file in data.cache_files):
-            if not _is_within(file, roots):
-                raise _elsewhere(dataset, file)
-        return splits
+        return dict(saved) if isinstance(saved, dict) else {"all": saved}
     if path.is_file():
         reader = _ENDINGS.get(path.suffix.lower())
         if reader is None:
@@ -265,11 +264,11 @@ def _loaded(
         builder = library.load_dataset_builder(reader, data_files=str(path))
     else:
         where = str(path.resolve()) if path.is_dir() else dataset
-        with _own_files_alone(dataset, roots):
+        with plain_yaml(dataset), _own_files_alone(dataset, roots):
             builder = library.load_dataset_builder(where, subset, revision=revision)
         for file in (file for files in (builder.config.data_files or {}).values() for file in files):
             if not _is_own(dataset, file, roots):
-                raise _elsewhere(dataset, file)
+                raise elsewhere(dataset, file)
     reader = type(builder).__module__.split(".")[-1]
     if reader not in _FORMATS:
         raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
@@ -291,11 +290,11 @@ def _own_files_alone(dataset: str, roots: Sequence[str]) -> Iterator[None]:
         plain = "://" not in pattern and not os.path.isabs(pattern)
         named = f"{base_path}/{pattern}" if plain else pattern
         if not _is_own(dataset, named, roots[-1:], os.path.abspath):
-            raise _elsewhere(dataset, pattern)
+            raise elsewhere(dataset, pattern)
         found: list[str] = resolve(pattern, base_path, *args, **options)
         for file in found:
             if not _is_own(dataset, file, roots):
-                raise _elsewhere(dataset, file)
+                raise elsewhere(dataset, file)
         return found
 
     with mock.patch.object(data_files, "resolve_pattern", resolve_own):
@@ -310,16 +309,4 @@ def _is_own(dataset: str, file: str, roots: Sequence[str], real: Callable[[str],
         return file.startswith((f"hf://datasets/{dataset}@", f"hf://datasets/{dataset}/")) and ".." not in file.split(
             "/"
         )
-    return "://" not in file and _is_within(file, roots, real)
-
-
-def _is_within(file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
-    """Whether a file is in one of these folders, or one of these files."""
-    return any(os.path.commonpath([root, real(file)]) == root for root in roots)
-
-
-def _elsewhere(dataset: str, file: str) -> DataError:
-    return DataError(
-        f"{printable(dataset, 100)} names '{printable(file, 100)}', expected only files of its own; get what you trust "
-        "of them into one folder, without a README.md that names others, and name the folder"
-    )
+    return "://" not in file and is_within(file, roots, real)

@@ -1,0 +1,131 @@
+"""What a copy of a dataset on this disk names, looked at before the library datasets opens anything."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+from mmgen.data_recipes._own._files import inside
+from mmgen.errors import DataError
+from mmgen.foreign import CannotReadError, read_file
+from mmgen.parsing import Malformed, parse_json, printable
+
+__all__ = ["check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "plain_yaml"]
+
+_DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
+                 "dataset_dict.json")  # fmt: skip
+_MOST_BYTES = 2**24
+_MOST_NODES, _DEEPEST = 200_000, 50  # of YAML
+
+
+def is_within(file: str, roots: Sequence[str], real: Callable[[str], str] = os.path.realpath) -> bool:
+    """Whether a file is in one of these folders, or one of these files."""
+    return any(os.path.commonpath([root, real(file)]) == root for root in roots)
+
+
+def elsewhere(dataset: str, file: str) -> DataError:
+    """Why a dataset is refused that names a file elsewhere."""
+    return DataError(
+        f"{printable(dataset, 100)} names '{printable(file, 100)}', expected only files of its own; get what you trust "
+        "of them into one folder, without a README.md that names others, and name the folder"
+    )
+
+
+def check_plain(dataset: str, roots: Sequence[str]) -> None:
+    """Refuse a folder in which something would block its reader, or whose descriptions are elsewhere or huge.
+
+    Raises:
+        DataError: Names the file.
+    """
+    if not os.path.exists(dataset):  # it is one of the hub
+        return
+    for above, _, names in chain([("", [], [dataset])], os.walk(dataset)):
+        for name in names:
+            path = os.path.join(above, name)
+            try:
+                mode, size = os.stat(path).st_mode, os.stat(path).st_size
+            except OSError:  # a link to nothing, which nobody can read
+                continue
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise DataError(f"{printable(path, 200)} is a device or a pipe, expected files and folders; remove it")
+            if name in _DESCRIPTIONS and not is_within(path, roots):
+                raise elsewhere(dataset, path)
+            if name in _DESCRIPTIONS and size > _MOST_BYTES:
+                raise DataError(
+                    f"{printable(path, 200)} has {size:,} bytes, expected at most {_MOST_BYTES:,}; remove it, or what "
+                    "is not needed in it"
+                )
+
+
+def is_saved(path: Path) -> bool:
+    """Whether a folder is what the library's ``save_to_disk`` wrote."""
+    return (path / "dataset_dict.json").exists() or (path / "state.json").exists()
+
+
+def check_saved(path: Path, roots: Sequence[str]) -> None:
+    """Refuse a saved dataset that names anything but files of its own.
+
+    Raises:
+        DataError: It does, or its lists of files are malformed.
+    """
+    folders = [path]
+    if (path / "dataset_dict.json").exists():
+        splits = _listed(path / "dataset_dict.json", "splits")
+        for split in splits:
+            if not isinstance(split, str) or not inside(split) or not is_within(str(path / split), roots):
+                raise elsewhere(str(path), str(split))
+        folders = [path / split for split in splits]
+    for folder in folders:
+        for file in _listed(folder / "state.json", "_data_files"):
+            name = file.get("filename") if isinstance(file, dict) else None
+            if not isinstance(name, str) or not inside(name) or not is_within(str(folder / name), roots):
+                raise elsewhere(str(path), str(name))
+            if not (folder / name).is_file():
+                raise DataError(
+                    f"{folder / 'state.json'} names '{printable(name, 100)}', which is no file in {folder}; get the "
+                    "dataset again"
+                )
+
+
+def _listed(path: Path, key: str) -> list[Any]:
+    try:
+        found = parse_json(read_file(path, _MOST_BYTES).decode())
+    except (CannotReadError, Malformed, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"cannot read {path}: {CannotReadError.of(error)}; get the dataset again") from None
+    if not isinstance(found, dict) or not isinstance(found.get(key), list):
+        raise DataError(f"{path} has no list '{key}', as save_to_disk writes it; get the dataset again")
+    named: list[Any] = found[key]
+    return named
+
+
+@contextmanager
+def plain_yaml(dataset: str) -> Iterator[None]:
+    """Meanwhile YAML is what it says: no aliases, which make gigabytes of a few lines, and neither long nor deep."""
+    import yaml
+
+    compose, count, depth = yaml.SafeLoader.compose_node, 0, 0
+
+    def refused(why: str) -> DataError:
+        return DataError(
+            f"the README.md of {printable(dataset, 100)} (or its .huggingface.yaml) begins with YAML that {why}; write "
+            "it plainly, or remove it"
+        )
+
+    def compose_plain(loader: Any, parent: Any, index: Any) -> Any:
+        nonlocal count, depth
+        if loader.check_event(yaml.AliasEvent):
+            raise refused(f"refers to itself (*{printable(str(loader.peek_event().anchor), 40)})")
+        count, depth = count + 1, depth + 1
+        if count > _MOST_NODES or depth > _DEEPEST:
+            raise refused(f"has more than {_MOST_NODES:,} values, or is more than {_DEEPEST} deep")
+        try:
+            return compose(loader, parent, index)
+        finally:
+            depth -= 1
+
+    with mock.patch.object(yaml.SafeLoader, "compose_node", compose_plain):
+        yield
