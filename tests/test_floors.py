@@ -209,7 +209,7 @@ def test_nothing_unlisted_is_imported() -> None:
         "zuko", "dask", "distributed", "numba", "llvmlite",
         "wandb", "mlflow",  # the extras of these names
         "cv2", "dlib", "skimage",  # the extra faces
-        "datasets", "pyarrow",  # the extra hub
+        "datasets", "pyarrow", "yaml",  # the extra hub, and what it reads descriptions by
         "onnxruntime", "onnxscript",  # the extra onnx
         "bpy", "mathutils",  # by what runs inside Blender's Python
     }  # fmt: skip
