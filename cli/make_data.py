@@ -39,7 +39,9 @@ def make_data_command(
         ),
     ] = None,
     seed: Seed = 0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be made, and write nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Look at sources, say what would be made, and write nothing.")
+    ] = False,
     *,
     given: Mapping[str, tuple[str, Any]],
 ) -> None:
@@ -51,7 +53,7 @@ def make_data_command(
     from mmgen import data_recipes
     from mmgen.artifacts.members import members_of
     from mmgen.config import parse_assignments, validate
-    from mmgen.data_plan import plan_data
+    from mmgen.data_plan import look_ahead, plan_data
     from mmgen.errors import UsageError
 
     if scheduler is not None and workers is not None:
@@ -72,7 +74,7 @@ def make_data_command(
     where = workers if scheduler is None else scheduler
     if dry_run:
         surveying = chosen.survey(seed, where)
-        found = follow(surveying) if surveying is not None else _settings(chosen)
+        found = follow(surveying) if surveying is not None else [*_settings(chosen), *look_ahead(chosen, seed)]
         result_lines(found, [[line] for line in found])
         return
     plan = plan_data(recipe, chosen, output, seed=seed, command=command_line(), overwrite=overwrite)

@@ -5,11 +5,13 @@ References:
     https://proceedings.mlr.press/v15/larochelle11a.html
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.data_recipes._published import by_sha256
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, read_file
@@ -21,6 +23,8 @@ _PARTS = {"train": 0, "valid": 2, "test": 1}
 """Files in the order of their rows, and the codes of :attr:`Digits.part`."""
 
 _PIXELS = DIGIT_SIZE**2
+_CONTENT = "f64e3ff9ea71a42a1e78c743433fc6eef3382a45f73cd9f4a64bace7367c4d9b"
+"""Hash of the published digits, as :attr:`Digits.sha256` has it."""
 _MOST_BYTES = 2**27  # the largest of the three has 78.4 MB
 
 
@@ -66,4 +70,6 @@ def read_amat(folder: Path) -> Digits:
         images.append(some)
         parts.append(np.full(len(some), code, np.uint8))
     part = np.concatenate(parts)
-    return Digits(np.concatenate(images), np.full(len(part), UNKNOWN, np.uint8), part)
+    digits = Digits(np.concatenate(images), np.full(len(part), UNKNOWN, np.uint8), part)
+    title = "the binarised MNIST of Larochelle and Murray"
+    return replace(digits, content=by_sha256(title, folder, digits.sha256, _CONTENT))

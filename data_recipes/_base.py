@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from numpy.typing import NDArray
+from pydantic import PrivateAttr
 
 from mmgen.config import Settings
+from mmgen.data_recipes._published import Content
 from mmgen.errors import MmgenError
 from mmgen.memory import check_memory
 from mmgen.plugins import CODE_VARIABLE, named_files
@@ -52,6 +54,8 @@ class Recipe(Settings, ABC):
     reads_sources: ClassVar[bool] = False
     """Whether it reads what the user has and may have changed, besides what a field of paths names."""
 
+    _content: Content | None = PrivateAttr(None)
+
     fetches_anything: ClassVar[bool] = False
     """Whether its settings name what is downloaded, be it what it may: a list from outside may not ask for that."""
 
@@ -70,6 +74,10 @@ class Recipe(Settings, ABC):
             DataError: The sources are missing or malformed.
         """
         return None
+
+    def about(self) -> list[str]:
+        """What is to be said of sources, once :meth:`make` has been called; that they are not what they seem."""
+        return self._content.said() if self._content is not None else []
 
     @abstractmethod
     def make(

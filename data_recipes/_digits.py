@@ -134,6 +134,7 @@ class SmallPictureRecipe(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         digits = self.read_sources()
+        self._content = digits.content
         size = self.number or len(digits) * self.copies
         check_examples(size, self.size**2, chunk)
         source = np.arange(size) % len(digits)
@@ -181,7 +182,8 @@ class SmallPictureRecipe(Recipe):
     def _recorded(self, digits: Digits, size: int) -> dict[str, Any]:
         """Settings that decide the content, and nothing else: not where the sources lie, not how N was asked for."""
         settings = self.model_dump(exclude={"copies", "number"}) | {"number": size}
-        return {"recipe": self.name, **settings, "source_sha256": digits.sha256}
+        content = digits.content.settings if digits.content is not None else {}
+        return {"recipe": self.name, **settings, "source_sha256": digits.sha256, **content}
 
     def _all_schemes(
         self, source: NDArray[np.int64], digits: Digits, attributes: NDArray[np.uint8], seed: int

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.data_recipes._published import Content, as_published, file_md5, other, unverified
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.notation import UNKNOWN
@@ -38,6 +39,20 @@ _EXPECTED = (
     f"{_MATRIX} (28 x 28), or the zips images_background.zip and images_evaluation.zip of "
     "https://github.com/brendenlake/omniglot"
 )
+_TITLE = "OMNIGLOT"
+_COUNTS = {
+    _MATRIX: [24_345, 8_070],
+    "images_background.zip": [19_280],
+    "images_evaluation.zip": [13_180],
+    "images_background_small1.zip": [2_720],
+    "images_background_small2.zip": [3_120],
+}
+_MD5 = {
+    "images_background.zip": "68d2efa1b9178cc56df9314c21c6e718",
+    "images_evaluation.zip": "6b91aef0f799c5bb55b94e3f2daec811",
+    "images_background_small1.zip": "e704a628b5459e08445c13499850abc4",
+    "images_background_small2.zip": "b75a71a51d3b13f821f212756fe481fd",
+}
 _MEMBER = re.compile(r"(?:.*/)?([^/]+)/character([0-9]{1,3})/([0-9]{4}_[0-9]{2})\.png")
 _MOST_MATRIX = 2**28
 _MOST_CHARACTERS = 200_000
@@ -56,6 +71,7 @@ class Characters:
         character: uint16 [S], number of the character in its alphabet, from 1; 0 where the file tells none.
         part: uint8 [S], 0 for training, 1 for test.
         pictures: What the pictures are, in words.
+        content: Whether they are the published ones.
     """
 
     images: NDArray[np.uint8]
@@ -64,6 +80,7 @@ class Characters:
     character: NDArray[np.uint16]
     part: NDArray[np.uint8]
     pictures: str
+    content: Content
 
     def __len__(self) -> int:
         return len(self.images)
@@ -167,6 +184,7 @@ def _read_matrix(path: Path) -> Characters:
         np.concatenate(characters),
         np.concatenate(parts),
         f"{_MATRIX}, 28 x 28 as published, levels rounded to 1 / 255",
+        _content(path, [len(part) for part in parts], _COUNTS[_MATRIX]),
     )
 
 
@@ -219,7 +237,22 @@ def _read_zips(files: Sequence[tuple[Path, int]]) -> Characters:
         np.array([character for _, character, _ in facts], np.uint16),
         np.array([part for _, _, part in facts], np.uint8),
         f"{', '.join(path.name for path, _ in files)}, box means of 105 x 105 drawings at 28 x 28",
+        _content_of_zips([path for path, _ in files], len(facts)),
     )
+
+
+def _content_of_zips(paths: Sequence[Path], drawings: int) -> Content:
+    if all(_MD5.get(path.name) == file_md5(path) for path in paths):
+        return as_published(_TITLE, paths[0].parent)
+    return _content(paths[0], [drawings], [sum(_COUNTS.get(path.name, [0])[0] for path in paths)])
+
+
+def _content(path: Path, found: Sequence[int], published: Sequence[int]) -> Content:
+    """By the number of drawings alone."""
+    if list(found) != list(published):
+        counts = [" and ".join(f"{number:,}" for number in numbers) for numbers in (found, published)]
+        return other(_TITLE, path, f"it has {counts[0]} drawings, expected {counts[1]}")
+    return unverified(_TITLE, path, "drawings are counted, and not compared")
 
 
 def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:

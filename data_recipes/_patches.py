@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mmgen.data_recipes._left_out import doubles
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._part_names import PARTS, part_of
+from mmgen.data_recipes._published import Content, other, unverified
 from mmgen.data_recipes._streams import below, bits, stream_keys
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_member
@@ -28,6 +29,11 @@ UNSAID = 255
 
 _SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".ppm", ".webp", ".gif")
 _LEAST_PICTURES = 20
+_BERKELEY = (
+    "3f2107720e7a0f79389e126d14e6a8772e1e3204a4755e7b78455ea42ecd9f83",
+    "b8db0dc521e0c541a6a030826e19af713b7cb2287a6a5528d4dee2b9d8e78fee",
+)
+"""SHA-256 of the numbers of BSDS300's training and test pictures, ascending, with blanks between them."""
 _LARGEST = 2**31
 _ARRAYS = ("train", "train_image", "test", "test_image")
 _EXPECTED = (
@@ -47,6 +53,7 @@ class Patches:
         column: First column likewise.
         part: The publisher's part of each picture, by its number: a place in ``PARTS``, or 255.
         sha256: Hash of the grey pictures, or of the patches of an archive.
+        content: Whether the pictures are those of BSDS300, where there are as many.
     """
 
     levels: NDArray[np.uint8]
@@ -55,6 +62,7 @@ class Patches:
     column: NDArray[np.int64]
     part: NDArray[np.uint8]
     sha256: str
+    content: Content | None
 
 
 @dataclass(frozen=True)
@@ -66,12 +74,14 @@ class PatchSource:
         names: The pictures, sorted.
         part: The publisher's part of each, a place in ``PARTS``, or 255.
         elsewhere: Pictures that lie in no part where others do, and are passed over.
+        content: Whether they are those of BSDS300, where there are as many.
     """
 
     files: Files
     names: tuple[str, ...]
     part: NDArray[np.uint8]
     elsewhere: int
+    content: Content | None
 
 
 def find_pictures(path: Path) -> PatchSource:
@@ -100,7 +110,21 @@ def find_pictures(path: Path) -> PatchSource:
             f"{path} holds {len(pictures)} picture{'s' * (len(pictures) != 1)} ({known} and others), "
             f"expected at least {_LEAST_PICTURES}: parts of a split share no picture; name another folder"
         )
-    return PatchSource(files, tuple(pictures), part, every - len(pictures))
+    stems = np.array([posixpath.splitext(posixpath.basename(name))[0] for name in pictures])
+    return PatchSource(files, tuple(pictures), part, every - len(pictures), _content(path, stems, part))
+
+
+def _content(path: Path, names: NDArray[Any], part: NDArray[np.uint8]) -> Content | None:
+    """By the numbers that pictures [N] are named by; BSDS500 has BSDS300's pictures as train and val."""
+    held = [names[part == PARTS.index(one)] for one in PARTS]
+    tested = held[1] if len(held[1]) else held[2]
+    if (len(held[0]), len(tested)) != (200, 100):
+        return None
+    for some, sha256 in zip((held[0], tested), _BERKELEY, strict=True):
+        numbers = " ".join(sorted(map(str, some), key=lambda name: (len(name), name)))
+        if hashlib.sha256(numbers.encode()).hexdigest() != sha256:
+            return other("BSDS300", path, "it has as many pictures, of other numbers")
+    return unverified("BSDS300", path, "numbers of pictures are as published, pixels are not compared")
 
 
 def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed: int) -> Generator[int, None, Patches]:
@@ -138,7 +162,7 @@ def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed:
         start += count
         yield start
     picture = np.repeat(np.arange(len(counts)), counts)
-    return Patches(levels, picture, row, column, source.part, digest.hexdigest())
+    return Patches(levels, picture, row, column, source.part, digest.hexdigest(), source.content)
 
 
 def read_patches(path: Path) -> Patches:
@@ -174,7 +198,7 @@ def read_patches(path: Path) -> Patches:
         )
     unknown = np.full(len(levels), -1, np.int64)
     digest = hashlib.sha256(levels.tobytes() + image.tobytes()).hexdigest()
-    return Patches(levels, picture.reshape(-1), unknown, unknown, part, digest)
+    return Patches(levels, picture.reshape(-1), unknown, unknown, part, digest, _content(path, names, part))
 
 
 def _array(archive: zipfile.ZipFile, name: str) -> NDArray[Any]:

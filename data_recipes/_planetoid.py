@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 
 from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.data_recipes._opcodes import Call, array_of, matrix_of, read_opcodes
+from mmgen.data_recipes._published import Content, as_published, by_sha256, unverified
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.progress import Work
 
-__all__ = ["NETWORKS", "Citations", "Network", "fetch_citations", "read_citations"]
+__all__ = ["NETWORKS", "Citations", "Network", "content_of", "fetch_citations", "read_citations"]
 
 _PARTS = ("tx", "allx", "ty", "ally", "graph", "test.index")
 """Those of the publisher's files that are read, after "ind.NAME."; x and y are among allx and ally."""
@@ -41,6 +42,7 @@ class Network:
         features: Words that are looked for.
         classes: Fields.
         sha256: Hash of the number of nodes and the edges, whatever file they came in (:func:`_edges_hash`).
+        content: Hash of edges and features, as :attr:`Citations.sha256`; "" where it is not known here.
     """
 
     nodes: int
@@ -48,13 +50,20 @@ class Network:
     features: int
     classes: int
     sha256: str
+    content: str = ""
 
 
 NETWORKS = {
-    "cora": Network(2_708, 5_278, 1_433, 7, "14dfe8f0ad121e3fd3399237366cde2257f6f51394afc0c3766c713ea3bf618c"),
-    "citeseer": Network(3_327, 4_552, 3_703, 6, "a1d39e74fc57703740603f39377a790342eae58a3a9593c1de4238a2cc5bd7e5"),
+    "cora": Network(
+        2_708, 5_278, 1_433, 7, "14dfe8f0ad121e3fd3399237366cde2257f6f51394afc0c3766c713ea3bf618c",
+        "2345df04948b7b3b3902e58d57d0e433a01756ceedc7c400422493f01a27790c",
+    ),
+    "citeseer": Network(
+        3_327, 4_552, 3_703, 6, "a1d39e74fc57703740603f39377a790342eae58a3a9593c1de4238a2cc5bd7e5",
+        "22a0a9429fd2701d3ccc952b416ad5e8b2420793b20799a73147eed54c43afda",
+    ),
     "pubmed": Network(19_717, 44_324, 500, 3, "815fc26636487dd3d52d1027879dd21b3b93bf087a2cd989fa327611c76d4b20"),
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,16 @@ def read_citations(name: str, source: Path | None) -> Citations:
             f"{known.sha256[:12]}...); give the publisher's files"
         )
     return found
+
+
+def content_of(name: str, found: Citations, source: Path | None) -> Content:
+    """Whether a network, whose edges are the published ones, says of its papers what the published one says."""
+    where, published = source or cache_folder("planetoid"), NETWORKS[name].content
+    if found.features is None:
+        return as_published(name, where)  # all that there is
+    if not published:
+        return unverified(name, where, "its edges are as published, its features are counted and not compared")
+    return by_sha256(name, where, found.sha256, published)
 
 
 def fetch_citations(name: str, source: Path | None) -> Work[Path] | None:

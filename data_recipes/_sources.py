@@ -5,7 +5,7 @@ Fashion-MNIST is published in the same four files, and read in the same way.
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from mmgen.data_recipes._download import Files, cache_folder, download, is_complete
 from mmgen.data_recipes._idx import read_idx
+from mmgen.data_recipes._published import Content, by_sha256
 from mmgen.errors import DataError
 from mmgen.progress import Work
 
@@ -91,11 +92,13 @@ class Digits:
         labels: uint8 [S], 0 to 9; 255 where the publisher tells none.
         part: uint8 [S], 0 for the publisher's training digits, 1 for the test digits, 2 for validation digits (which
             only a few publishers have).
+        content: Whether they are the published ones; None for those that come with a library.
     """
 
     images: NDArray[np.uint8]
     labels: NDArray[np.uint8]
     part: NDArray[np.uint8]
+    content: Content | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -143,7 +146,7 @@ def _read_files(folder: Path, collection: _Collection) -> Digits:
     for other in _COLLECTIONS.values():
         if other is not collection and other.content == digits.sha256:
             raise DataError(f"{folder} holds {other.title}, expected {collection.title}: name another folder")
-    return digits
+    return replace(digits, content=by_sha256(collection.title, folder, digits.sha256, collection.content))
 
 
 def _read_bundled() -> Digits:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.data_recipes._published import Content, as_published, file_md5, unverified
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_pieces
 
@@ -129,6 +130,9 @@ def _in_heart(u: NDArray[np.float32], v: NDArray[np.float32]) -> NDArray[np.bool
 _INSIDE = _in_square, _in_ellipse, _in_heart
 
 
+_MD5 = "7da33b31b13a06f4b04a70402ce90c2e"
+
+
 class SpriteArchive:
     """The published archive, of which only the pictures are read, in bounded memory.
 
@@ -152,6 +156,12 @@ class SpriteArchive:
             raise DataError(f"{path} has no {_MEMBER}; give {_PUBLISHED}") from None
         except (CannotReadError, ValueError, OverflowError) as error:
             raise DataError(f"cannot read {path} as dSprites: {error}; give {_PUBLISHED}") from None
+
+    def content(self) -> Content:
+        """Whether this is the published file."""
+        if file_md5(self.path) == _MD5:
+            return as_published("dSprites", self.path)
+        return unverified("dSprites", self.path, "another file than the published one, of as many pictures")
 
     def pictures(self, wanted: Sequence[int]) -> Iterator[NDArray[np.uint8]]:
         """Pictures of sprites at all places, packed [1024, 512].

@@ -25,6 +25,7 @@ from mmgen.data_recipes._celeba._landmarks import (
 from mmgen.data_recipes._celeba._lists import Lists, Points
 from mmgen.data_recipes._celeba._pictures import completion, edges, watermark
 from mmgen.data_recipes._celeba._recipe import CelebaRecipe
+from mmgen.data_recipes._celeba._source import Source
 from mmgen.progress import Work
 
 __all__ = ["CelebaTransforms"]
@@ -58,9 +59,12 @@ class CelebaTransforms(CelebaRecipe):
         return "needed" if self.detector == "aligned" else "optional"
 
     def prepare(self) -> Work[Path] | None:
-        self.need_celeba()
+        folder = self.need_celeba()
         need_faces_extra()
-        return fetch_predictor(self.landmarks)
+        fetching = fetch_predictor(self.landmarks)
+        if fetching is not None:
+            Source(folder, self.points).close()  # what is wrong there is refused before anything long
+        return fetching
 
     def models(self) -> dict[str, str]:
         need_faces_extra()

@@ -64,6 +64,7 @@ class Dsprites(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         archive = None if self.dsprites is None else SpriteArchive(self.dsprites)
+        self._content = None if archive is None else archive.content()
         chosen = self._chosen(seed)
         size = len(chosen)
 

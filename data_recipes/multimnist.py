@@ -149,6 +149,7 @@ class Multimnist(Recipe):
     ) -> Work[Path]:
         check_examples(self.number, self.size**2, chunk)
         digits = read_digits(self.source, self.mnist)
+        self._content = digits.content
         schemes, pool = _pools(digits, seed)
         members = [np.flatnonzero(pool == code) for code in range(len(_PARTS))]
         # Images take turns with the digits, in a random order, so that parts of both have the same shares.
@@ -167,6 +168,7 @@ class Multimnist(Recipe):
             from mmgen.artifacts import DatasetWriter
 
             settings = {"recipe": self.name, **self.model_dump(), "source_sha256": digits.sha256}
+            settings |= digits.content.settings if digits.content is not None else {}
             with DatasetWriter(path, size=self.number, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (1, self.size, self.size), "bits" if self.binarise else "bytes")
                 writer.add_text("text", self.vocabulary, _CELLS)

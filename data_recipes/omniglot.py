@@ -52,6 +52,7 @@ class Omniglot(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         characters = read_characters(self.omniglot)
+        self._content = characters.content
         size = min(self.number or len(characters), len(characters))
         source = np.arange(size) * len(characters) // size
 
@@ -59,7 +60,7 @@ class Omniglot(Recipe):
             from mmgen.artifacts import DatasetWriter
 
             settings = {"recipe": self.name, **self.model_dump(), "number": size, "pictures": characters.pictures}
-            settings["source_sha256"] = characters.sha256
+            settings |= {"source_sha256": characters.sha256, **characters.content.settings}
             with DatasetWriter(path, size=size, settings=settings, seed=seed, command=command) as writer:
                 writer.add_image("image", (1, SIDE, SIDE), LAYOUTS[self.binarise])
                 writer.add_attributes("attributes", {"alphabet": characters.alphabets})

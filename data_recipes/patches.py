@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._part_names import PARTS
@@ -61,6 +61,8 @@ class NaturalPatches(Recipe):
 
     name: ClassVar[str] = "patches"
 
+    _elsewhere: int = PrivateAttr(0)
+
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.pictures is None) == (self.patches is None):
@@ -78,14 +80,21 @@ class NaturalPatches(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         if self.patches is not None:
-            return self._work(_ready(self._chosen(read_patches(self.patches), seed)), path, seed, chunk, command)
+            found = self._chosen(read_patches(self.patches), seed)
+            self._content = found.content
+            return self._work(_ready(found), path, seed, chunk, command, len(found.levels))
         assert self.pictures is not None
         source = find_pictures(self.pictures)
+        self._content, self._elsewhere = source.content, source.elsewhere
         counts = np.full(len(source.names), self.per_picture)
         if self.number is not None:
             share, rest = divmod(self.number, len(source.names))
             counts = share + (np.arange(len(source.names)) < rest)
         return self._work(cut_patches(source, self.side, counts, seed), path, seed, chunk, command, int(counts.sum()))
+
+    def about(self) -> list[str]:
+        elsewhere = f"left out: {self._elsewhere:,} pictures that are in none of the folders train, val and test"
+        return [*super().about(), *([elsewhere] if self._elsewhere else [])]
 
     def _chosen(self, found: Patches, seed: int) -> Patches:
         """A random choice of patches, in their order; all by default."""
@@ -94,8 +103,9 @@ class NaturalPatches(Recipe):
             return found
         rows = np.sort(shuffled(seed, self.name, size)[: self.number])
         return Patches(
-            found.levels[rows], found.picture[rows], found.row[rows], found.column[rows], found.part, found.sha256
-        )
+            found.levels[rows], found.picture[rows], found.row[rows], found.column[rows], found.part, found.sha256,
+            found.content,
+        )  # fmt: skip
 
     def _work(
         self,
@@ -104,7 +114,7 @@ class NaturalPatches(Recipe):
         seed: int,
         chunk: int,
         command: str,
-        size: int | None = None,
+        size: int,
     ) -> Work[Path]:
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
@@ -119,6 +129,7 @@ class NaturalPatches(Recipe):
                 "number": number,
                 "pictures": len(found.part),
                 "source_sha256": found.sha256,
+                **(found.content.settings if found.content is not None else {}),
             }
             with DatasetWriter(path, size=number, settings=settings, seed=seed, command=command) as writer:
                 writer.add(PatchDescription(side=side))
@@ -132,11 +143,11 @@ class NaturalPatches(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work("cutting patches", size or 1, "patch", generate)
+        return Work("cutting patches", size, "patch", generate)
 
 
 def _ready(found: Patches) -> Generator[int, None, Patches]:
-    yield 1
+    yield len(found.levels)
     return found
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from mmgen.data_recipes._base import Recipe, Workers
-from mmgen.data_recipes._planetoid import NETWORKS, Citations, fetch_citations, read_citations
+from mmgen.data_recipes._planetoid import NETWORKS, Citations, content_of, fetch_citations, read_citations
 from mmgen.data_recipes._streams import shuffled
 from mmgen.errors import DataError
 from mmgen.modalities.graph import GraphDescription
@@ -55,13 +55,15 @@ class Planetoid(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         found = read_citations(self.network, self.planetoid)
+        self._content = content_of(self.network, found, self.planetoid)
+        recorded = self._content.settings
         shares = self.validation_share, self.test_share
         part, absent, absent_part = held_back(found, *shares, seed)
 
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
 
-            settings = {"recipe": self.name, **self.model_dump(), "source_sha256": found.sha256}
+            settings = {"recipe": self.name, **self.model_dump(), "source_sha256": found.sha256, **recorded}
             with DatasetWriter(path, size=found.nodes, settings=settings, seed=seed, command=command) as writer:
                 if found.features is not None:
                     writer.add(VectorDescription(name="features", size=found.features.shape[1]))

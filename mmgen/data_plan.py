@@ -9,7 +9,7 @@ from mmgen.artifacts.members import members_of
 from mmgen.progress import Watch
 from mmgen.version import __version__
 
-__all__ = ["DataPlan", "plan_data"]
+__all__ = ["DataPlan", "look_ahead", "plan_data"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,32 @@ class DataPlan:
         surveying = self.recipe.survey(self.seed, workers)
         for line in watch.follow(surveying) if surveying is not None else ():
             watch.say(line)
-        made: Path = watch.follow(self.recipe.make(self.path, seed=self.seed, workers=workers, command=self.command))
+        making = self.recipe.make(self.path, seed=self.seed, workers=workers, command=self.command)
+        for line in self.recipe.about():
+            watch.say(line)
+        made: Path = watch.follow(making)
         return made
+
+
+def look_ahead(recipe: Any, seed: int) -> list[str]:
+    """What can be known before anything is written: sources are opened and checked as the run itself does first.
+
+    Args:
+        recipe: A recipe without a survey of its own.
+        seed: Seed of the dataset.
+
+    Returns:
+        Lines for people: what would be fetched first, or how much would be made, and of what.
+
+    Raises:
+        MmgenError: As :meth:`DataPlan.run` would, of what it looks at first.
+    """
+    preparing = recipe.prepare()
+    if preparing is not None and preparing.unit == "byte":
+        return [f"to do first: {preparing.description}, {len(preparing):,} bytes; nothing is known of them yet"]
+    making = recipe.make(Path("unwritten.h5"), seed=seed)  # whose work is not done
+    first = [f"to do first: {preparing.description}"] if preparing is not None else []
+    return [*first, f"to do: {making.description}, {len(making):,} {making.unit}s", *recipe.about()]
 
 
 def plan_data(

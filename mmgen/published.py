@@ -41,12 +41,16 @@ class _OfData:
             >>> table = published_tables()[0]
             >>> table.differences({"recipe": "mnist-a", "size": 32, "binarise": True, "source": "mnist"})
             ['size 32 instead of 64']
+            >>> table.differences({"recipe": "mnist-a", "size": 64, "binarise": True, "source": "mnist",
+            ...                    "content": "not MNIST as published"})
+            ['data that are not MNIST as published']
         """
 
         def said(value: Any) -> str:
             return value if isinstance(value, str) else json.dumps(value)
 
-        return [
+        other = [f"data that are {settings['content']}"] if settings.get("content") else []
+        return other + [
             f"{key} {said(settings[key])} instead of {said(value)}" if key in settings else f"{key} not recorded"
             for key, value in self.settings.items()
             if key not in settings or settings[key] != value

@@ -11,7 +11,16 @@ from numpy.typing import NDArray
 
 from mmgen.errors import DataError
 
-__all__ = ["ALL_ATTRIBUTES", "ATTRIBUTES", "CELEBA_SIZE", "PARTS", "Lists", "Points", "read_lists"]
+__all__ = [
+    "ALL_ATTRIBUTES",
+    "ATTRIBUTES",
+    "CELEBA_SIZE",
+    "PARTS",
+    "PUBLISHED",
+    "Lists",
+    "Points",
+    "read_lists",
+]
 
 Points = Literal["ignored", "optional", "needed"]
 """Whether the list of landmarks is read."""
@@ -31,6 +40,13 @@ _SPELLED = (
 )
 ALL_ATTRIBUTES = tuple(_SPELLED.split())
 """The 40 attributes, in the order of the list."""
+
+PUBLISHED = {
+    "list_attr_celeba": "75e246fa4810816ffd6ee81facbd244c",
+    "list_eval_partition": "d32c9cbf5e040fd4025c592c306e6668",
+    "list_landmarks_align_celeba": "cc24ecafdb5b50baae59b03474781f8c",
+}
+"""MD5 of the lists as published."""
 
 _DISTINCTIVE = (
     "Bald Bangs Black_Hair Blond_Hair Brown_Hair Bushy_Eyebrows Eyeglasses Gray_Hair Heavy_Makeup Male "

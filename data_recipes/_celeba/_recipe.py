@@ -153,10 +153,11 @@ class CelebaRecipe(Recipe):
         folder_or_zip = self.need_celeba()
         models = self.models()
         source = Source(folder_or_zip, self.points)
+        self._content = source.content()
         number = self._size(len(source.lists))
         lists = source.lists.some(np.arange(number) * len(source.lists) // number)
         settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number, **models}
-        settings["lists_sha256"] = lists.sha256
+        settings |= {"lists_sha256": lists.sha256, **self._content.settings}
 
         def generate() -> Generator[Progress, None, Path]:
             with source:

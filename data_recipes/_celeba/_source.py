@@ -1,5 +1,6 @@
 """The user's CelebA: a folder or a zip, as downloaded; images are read from the zip as they are needed."""
 
+import hashlib
 import os
 import re
 import zipfile
@@ -7,8 +8,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
-from mmgen.data_recipes._celeba._lists import Lists, Points, read_lists
+from mmgen.data_recipes._celeba._lists import CELEBA_SIZE, PUBLISHED, Lists, Points, read_lists
 from mmgen.data_recipes._left_out import why_left_out
+from mmgen.data_recipes._published import Content, other, unverified
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 
@@ -49,6 +51,7 @@ class Source:
     def __init__(self, path: Path, use_points: Points) -> None:
         self.path = path
         self._zips: list[zipfile.ZipFile] = []
+        self._md5: dict[str, str] = {}
         try:
             self._open(use_points)
         except BaseException:
@@ -84,6 +87,16 @@ class Source:
         """Close the zips."""
         for archive in self._zips:
             archive.close()
+
+    def content(self) -> Content:
+        """Whether this is CelebA: all of its lists as published, and an image for every name; those have no hash."""
+        number, names = len(self.lists), [name for name, md5 in self._md5.items() if md5 != PUBLISHED[name]]
+        if number != CELEBA_SIZE:
+            return other("CelebA", self.path, f"it has {number:,} images, expected {CELEBA_SIZE:,}")
+        if names:
+            return other("CelebA", self.path, f"{', '.join(names)} has another content")
+        lists = "" if {"list_attr_celeba", "list_eval_partition"} <= {*self._md5} else " and lists in csv"
+        return unverified("CelebA", self.path, f"images{lists} are counted, and not compared")
 
     def read(self, name: str) -> bytes | str:
         """The bytes of an image's file; or, as a string, why they cannot be read."""
@@ -128,7 +141,10 @@ class Source:
             _once(name + ending, list(map(_said, found)))
             if found:
                 try:
-                    return _said(found[0]), _read(found[0], _MAX_LIST_BYTES)
+                    data = _read(found[0], _MAX_LIST_BYTES)
+                    if ending == ".txt":
+                        self._md5[name] = hashlib.md5(data, usedforsecurity=False).hexdigest()
+                    return _said(found[0]), data
                 except CannotReadError as error:
                     raise DataError(f"cannot read {_said(found[0])}: {error}; get it again") from None
         return None

@@ -5,9 +5,9 @@ stage depends on are the files of earlier stages that its command names.
 """
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from mmgen.artifacts import Header, read_header
 from mmgen.artifacts.kinds import article
@@ -76,6 +76,8 @@ def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
     """
     offered = datasets_of(name)
     if not offered:
+        if data is not None and Path(data).exists() and name in names():
+            _check_published(Path(data), read_header(Path(data)).settings)
         return name, Path(data) if data is not None else None
     if data is None and (usual := usual_dataset_of(name)) is not None:
         data = usual
@@ -83,12 +85,23 @@ def find_list(name: str, data: str | None) -> tuple[str, Path | None]:
         return f"{name}/{data}", None
     if data is not None and Path(data).exists():
         check_is_data(Path(data))
-        recipe = str(read_header(Path(data)).settings.get("recipe", ""))
+        settings = read_header(Path(data)).settings
+        recipe = str(settings.get("recipe", ""))
+        _check_published(Path(data), settings)
         if recipe in offered:
             return f"{name}/{recipe}", Path(data)
         raise UsageError(f"{data} is of the recipe '{recipe}', expected one of {', '.join(offered)}")
     got = f"--data got '{data}'" if data else "--data is not given"
     raise UsageError(f"{name} is measured on several datasets and {got}, expected {' or '.join(offered)}, or a file")
+
+
+def _check_published(path: Path, settings: Mapping[str, Any]) -> None:
+    """Refuse data that are not what the published numbers are about."""
+    if content := settings.get("content"):
+        raise UsageError(
+            f"--data got {path}, which is {content}, expected the data that the published numbers are about; make the "
+            "dataset from those, or train on this one by commands of your own"
+        )
 
 
 def check_is_data(path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.config import validate
+from mmgen.data_plan import look_ahead
 from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba
@@ -52,4 +53,7 @@ def test_recipe(name: str, small: dict[str, object], tmp_path: Path) -> None:
     assert work is None or name == "two-objects", (
         f"{name} wants to fetch or build something first: give it a small source in the fixture `small`"
     )
+    if recipe.survey(0, 1) is None:
+        assert any(line.startswith("to do: ") for line in look_ahead(recipe, 0)), "a dry run says what would be made"
+    assert not list(tmp_path.iterdir()), "and writes nothing"
     check_recipe(name, tmp_path, **{field: value for field, value in small.items() if field in member.model_fields})

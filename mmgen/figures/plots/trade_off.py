@@ -43,6 +43,7 @@ def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Pictu
 def _recipe(sessions: Sequence[Session]) -> str:
     """Recipe of the models' datasets where it made pictures like the papers'; "" where it did not, or nobody knows."""
     known = [read_header(session.group.dataset).settings for session in sessions if session.group.dataset is not None]
+    known = known if not any(settings.get("content") for settings in known) else []
     alike = known and all(all(settings.get(key) == value for key, value in _VE.items()) for settings in known)
     return str(_VE["recipe"]) if alike else ""
 

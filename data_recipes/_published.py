@@ -1,0 +1,80 @@
+"""Whether what somebody has is the published set, by its content; what is not is said to be that, and not compared."""
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Content", "as_published", "by_sha256", "file_md5", "other", "unverified"]
+
+_BLOCK = 2**20
+
+
+@dataclass(frozen=True)
+class Content:
+    """What is known of some data that lie under the names of a published set.
+
+    Attributes:
+        title: What the set is called.
+        where: Where they lie.
+        is_published: Whether they are that set; None where nobody can tell here.
+        why: What differs, or what was not compared.
+    """
+
+    title: str
+    where: str
+    is_published: bool | None
+    why: str = ""
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What a dataset of them records; nothing where it is, or may be, the published set."""
+        return {"content": f"not {self.title} as published"} if self.is_published is False else {}
+
+    def said(self) -> list[str]:
+        """What people are told."""
+        if self.is_published is False:
+            return [
+                f"{self.where} is not {self.title} as published ({self.why}): the dataset says so, and no published "
+                "numbers will stand beside its scores"
+            ]
+        return [f"{self.where} is not verified to be {self.title} ({self.why})"] if self.is_published is None else []
+
+
+def as_published(title: str, where: Path | str) -> Content:
+    """The published set."""
+    return Content(title, str(where), True)
+
+
+def other(title: str, where: Path | str, why: str) -> Content:
+    """Something else under its names."""
+    return Content(title, str(where), False, why)
+
+
+def unverified(title: str, where: Path | str, why: str) -> Content:
+    """What may be the published set."""
+    return Content(title, str(where), None, why)
+
+
+def by_sha256(title: str, where: Path | str, found: str, published: str) -> Content:
+    """By the hash of all that matters of the content, whatever it is packed in.
+
+    Example:
+        >>> by_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").said()[0][:92]
+        'folder is not MNIST as published (SHA-256 of its content 0123456789ab..., expected e10378d1a'
+    """
+    if found == published:
+        return as_published(title, where)
+    return other(title, where, f"SHA-256 of its content {found[:12]}..., expected {published[:12]}...")
+
+
+def file_md5(path: Path) -> str:
+    """MD5 of a regular file, as publishers' copies are known by; "" where it cannot be read."""
+    digest = hashlib.md5(usedforsecurity=False)
+    try:
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError:
+        return ""
+    return digest.hexdigest()

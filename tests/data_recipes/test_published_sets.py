@@ -1,0 +1,150 @@
+"""Data under a published set's names: what is that set, what is not, and what is said of the one and the other."""
+
+import gzip
+import hashlib
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mmgen import data_recipes
+from mmgen.artifacts import Dataset
+from mmgen.config import validate
+from mmgen.data_plan import look_ahead
+from mmgen.data_recipes import _amat, _sources
+from mmgen.data_recipes._celeba import _lists, _source
+from mmgen.data_recipes._celeba._source import Source
+from mmgen.data_recipes._omniglot import read_characters
+from mmgen.data_recipes._patches import find_pictures
+from mmgen.data_recipes._planetoid import NETWORKS, content_of, read_citations
+from mmgen.data_recipes._sources import read_digits
+from mmgen.errors import UsageError
+from mmgen.published import published_table
+from mmgen.reproductions._plan import find_list
+from tests.conftest import outside_data
+from tests.data_recipes._characters import build_omniglot
+from tests.data_recipes._faces import build_celeba
+from tests.data_recipes._network import build_network
+
+
+def made(name: str, path: Path, **settings: Any) -> tuple[dict[str, Any], list[str]]:
+    """Settings that a dataset records, and what is said of its sources."""
+    recipe = validate(data_recipes.get(name), settings)
+    recipe.make(path, workers=1).run()
+    with Dataset.open(path) as data:
+        return data.header.settings, recipe.about()
+
+
+@pytest.mark.parametrize("name", ["mnist", "mnist-a", "mnist-2bit", "binary-mnist", "fashion-mnist", "multimnist"])
+def test_other_digits_under_mnists_names_are_said_to_be_others(name: str, small_mnist: Path, tmp_path: Path) -> None:
+    title = "Fashion-MNIST" if name == "fashion-mnist" else "MNIST"
+    settings, said = made(name, tmp_path / "d.h5", mnist=small_mnist, number=20)
+    assert settings["content"] == f"not {title} as published"
+    assert f"{small_mnist} is not {title} as published (SHA-256 of its content" in said[0]
+
+
+def test_the_published_digits_are_known_whatever_they_are_packed_in(
+    small_mnist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collection = _sources._COLLECTIONS["mnist"]
+    known = _sources._Collection("MNIST", collection.files, (), read_digits("mnist", small_mnist).sha256)
+    monkeypatch.setitem(_sources._COLLECTIONS, "mnist", known)
+    for file in small_mnist.iterdir():  # as some browsers unpack them
+        (tmp_path / file.stem.replace("-idx", ".idx")).write_bytes(gzip.decompress(file.read_bytes()))
+    assert made("mnist", tmp_path / "d.h5", mnist=tmp_path, number=20)[1] == []
+    labels = tmp_path / "t10k-labels.idx1-ubyte"
+    labels.write_bytes(labels.read_bytes()[:-1] + b"\7")  # one label of all is another one
+    settings, said = made("mnist", tmp_path / "e.h5", mnist=tmp_path, number=20)
+    assert settings["content"] == "not MNIST as published" and len(said) == 1
+
+
+@pytest.mark.parametrize("data", ["mnist", "binary-mnist"])
+def test_mnist_is_mnist(data: str, tmp_path: Path) -> None:
+    if data == "mnist":
+        digits = read_digits("mnist", outside_data("mnist"))
+        assert digits.content is not None and digits.content.is_published
+        return
+    held = np.load(outside_data("binary-mnist") / "fixed_binarisation.npz")
+    images = np.concatenate([held[part].reshape(-1, 28, 28) for part in ("train", "valid", "test")]) * np.uint8(255)
+    part = np.repeat(np.array([0, 2, 1], np.uint8), [50_000, 10_000, 10_000])
+    assert _sources.Digits(images, np.full(70_000, 255, np.uint8), part).sha256 == _amat._CONTENT
+
+
+def test_other_files_in_the_place_of_the_fixed_binarisation(tmp_path: Path) -> None:
+    for name in ("train", "valid", "test"):
+        (tmp_path / f"binarized_mnist_{name}.amat").write_text("\n".join(" ".join("01" * 392) for _ in range(10)))
+    settings, said = made("binary-mnist", tmp_path / "d.h5", amat=tmp_path)
+    assert settings["content"].startswith("not the binarised MNIST") and "no published numbers" in said[0]
+
+
+def test_omniglot_of_other_drawings(tmp_path: Path) -> None:
+    build_omniglot(tmp_path)
+    settings, said = made("omniglot", tmp_path / "d.h5", omniglot=tmp_path, number=20)
+    assert settings["content"] == "not OMNIGLOT as published"
+    assert "it has 24 drawings, expected 32,460" in said[0]
+
+
+@pytest.mark.slow
+def test_omniglots_files(tmp_path: Path) -> None:
+    small = outside_data("omniglot")
+    shutil.copy(small / "images_background_small1.zip", tmp_path / "small.zip")
+    shutil.copy(small / "images_background_small1.zip", tmp_path / "images_background_small1.zip")
+    assert read_characters(tmp_path / "images_background_small1.zip").content.is_published
+    assert read_characters(tmp_path / "small.zip").content.is_published is False, "of no known number of drawings"
+
+
+def test_citations_by_what_papers_say(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = build_network(tmp_path, monkeypatch)
+    found = read_citations("cora", folder)
+    assert content_of("cora", found, folder).is_published is (found.sha256 == NETWORKS["cora"].content or None)
+
+
+@pytest.mark.parametrize("network", ["cora", "citeseer"])
+def test_published_networks(network: str) -> None:
+    source = outside_data("planetoid")
+    found = read_citations(network, source)
+    assert content_of(network, found, source).is_published
+    changed = replace(found, sha256=hashlib.sha256(b"other features").hexdigest())
+    assert content_of(network, changed, source).settings == {"content": f"not {network} as published"}
+
+
+def test_faces_are_counted_and_lists_compared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = build_celeba(tmp_path / "c", 24)
+    assert Source(folder, "ignored").content().why == "it has 24 images, expected 202,599"
+    for module in (_lists, _source):
+        monkeypatch.setattr(module, "CELEBA_SIZE", 24)
+    monkeypatch.setattr(_lists, "PARTS", {code: (name, 8) for code, name in enumerate(("train", "val", "test"))})
+    monkeypatch.setattr(_lists, "_check_parts", lambda *_: None)
+    with Source(folder, "ignored") as source:
+        assert "list_attr_celeba, list_eval_partition has another content" in source.content().said()[0]
+        monkeypatch.setattr(_source, "PUBLISHED", dict(source._md5))
+        assert source.content().settings == {}
+        assert "is not verified to be CelebA (images are counted" in source.content().said()[0]
+
+
+def test_pictures_of_other_numbers_are_not_berkeleys(tmp_path: Path) -> None:
+    for part, number in (("train", 200), ("test", 100)):
+        (tmp_path / part).mkdir()
+        for n in range(number):
+            (tmp_path / part / f"{n}{part}.png").touch()
+    (tmp_path / "cover.png").touch()
+    source = find_pictures(tmp_path)
+    assert source.content is not None and source.content.settings == {"content": "not BSDS300 as published"}
+    assert source.elsewhere == 1
+
+
+def test_published_numbers_do_not_stand_beside_other_data(small_mnist: Path, tmp_path: Path) -> None:
+    settings, _ = made("mnist", tmp_path / "d.h5", mnist=small_mnist, number=20, binarise=False)
+    table = published_table("WG Table 2, MNIST")
+    assert table.differences(settings) == ["data that are not MNIST as published"]
+    assert table.differences({key: value for key, value in settings.items() if key != "content"}) == []
+    with pytest.raises(UsageError, match=r"--data got .*d.h5, which is not MNIST as published, expected the data that"):
+        find_list("wu-table2", str(tmp_path / "d.h5"))
+
+
+def test_a_dry_run_says_what_the_sources_are(small_mnist: Path) -> None:
+    said = look_ahead(validate(data_recipes.get("mnist"), {"mnist": small_mnist}), 0)
+    assert said[0] == "to do: making mnist, 60 images" and "is not MNIST as published" in said[1]
