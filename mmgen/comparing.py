@@ -243,6 +243,7 @@ def _value(conditions: Conditions, name: str) -> str:
 def _about(conditions: Conditions, every: Sequence[Conditions]) -> str:
     differing = _differing(_alike(conditions, every))
     said = [name for name in ("protocol", "split") if getattr(conditions, name)]
+    said += ["content"] if conditions.named.get("content") else []
     said += ["part"] if conditions.part not in ("", "test") else []
     said += [name for name in differing if name not in said]
     return ", ".join(f"{CALLED.get(name, name)} {_value(conditions, name)}" for name in said)

@@ -16,7 +16,8 @@ CALLED = {"samples": "importance samples", "real": "real pictures", "described":
 class Conditions(NamedTuple):
     """What scores must share to stand in one table, "" where it was not recorded.
 
-    ``further`` is what their metric asks for besides (:attr:`mmgen.metrics._base.Metric.conditions`), name and value.
+    ``further`` is what their metric asks for besides (:attr:`mmgen.metrics._base.Metric.conditions`), name and value,
+    and what is to be said of data that are not what they are called.
     """
 
     metric: str
@@ -38,6 +39,8 @@ class Conditions(NamedTuple):
         pixels = "drawn" if score.extra.get("pixels") == "drawn" else ""  # of the others the dataset tells
         dataset, judge = (str(score.ids.get(role) or "") for role in ("dataset", "judge"))
         further = tuple((name, _text(score.extra.get(name))) for name in _asked(score.metric) if name not in said)
+        if content := _text(score.extra.get("content")):
+            further += (("content", content),)
         return cls(
             score.metric, score.unit, score.protocol, said["split"], said["part"], dataset, judge, pixels,
             said["samples"], said["real"], further,

@@ -63,7 +63,8 @@ def look_ahead(recipe: Any, seed: int) -> list[str]:
         return [f"to do first: {preparing.description}, {len(preparing):,} bytes; nothing is known of them yet"]
     making = recipe.make(Path("unwritten.h5"), seed=seed)  # whose work is not done
     first = [f"to do first: {preparing.description}"] if preparing is not None else []
-    return [*first, f"to do: {making.description}, {len(making):,} {making.unit}s", *recipe.about()]
+    units = f"{making.unit}es" if making.unit.endswith("ch") else f"{making.unit}s"
+    return [*first, f"to do: {making.description}, {len(making):,} {units}", *recipe.about()]
 
 
 def plan_data(

@@ -1,7 +1,7 @@
 """A number with its error, its unit and which way is better, and what is needed to read it."""
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from mmgen.markup import grid_table
 from mmgen.naming import guided_name, guided_title, posterior_called, posterior_name, posterior_title
 from mmgen.parsing import Malformed, lines_bounded, parse_json
 
-__all__ = ["Better", "Score", "Scores", "read_scores"]
+__all__ = ["Better", "Score", "Scores", "other_data", "read_scores"]
 
 _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
@@ -59,7 +59,8 @@ class Score:
         guidance: For posterior "guided", the power w of p(y|z) that tilts it; None for every other.
         ids: Content ids of the files behind the value, by role.
         extra: Further numbers: counts, biases, effective sample sizes, "splits_sd" over 5 splits of queries; and, of
-            scores that depend on them, "split", "part" and "seed". "warnings" are sentences for whoever reads it.
+            scores that depend on them, "split", "part" and "seed". "content" says that the data are not the published
+            set that they are made like. "warnings" are sentences for whoever reads it.
         base: For a guided posterior, what is guided: prior, own, true, aggregate, learned prior; else "".
         run: What was trained: "name" of its file, "settings" as a digest without seeds, so that runs which differ in
             their seed alone have the same, and "seed"; {} in scores from before it was told.
@@ -107,6 +108,17 @@ class Score:
     def to_json(self) -> dict[str, Any]:
         """Plain values for a JSON line; what is not finite becomes None, which JSON can say."""
         return {key: _plain(value) for key, value in asdict(self).items() if value or key not in _WHERE_KNOWN}
+
+
+def other_data(settings: Mapping[str, Any]) -> dict[str, str]:
+    """What the scores of a dataset say in ``extra`` where it is not the published one whose recipe made it.
+
+    Example:
+        >>> other_data({"recipe": "mnist", "content": "not MNIST as published"}), other_data({"recipe": "mnist"})
+        ({'content': 'not MNIST as published'}, {})
+    """
+    content = settings.get("content")
+    return {"content": str(content)} if content else {}
 
 
 def _plain(value: Any) -> Any:

@@ -164,6 +164,15 @@ def test_models_as_rows_by_hand(two_models: Plan, tmp_path: Path) -> None:
     assert "## Likelihoods: differences from B" in page
 
 
+def test_no_published_numbers_stand_beside_scores_of_other_data(two_models: Plan) -> None:
+    measured = of_model("log p(x)", [-80.0, -94.0])
+    other = replace(measured, extra=measured.extra | {"content": "not MNIST as published"})
+    found = [compare(table, {"a.jsonl": [other], "b.jsonl": [other]}) for table in two_models.table]
+    title, columns, rows = tables_of(two_models, found)[0]
+    assert title == "Likelihoods (ours are of data that are not MNIST as published)"
+    assert not [name for name in columns if name.startswith("paper")] and rows[0][1] == "-87.000 ± 0.700"
+
+
 def test_part_of_a_table(two_models: Plan) -> None:
     assert [stage.makes for stage in only(two_models.at("cpu"), ["b"]).stage] == ["data.h5", "b.safetensors", "b.jsonl"]
     with pytest.raises(UsageError, match="unknown row 'C'"):

@@ -14,7 +14,10 @@ from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.parsing import printable
 
-__all__ = ["Files", "inside", "listed"]
+__all__ = ["PICTURES", "Files", "inside", "listed"]
+
+PICTURES = (".png", ".apng", ".jpg", ".jpeg", ".jfif", ".webp", ".gif", ".bmp", ".ppm", ".pgm", ".pbm", ".pnm")
+"""What files of pictures are called; whether they are ones is seen when they are read."""
 
 _DEPTH = 16  # folders in folders
 _MOST_FILES = 10_000_000

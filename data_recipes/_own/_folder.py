@@ -6,8 +6,8 @@ from pathlib import Path, PurePosixPath
 
 from mmgen.data_recipes._left_out import doubles
 from mmgen.data_recipes._own._attributes import check_columns
-from mmgen.data_recipes._own._files import Files, inside, listed
-from mmgen.data_recipes._own._folder_parts import CLASSES, parts_by_folder
+from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
+from mmgen.data_recipes._own._folder_parts import CLASSES, parts_by_folder, parts_by_name
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import ENDINGS, MOST_BYTES, Cell, Columns, cell_of, read_table
 from mmgen.errors import DataError, UsageError
@@ -17,9 +17,6 @@ from mmgen.pictures import FORMATS
 from mmgen.pictures import MOST_BYTES as MOST_PICTURE_BYTES
 
 __all__ = ["FolderSource"]
-
-_PICTURES = (".png", ".apng", ".jpg", ".jpeg", ".jfif", ".webp", ".gif", ".bmp", ".ppm", ".pgm", ".pbm", ".pnm")
-"""What files of pictures are called; whether they are ones is seen when they are read."""
 
 _ARCHIVES = (".zip", ".tar", ".tgz", ".gz", ".bz2", ".xz", ".7z", ".rar")
 
@@ -60,7 +57,7 @@ class FolderSource(Source):
         return self._files.read(place, MOST_PICTURE_BYTES)
 
     def _fill(self, metadata: Path | None) -> None:
-        there = [name for name in self._files.names if name.lower().endswith(_PICTURES)]
+        there = [name for name in self._files.names if name.lower().endswith(PICTURES)]
         table = self._table(metadata)
         if table is not None:
             self._take_table(table)
@@ -207,6 +204,8 @@ class FolderSource(Source):
         folders = [PurePosixPath(name).parts[:-1] for name in self.names]
         if not self._classes:
             self.parts, folders = parts_by_folder(folders, self.where, self._split in self.columns)
+            if self.parts is None and self._split not in self.columns:
+                self.parts = parts_by_name(self.names)
         deepest = max(map(len, folders))
         for level in range(deepest):
             cells = [parts[level] if len(parts) > level else None for parts in folders]

@@ -1,10 +1,13 @@
 """Which of the folders that pictures lie in are parts of a split, and which are classes."""
 
+import posixpath
+from collections.abc import Sequence
+
 from mmgen.data_recipes._own._files import listed
 from mmgen.data_recipes._part_names import could_be_parts, parts_of, taken_apart
 from mmgen.errors import DataError
 
-__all__ = ["CLASSES", "parts_by_folder"]
+__all__ = ["CLASSES", "parts_by_folder", "parts_by_name"]
 
 CLASSES = "--folders-are-classes"
 """The option that says so."""
@@ -51,6 +54,24 @@ def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple
             f"of them train, or take folders as classes with {CLASSES}"
         )
     return parts, [tuple(name for level, name in enumerate(each) if level not in levels) for each in folders]
+
+
+def parts_by_name(names: Sequence[str]) -> list[str] | None:
+    """The part of each picture [N] by what its file is called: train_001.png, test_001.png; None where names say none.
+
+    All of them must say one, train among them, and in some folder more than one: "train stations/train 1.png" says
+    what the folder is about.
+
+    Args:
+        names: Names of pictures, with slashes.
+    """
+    parts = [taken_apart(posixpath.splitext(posixpath.basename(name))[0])[0] for name in names]
+    if not all(parts) or "train" not in parts:
+        return None
+    of_folder: dict[str, set[str]] = {}
+    for name, part in zip(names, parts, strict=True):
+        of_folder.setdefault(posixpath.dirname(name), set()).add(part)
+    return parts if any(len(found) > 1 for found in of_folder.values()) else None
 
 
 def _names(folders: Folders, level: int) -> list[str]:

@@ -15,7 +15,15 @@ from unittest import mock
 
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._files import listed
-from mmgen.data_recipes._own._hub_files import check_plain, check_saved, elsewhere, is_saved, is_within, plain_yaml
+from mmgen.data_recipes._own._hub_files import (
+    check_all_taken,
+    check_plain,
+    check_saved,
+    elsewhere,
+    is_saved,
+    is_within,
+    plain_yaml,
+)
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import Cell, cell_of
 from mmgen.data_recipes._part_names import part_of, parts_of
@@ -266,9 +274,12 @@ def _loaded(
         where = str(path.resolve()) if path.is_dir() else dataset
         with plain_yaml(dataset), _own_files_alone(dataset, roots):
             builder = library.load_dataset_builder(where, subset, revision=revision)
-        for file in (file for files in (builder.config.data_files or {}).values() for file in files):
+        read = [file for files in (builder.config.data_files or {}).values() for file in files]
+        for file in read:
             if not _is_own(dataset, file, roots):
                 raise elsewhere(dataset, file)
+        if path.is_dir() and type(builder).__module__.endswith("imagefolder"):
+            check_all_taken(path, read)
     reader = type(builder).__module__.split(".")[-1]
     if reader not in _FORMATS:
         raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")

@@ -2,19 +2,19 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from mmgen.data_recipes._own._files import inside
+from mmgen.data_recipes._own._files import PICTURES, Files, inside
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, read_file
 from mmgen.parsing import Malformed, parse_json, printable
 
-__all__ = ["check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "plain_yaml"]
+__all__ = ["check_all_taken", "check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "plain_yaml"]
 
 _DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
                  "dataset_dict.json")  # fmt: skip
@@ -59,6 +59,32 @@ def check_plain(dataset: str, roots: Sequence[str]) -> None:
                     f"{printable(path, 200)} has {size:,} bytes, expected at most {_MOST_BYTES:,}; remove it, or what "
                     "is not needed in it"
                 )
+
+
+def check_all_taken(path: Path, taken: Iterable[str]) -> None:
+    """Refuse a folder of pictures of which the library takes some and passes over others, or takes what is no data.
+
+    Args:
+        path: The folder.
+        taken: All files that the library reads.
+
+    Raises:
+        DataError: It does; says of how many pictures.
+    """
+    theirs = {os.path.realpath(file) for file in taken if file.lower().endswith(PICTURES)}
+    own = Files(path)
+    ours = {os.path.realpath(path / (own.within + name)): name for name in own.names if name.lower().endswith(PICTURES)}
+    advice = "use make-data folder, which says what is taken as what"
+    if passed := [name for file, name in ours.items() if file not in theirs]:
+        raise DataError(
+            f"the library datasets takes {len(theirs):,} pictures of {path} and passes over {len(passed):,}, such as "
+            f"'{printable(passed[0], 80)}', for folders that may be parts of a split are beside others; {advice}"
+        )
+    if more := sorted(theirs - ours.keys()):
+        raise DataError(
+            f"the library datasets takes {len(more):,} files of {path} that are hidden or a system's, such as "
+            f"'{printable(more[0], 200)}'; {advice}"
+        )
 
 
 def is_saved(path: Path) -> bool:

@@ -16,7 +16,7 @@ from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.progress import Work, relay
 from mmgen.runs import described_run
-from mmgen.score import Score
+from mmgen.score import Score, other_data
 from mmgen.shares import binomial_error
 from mmgen.training.labelling import label_draw
 from mmgen.training.model_run import ExperimentSettings
@@ -85,6 +85,7 @@ def _score(
         "split": material.settings.data.split,
         "part": "test",
         "seed": material.seed,
+        **other_data(material.dataset.header.settings),
         **facts,
         "values": [100.0 * value for value in values.tolist()],  # of each image, for paired comparisons
     }

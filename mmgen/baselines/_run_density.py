@@ -18,7 +18,7 @@ from mmgen.modalities._base import Description
 from mmgen.progress import Work, relay
 from mmgen.registry import unknown_name
 from mmgen.runs import described_run
-from mmgen.score import Score
+from mmgen.score import Score, other_data
 from mmgen.training.batches import DatasetRows
 
 __all__ = ["measure_density"]
@@ -108,7 +108,7 @@ def _score(
 ) -> Score:
     value, stderr = float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5) if len(values) > 1 else None
     content = dataset.header.content_id
-    extra = {"method": method, **facts}
+    extra = {"method": method, **other_data(dataset.header.settings), **facts}
     if described.nats_per_bit is not None:
         extra["bits_per_pixel"] = value / described.nats_per_bit
         if stderr is not None:

@@ -8,6 +8,7 @@ from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluation import Evaluation
 from mmgen.progress import Progress, Work
+from mmgen.score import other_data
 
 __all__ = ["evaluate", "notice"]
 
@@ -16,10 +17,13 @@ _UNITS = 1000
 
 
 def _provenance(evaluation: Evaluation, metric: Metric) -> dict[str, Any]:
-    """Split, part and seed, for metrics that depend on them; and the objective that the model was trained with."""
+    """Split, part and seed, for metrics that depend on them; the objective that the model was trained with; and whether
+    the data are what they are called.
+    """
+    content: dict[str, Any] = {**other_data(evaluation.dataset.header.settings)}
     if not (metric.judged or metric.scores_points):
-        return {}
-    asked: dict[str, Any] = {
+        return content
+    asked = content | {
         "split": evaluation.split,
         "part": evaluation.settings.part,
         "seed": evaluation.settings.seed,

@@ -48,10 +48,16 @@ class Compared:
     ours: tuple[tuple[Cell | None, ...], ...]
 
     def published(self, row: int, column: int) -> float | None:
-        """The paper's number."""
+        """The paper's number; None where there is none, and where ours are of other data."""
         paper = self.table.row[row].paper
         value = paper[column] if paper else ""
-        return None if value == "" else value
+        return None if value == "" or self.content else value
+
+    @property
+    def content(self) -> str:
+        """Why no published numbers stand beside ours, which are of other data; "" where they may."""
+        cells = [cell for row in self.ours for cell in row if cell is not None]
+        return next((str(cell.score.extra["content"]) for cell in cells if cell.score.extra.get("content")), "")
 
     @property
     def against_row(self) -> int | None:
@@ -118,7 +124,7 @@ def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
     group = summed_up(runs)
     if group.n == 1:
         return Cell(group, runs[0])
-    told = {"samples": runs[-1].extra["samples"]} if "samples" in runs[-1].extra else {}
+    told: dict[str, Any] = {name: runs[-1].extra[name] for name in ("samples", "content") if name in runs[-1].extra}
     samples = sum(run.n for run in runs)
     merged = replace(runs[-1], value=group.mean, stderr=group.stderr, n=samples, extra=told)
     return Cell(group, merged, over_seeds)

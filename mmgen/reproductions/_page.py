@@ -33,7 +33,8 @@ def _titled(one: Compared, plan: Plan) -> str:
     """What a table is called, and what is to be known of the paper's numbers in it."""
     title = one.table.title or plan.title
     remarks = published_table(one.table.published).remarks if one.table.published else ""
-    return f"{title} ({remarks})" if remarks else title
+    said = "; ".join(filter(None, [one.content and f"ours are of data that are {one.content}", remarks]))
+    return f"{title} ({said})" if said else title
 
 
 def _main(one: Compared) -> tuple[list[str], list[list[str]]]:

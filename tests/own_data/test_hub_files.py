@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -18,6 +19,7 @@ pytest.importorskip("datasets")
 
 import datasets
 
+from tests.own_data._pictures import picture
 from tests.own_data.test_hub import table
 
 
@@ -154,6 +156,26 @@ def test_long_descriptions_are_not_read(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "p" / "README.md").touch()
     os.truncate(tmp_path / "p" / "README.md", 2**24 + 1)
     assert "README.md has 16,777,217 bytes, expected at most 16,777,216" in refused(tmp_path / "p", monkeypatch)
+
+
+FOLDERS = {
+    "a class called train": (("bus", "car", "train"), "takes 10 pictures of .* and passes over 20, such as 'bus/"),
+    "a word that it does not know": (("train/a", "holdout/a"), "and passes over 15, such as 'holdout/a/"),
+    "thumbnails": (("cat", "cat/@eaDir", "dog"), "takes 10 files of .* that are hidden or a system's, such as"),
+    "parts as classes": (("trainset", "testset"), "the column 'label' says testset and trainset, as a division"),
+}
+
+
+@pytest.mark.parametrize("case", FOLDERS)
+def test_a_folder_of_pictures_that_the_library_takes_otherwise(
+    case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names, says = FOLDERS[case]
+    for n in range(30):
+        place = tmp_path / "p" / names[n % len(names)]
+        place.mkdir(parents=True, exist_ok=True)
+        (place / f"{n:03d}.png").write_bytes(picture(n))
+    assert re.search(says, refused(tmp_path / "p", monkeypatch))
 
 
 def test_a_pipe_in_place_of_a_dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

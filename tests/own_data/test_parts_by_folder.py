@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from mmgen.data_recipes._own._folder import FolderSource
-from mmgen.data_recipes._own._folder_parts import parts_by_folder
+from mmgen.data_recipes._own._folder_parts import parts_by_folder, parts_by_name
 from mmgen.data_recipes._own._parts import check_says_no_parts, parts_of_column
 from mmgen.data_recipes._part_names import PARTS, part_of
 from mmgen.data_recipes.folder import Folder
@@ -94,6 +94,30 @@ def test_what_may_be_parts_is_refused_and_says_how_to_say_it(case: str) -> None:
     with pytest.raises(DataError) as refused:
         divided(*names)
     assert says in str(refused.value) and "--folders-are-classes" in str(refused.value)
+
+
+BY_NAME: dict[str, tuple[list[str], list[str] | None]] = {
+    "in one folder": (["train_001.png", "test_001.png"], ["train", "test"]),
+    "with a word of their own": (["COCO_train2014_1.jpg", "COCO_val2014_1.jpg"], ["train", "val"]),
+    "in folders of classes": (["red/train1.png", "red/test1.png", "blue/train2.png"], ["train", "test", "train"]),
+    "that tell what folders are about": (["train stations/train 1.png", "test tubes/test 1.png"], None),
+    "some of them": (["train_1.png", "bus_1.png"], None),
+    "no train": (["test_1.png", "val_1.png"], None),
+    "one part": (["train_1.png", "train_2.png"], None),
+}
+
+
+@pytest.mark.parametrize("case", BY_NAME)
+def test_names_of_files_that_all_say_a_part_divide(case: str) -> None:
+    names, parts = BY_NAME[case]
+    assert parts_by_name(names) == parts
+
+
+def test_pictures_whose_names_divide_are_not_divided_anew(tmp_path: Path) -> None:
+    for n in range(30):
+        (tmp_path / f"{'test' if n % 3 == 0 else 'train'}_{n:03d}.png").write_bytes(picture(n))
+    assert FolderSource(tmp_path, None, ()).parts == ["test"] * 10 + ["train"] * 20
+    assert FolderSource(tmp_path, None, (), classes=True).parts is None
 
 
 def test_what_a_table_says_leaves_folders_that_may_be_parts_as_classes() -> None:
