@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from mmgen.classifier._task import ClassifierTask
 from mmgen.errors import UsageError
@@ -16,7 +17,7 @@ from mmgen.figures.drawing.comparison import judge_note, looks_at
 from mmgen.figures.drawing.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.drawing.page import framed, lit
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import SMALL, figure_image
+from mmgen.figures.drawing.style import SMALL, figure_image, new_figure
 from mmgen.figures.drawing.text import column_width, wrap
 from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
 from mmgen.figures.plots import _draw as plotting
@@ -24,6 +25,7 @@ from mmgen.figures.plots._base import Plot
 from mmgen.figures.report.context import _quantity, _rounded
 from mmgen.figures.report.curves import TrainingLog, learning_curves, term_curves
 from mmgen.figures.report.make import make_report
+from mmgen.figures.report.pictures import PageTile, TileSheet
 
 
 class Elements(HTMLParser):
@@ -53,13 +55,17 @@ def test_tables_can_be_read_by_ear_and_reached_by_keyboard(source: str) -> None:
     assert elements.of("th") and all(each.get("scope") in ("col", "row") for each in elements.of("th"))
     regions = [each for each in elements.of("div") if each.get("class") == "scroll"]
     assert regions and all(each.get("tabindex") == "0" and each.get("aria-label") for each in regions)
+    labels = [each.get("aria-label") for each in regions]
+    assert len(set(labels)) == len(labels) > 3 and "table" not in labels, "who jumps from one to the next is told which"
 
 
 def test_alternative_texts_are_short_and_say_where_the_rest_is(source: str) -> None:
-    texts = [each["alt"] or "" for each in Elements(source).of("img")]
-    # A tile has its words right below it; a figure has its caption there.
-    figures = [text for text in texts if not re.fullmatch(r"image \d+", text)]
+    # A tile has its words right below it, and no others; a figure has its caption there.
+    tiles = re.findall(r'<li[^>]*><img[^>]* alt="([^"]*)"><span>[^<]', source)
+    assert tiles and not any(tiles)
+    figures = [each["alt"] or "" for each in Elements(source).of("img") if each.get("class")]
     assert len(figures) > 5 and all(0 < len(text) < 90 and "described below" in text for text in figures)
+    assert len(figures) + len(tiles) == len(Elements(source).of("img"))
 
 
 def test_what_frames_mean_is_said_once_in_a_section(source: str) -> None:
@@ -123,12 +129,29 @@ def test_a_dark_page_has_its_own_colours(source: str) -> None:
         return (high + 0.05) / (low + 0.05)
 
     for colours in (light, dark):
-        for name in ("ink", "muted", "accent"):
+        for name in ("ink", "muted", "accent", "wrong"):
             assert contrast(colours[name], colours["page"]) >= 4.5
         assert contrast(colours["ink"], colours["note"]) >= 4.5
-        assert contrast("#ffffff", colours["wrong"]) >= 4.5  # white words on it
-    outside = style.replace("white; background: var(--wrong)", "")
-    assert not re.search(r"(?<!print )background: (white|#)", outside)
+    assert ".badge.missing { color: var(--page); background: var(--wrong)" in style, "the same contrast"
+    assert not re.search(r"(?<!print )background: (white|#)", style)
+
+
+def test_drawings_in_lines_are_turned_on_a_dark_page_and_those_whose_colours_are_named_are_not(source: str) -> None:
+    lines, photo = learning_curves([]), new_figure(2, 2)
+    photo.add_subplot().imshow(np.zeros((2, 2)))
+    assert Picture("t", "c", lines).ground == "lines"
+    grid = image_grid(np.ones((1, 1, 8, 8), np.float32))
+    found = [Picture("t", "c", photo), Picture("t", "c", lines, telling=True), Picture("t", "c", grid)]
+    assert {picture.ground for picture in found} == {"paper"}
+    assert {each.get("class") for each in Elements(source).of("img")} == {"lines", "paper", None}
+    assert re.search(r"img\.lines \{ filter: invert", source) and re.search(r"img\.paper \{ filter: bright", source)
+
+
+def test_words_under_pictures_have_room_for_the_longest_one() -> None:
+    """Of what is joined by dashes the longest part; the last comma is a part of its word."""
+    sheet = TileSheet("t", "w", [PageTile("", "3, counterclockwise, top-left", "judge: a")])
+    wide, narrow = TileSheet("t", "w", [PageTile("", "mm-mm")]), TileSheet("t", "w", [PageTile("", "mmmm")])
+    assert 8 < sheet.widest < 12 and wide.widest < narrow.widest and TileSheet("t", "w", []).widest == 0
 
 
 def _sizes(figure: Figure) -> list[float]:
@@ -150,11 +173,22 @@ def test_drawings_have_type_of_nine_points_at_the_size_that_the_page_shows() -> 
 
 
 def test_only_bounds_are_called_bounds() -> None:
-    assert _quantity("model, objective elbo") == _quantity("aggregate, target true") == "bound"
+    assert _quantity("model, objective elbo") == _quantity("aggregate, target true") == "the bound"
     assert "bound" not in _quantity("judge") + _quantity("aggregate, target aggregate") + _quantity("log alone")
     assert "bound" not in ClassifierTask.quantity
     empty = TrainingLog("judge", *(np.zeros(0),) * 3)
-    assert learning_curves([empty], _quantity("judge")).axes[0].get_ylabel() == "log p(labels|image), nats per example"
+    assert learning_curves([empty]).axes[0].get_ylabel() == "nats per example", "its caption says of what"
+
+
+def test_labels_of_axes_are_whole() -> None:
+    steps = np.arange(1, 9) * 100
+    log = TrainingLog("run", steps, steps / 10.0, -1.0 / steps, {"log p(attributes|z)": -1.0 / steps}, steps)
+    for figure in (learning_curves([log]), term_curves(log)):
+        figure_image(figure, 80)
+        for axes in figure.axes:
+            for label in filter(Text.get_text, (axes.xaxis.label, axes.yaxis.label, axes._left_title)):
+                box = label.get_window_extent()
+                assert box.x0 >= 0 and box.y0 >= 0 and box.y1 <= figure.bbox.y1 and box.x1 <= figure.bbox.x1
 
 
 def test_progress_of_a_judge_calls_nothing_a_bound(world: Path, tmp_path: Path) -> None:

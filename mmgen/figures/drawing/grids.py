@@ -162,6 +162,8 @@ def image_grid(
 
 def _labels(labels: Sequence[str]) -> list[Lines]:
     width = column_width(labels, 22, 240, 520)
+    while width < 520 and any(len(wrap(label, 22, width)) > 4 for label in labels):
+        width += 20
     return [Lines(wrap(label, 22, width, most=4), 22, INK) for label in labels]
 
 

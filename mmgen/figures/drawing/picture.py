@@ -39,12 +39,20 @@ class Picture:
         caption: How it was made: numbers, seeds.
         drawn: The image itself.
         note: What is true of all pictures of its section, which a page says once: what frames mean, who judged.
+        telling: Whether its colours are named in words, so that no page may turn them into others.
     """
 
     title: str
     caption: str
     drawn: Grid | Figure
     note: str = ""
+    telling: bool = False
+
+    @property
+    def ground(self) -> str:
+        """What it is drawn on: "lines" on white, which a dark page may turn, or "paper" with pictures of its own."""
+        turned = isinstance(self.drawn, Figure) and not any(axes.images for axes in self.drawn.axes)
+        return "lines" if turned and not self.telling else "paper"
 
     @property
     def words(self) -> str:

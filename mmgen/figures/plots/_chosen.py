@@ -16,6 +16,7 @@ from mmgen.generation.encode import encode, encode_examples
 from mmgen.generation.examples import Examples, read_examples
 from mmgen.generation.images import rows_to_show
 from mmgen.notation import UNKNOWN
+from mmgen.queries import format_caption, format_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,15 @@ class Chosen:
     shown: Examples
     z: Tensor
     given: tuple[str, ...]
+
+    def said(self, number: int) -> str:
+        """What is known of an example in words, else which it is."""
+        info, text, shown = self.session.model.attributes, self.session.model.text, self.shown
+        if info is not None and shown.codes is not None and (shown.codes[number] != UNKNOWN).any():
+            return format_values(shown.codes[number], info)
+        if text is not None and shown.tokens is not None and (caption := format_caption(shown.tokens[number], text)):
+            return caption
+        return f"row {shown.rows[number]}"
 
     def decoded(self, number: int, z: Tensor) -> np.ndarray:
         """Pictures [..., C, H, W] at z [..., D], a conditional decoder being told what example ``number`` is."""

@@ -48,7 +48,7 @@ def analogies(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         f"Each row the style{others} of one test picture, the first column, with every value of {name}. Style: the "
         f"mean of q(z|{', '.join(chosen.given)}). Shown: means of p(image|{name}, z). Seed {session.seed}."
     )
-    rows = [f"row {row}" for row in chosen.shown.rows]
+    rows = [chosen.said(number) for number in range(len(chosen.shown.rows))]
     return Picture(f"Analogies: one style over all values of {name}", caption, image_table(panels, rows))
 
 

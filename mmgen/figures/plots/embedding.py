@@ -72,7 +72,10 @@ def embeddings(session: Session, count: int = _POINTS, by: str = "") -> Picture:
         f"Means of q(z|{given}){layers} of {len(encodings.rows):,} examples, {how}. "
         f"{'Coloured by ' + ', '.join(known) + '. ' if known else ''}Seed {session.seed}."
     )
-    return Picture("Map of encodings", caption, figure)
+    telling = any(
+        each.names and value_colours(each.names) != category_colours(len(each.names)) for each in known.values()
+    )
+    return Picture("Map of encodings", caption, figure, telling=telling)
 
 
 def _colourings(session: Session, data: Dataset, rows: np.ndarray, by: str) -> dict[str, Colouring]:

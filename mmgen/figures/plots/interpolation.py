@@ -53,7 +53,7 @@ def interpolations(session: Session, count: int = _PAIRS, rows: Sequence[int] = 
         way = way_through(session.model.model, chosen.z[first], chosen.z[first + 1], _STEPS, not straight)
         ends = chosen.shown.images[first : first + 2]
         strips.append(np.concatenate([ends[:1], chosen.decoded(first, way), ends[1:]]))
-        labels.append("rows {} and {}".format(*chosen.shown.rows[first : first + 2]))
+        labels.append(f"{chosen.said(first)} to {chosen.said(first + 1)}")
     caption = (
         f"Outermost: the pictures themselves. Between them {_STEPS} z from the mean of q(z|{', '.join(chosen.given)}) "
         f"of the first to that of the last, {_WAYS[straight]}{_switched(session.model.model)}. Shown: means of "

@@ -148,7 +148,7 @@ def _panel(chosen: Chosen, number: int, dimensions: Sequence[int], values: torch
     drawn = chosen.decoded(number, moved(z[None], dimensions, values)[0])  # [d, S, C, H, W]
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
     first[0, 0], first[0, 1] = chosen.shown.images[number], chosen.decoded(number, z[None])[0]
-    return Panel(f"row {chosen.shown.rows[number]}", np.concatenate([first, drawn]))
+    return Panel(chosen.said(number), np.concatenate([first, drawn]))
 
 
 def _layer(session: Session) -> str:

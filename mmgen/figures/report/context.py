@@ -6,6 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import PydanticUndefined
+
 from mmgen import presets
 from mmgen.artifacts import Header
 from mmgen.artifacts.ancestors import outline
@@ -22,11 +24,14 @@ from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, score_tables
 from mmgen.parsing import flat
 from mmgen.published import Published, published_judges, published_papers, published_tables
+from mmgen.registry import registry_of
 from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
 from mmgen.version import __version__
 
 __all__ = ["about", "context", "flat"]
+
+_RECIPES = "mmgen.data_recipes"  # the floor above: found by name, as members from outside are
 
 
 def _plural(count: int, noun: str) -> str:
@@ -52,21 +57,39 @@ def _compared(material: Material) -> dict[str, Any] | None:
 
 
 def _data(material: Material) -> list[str]:
-    """One line for each dataset: what it is and how it was made."""
+    """One line for each dataset: what it is, and what of its settings somebody chose."""
     lines = []
     for path, header in material.headers.values():
         if header.kind == "dataset":
-            chosen = {k: v for k, v in flat(header.settings).items() if k != "recipe" and "sha256" not in k}
-            made = ", ".join(f"{key} {value}" for key, value in chosen.items())
+            _, chosen = _chosen(header)
+            made = ", ".join(
+                f"{key} {value}"
+                for key, value in chosen.items()
+                if key != "recipe" and "sha256" not in key and value not in _NOTHING
+            )
             settings = f" ({made})" if made else ""
             lines.append(f"Data: {path.name}, recipe {header.settings.get('recipe', '?')}{settings}.")
     return lines
+
+
+_NOTHING = ("null", "[]", "{}", "")
+"""Settings in words that say nothing."""
+
+
+def _of_recipe(name: str) -> dict[str, str]:
+    """The settings that a recipe has without anybody's choice."""
+    fields = registry_of(_RECIPES).get(name).model_fields.values()
+    usual = [field.get_default(call_default_factory=True) for field in fields]
+    names = registry_of(_RECIPES).get(name).model_fields
+    return flat({key: plain(value) for key, value in zip(names, usual, strict=True) if value is not PydanticUndefined})
 
 
 def _usual(header: Header) -> dict[str, str]:
     """Settings that a file has without anybody's choice, or by the preset that its command names: "" of a default."""
     said = header.settings
     try:
+        if header.kind == "dataset":
+            return _of_recipe(str(said.get("recipe")))
         words = shlex.split(header.command)
         named = next((after for word, after in pairwise(words) if word == "--preset"), "")
         values = preset(named) if named in presets.names() else {}
@@ -161,9 +184,9 @@ def _judges(material: Material, mistaken: Mapping[str, Sequence[Confusion]]) -> 
 
 def _quantity(kind: str) -> str:
     """What a log's curve is: only models, and what is fitted to a true posterior, maximise a bound."""
-    names = {"judge": "log p(labels|image)", "aggregate, target aggregate": "minus KL from the images' posteriors"}
+    names = {"judge": "log p(labels|image)", "aggregate, target aggregate": "minus the KL from the images' posteriors"}
     names["log alone"] = "what is maximised"
-    return next((name for start, name in names.items() if kind.startswith(start)), "bound")
+    return next((name for start, name in names.items() if kind.startswith(start)), "the bound")
 
 
 def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
@@ -174,8 +197,8 @@ def _curves(material: Material) -> tuple[list[Picture], list[Picture]]:
     together, apart = [], []
     for kind, named in kinds.items():
         logs = [read_log(path, name) for name, path in named]
-        caption = f"{_plural(len(logs), 'run')}, by training step; higher is better.{cut(logs)}"
-        together.append(Picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs, _quantity(kind))))
+        caption = f"{_plural(len(logs), 'run')}, by training step: {_quantity(kind)}; higher is better.{cut(logs)}"
+        together.append(Picture(kind[:1].upper() + kind[1:], caption, learning_curves(logs)))
         for log in logs:
             apart.append(Picture(log.name, f"{kind}; training batches and their running mean.", term_curves(log)))
     return together, apart
@@ -213,6 +236,7 @@ def context(
     """
     together, apart = _curves(material)
     tables = score_tables(material.scores, material.names, data=material.data, models=material.models)
+    beside = any(row.published for table in tables for row in table.rows)
     counts = {"file": len(material.headers), "model": len(material.groups), "score": len(material.scores)}
     counted = ", ".join(_plural(number, noun) for noun, number in counts.items())
     return {
@@ -222,6 +246,7 @@ def context(
         "data": _data(material),
         "notices": material.notices,
         "tables": tables,
+        "scores_title": "Scores beside the papers’ numbers" if beside else "Scores",
         "elsewhere": _elsewhere(tables),
         "papers": published_papers(),
         "runs": runs,

@@ -176,15 +176,10 @@ def _steps_axis(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(lambda value, _: f"{value / 1000:g}k" if value >= 1000 else f"{value:g}")
 
 
-def learning_curves(logs: Sequence[TrainingLog], quantity: str = "bound") -> Figure:
-    """What every run maximises over steps, nats per example: training thin, validation with its standard error.
-
-    Args:
-        logs: The runs.
-        quantity: What it is: a bound, for models.
-    """
+def learning_curves(logs: Sequence[TrainingLog]) -> Figure:
+    """What every run maximises over steps, nats per example: training thin, validation with its standard error."""
     figure = new_figure(5.4, 3.4)
-    axes = tidy(figure.add_subplot(), "", "step", f"{quantity}, nats per example")
+    axes = tidy(figure.add_subplot(), "", "step", "nats per example")
     for log, colour in zip(logs, category_colours(len(logs)), strict=True):
         axes.plot(log.steps, _smooth(log.bound), color=colour, linewidth=1.0, alpha=0.45)
         label = log.name

@@ -8,7 +8,7 @@ from mmgen.figures.drawing.comparison import comparison
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.page import lit, to_bytes
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.style import data_uri
+from mmgen.figures.drawing.style import data_uri, font
 from mmgen.figures.plots._session import Session, across, blocks, draw_all
 from mmgen.figures.plots.contours import contour_pictures
 from mmgen.figures.plots.embedding import embeddings
@@ -70,6 +70,9 @@ def _same_words(session: Session) -> list[Picture]:
     return [Picture("The same words, drawn from each posterior", caption, grid, session.note)]
 
 
+_SIZE = 24  # of letters that are measured
+
+
 @dataclass(frozen=True)
 class PageTile:
     """An image with its words, as a page sets them: in letters that grow with the reader's.
@@ -100,6 +103,14 @@ class TileSheet:
     title: str
     words: str
     tiles: list[PageTile]
+
+    @property
+    def widest(self) -> float:
+        """Width of the widest word under an image, as a part of the letters' size: that of a typeface which is wider
+        than those of pages. What is joined by dashes may be broken.
+        """
+        said = " ".join(f"{tile.words} {tile.remark}" for tile in self.tiles)
+        return max((font(_SIZE).getlength(word) for word in said.replace("-", "- ").split()), default=0.0) / _SIZE
 
 
 def varied_words(session: Session) -> list[TileSheet]:

@@ -50,9 +50,9 @@ class Sheets {
   }
 }
 
-function canvasFor(sheets, columns = 1, attributes = {}) {
+function canvasFor(sheets, width = sheets.size[0], attributes = {}) {
   const canvas = make("canvas", { role: "img", ...attributes });
-  canvas.width = sheets.size[0] * columns;
+  canvas.width = width;
   canvas.height = sheets.size[1];
   return canvas;
 }
@@ -65,6 +65,14 @@ const everyWord = words ? words.values.flat() : [];
 function valueOf(a, code) {
   const word = words.values[a][code];
   return everyWord.indexOf(word) === everyWord.lastIndexOf(word) ? word : `${words.names[a]}=${word}`;
+}
+// Pictures stand as far apart as the longest word under them is wide, so that none is broken.
+if (words) {
+  const every = words.values.flatMap((values, a) => values.map((_, code) => valueOf(a, code)));
+  const pen = make("canvas").getContext("2d");
+  pen.font = "600 100px system-ui, -apple-system, 'Segoe UI', sans-serif";
+  const widest = Math.max(...every.flatMap((text) => text.split(/[\s-]+/)).map((word) => pen.measureText(`${word},`).width));
+  document.documentElement.style.setProperty("--word", widest / 100); // of the letters' size
 }
 function reading(codes) {
   return [...codes.keys()].filter((a) => !told.includes(a)).map((a) => valueOf(a, codes[a])).join(", ");
@@ -279,6 +287,11 @@ if (data.traversals) {
   const originals = new Sheets(found.originals);
   const judged = bytes(found.judged);
   const each = 1 + dimensions.length * steps;
+  // Frames of a strip, and a little of the page between them.
+  const [frame] = sheets.size;
+  const pitch = frame + Math.max(1, Math.round(frame / 24));
+  const whole = steps * pitch - (pitch - frame);
+  byId("rows").style.setProperty("--frame", `${(100 * frame) / whole}%`);
   let example = 0;
   byId("dimensions").hidden = false;
   const count = dimensions.length < found.of ? `the ${dimensions.length} of ${found.of} dimensions with most to say` : `all ${found.of} dimensions`;
@@ -306,14 +319,13 @@ if (data.traversals) {
     const slider = make("input", { type: "range", min: 0, max: steps - 1, step: 1, id: `z${dimension.number}` });
     const name = make("span", {}, dimension.name);
     const label = make("label", { for: slider.id }, name, make("span", { class: "muted" }, `${measure} ${dimension.value} ${unit}`));
-    const strip = canvasFor(sheets, steps, { "aria-label": "" });
+    const strip = canvasFor(sheets, whole, { "aria-label": "" });
     const mark = make("div", { class: "mark" });
-    mark.style.width = `${100 / steps}%`;
     const box = make("div", { class: "strip" }, strip, mark);
     slider.addEventListener("input", () => move(place, Number(slider.value)));
     box.addEventListener("click", (event) => {
       const area = strip.getBoundingClientRect();
-      const step = Math.floor(((event.clientX - area.left) / area.width) * steps);
+      const step = Math.floor(((event.clientX - area.left) / area.width) * (whole / pitch));
       move(place, Math.min(steps - 1, Math.max(0, step)));
     });
     byId("rows").append(make("div", { class: "row" }, label, slider, box));
@@ -324,7 +336,7 @@ if (data.traversals) {
     const { slider, mark } = rows[place];
     slider.value = step;
     slider.setAttribute("aria-valuetext", says(place, step));
-    mark.style.left = `${(100 * step) / steps}%`;
+    mark.style.left = `${(100 * step * pitch) / whole}%`;
   };
 
   const move = (place, step) => {
@@ -344,7 +356,7 @@ if (data.traversals) {
     byId("rebuilt-says").textContent = `decoded from its z${read ? `; judge: ${read}` : ""}`;
     stage.rebuilt.setAttribute("aria-label", byId("rebuilt-says").textContent);
     rows.forEach((row, place) => {
-      values[place].forEach((value, step) => sheets.draw(row.strip, number(place, step), step * sheets.size[0]));
+      values[place].forEach((value, step) => sheets.draw(row.strip, number(place, step), step * pitch));
       row.strip.setAttribute("aria-label", `z${dimensions[place].number} from ${values[place][0]} to ${values[place].at(-1)}`);
     });
     move(0, nearest(0, found.means[chosen][0]));
