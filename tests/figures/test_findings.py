@@ -1,0 +1,127 @@
+"""What a report says first: the best row with both measures, the data's own settings, a heading of what follows."""
+
+import json
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mmgen.artifacts import Header, read_header
+from mmgen.figures.plots._material import gather
+from mmgen.figures.plots._session import open_session
+from mmgen.figures.report.context import _data
+from mmgen.figures.report.findings import findings
+from mmgen.figures.report.make import make_report
+
+GUIDED = {"base": "aggregate", "guidance": 3.0, "balanced": True}
+IDS = {"dataset": "d", "judge": "j"}
+
+
+def line(metric: str, value: float, given: int, posterior: str, file: str, **others: Any) -> dict[str, Any]:
+    ids = {"aggregate": file, **IDS}
+    found = {"metric": metric, "quantity": metric, "value": value, "stderr": 0.5, "unit": "%", "better": "higher"}
+    return found | {"n": 9, "posterior": posterior, "given": given, "protocol": "exact", "ids": ids} | others
+
+
+@pytest.fixture
+def said(world: Path, tmp_path: Path) -> Any:
+    """What is found of lines of scores: one of q_true, one of q_agg, both of flat."""
+    true, agg = (read_header(world / f"flat-{name}.safetensors").content_id for name in ("true", "aggregate"))
+
+    def find(*lines: dict[str, Any]) -> list[tuple[str, str]]:
+        written = [{**one, "ids": one["ids"] | {"aggregate": {"true": true, "agg": agg}[one["ids"]["aggregate"]]}}
+                   for one in lines]  # fmt: skip
+        path = tmp_path / "found.jsonl"
+        path.write_text("".join(json.dumps(one) + "\n" for one in written))
+        files = [world / "flat-true.safetensors", world / "flat-aggregate.safetensors", path]
+        return [(one.best, one.others) for one in findings(gather(files))]
+
+    return find
+
+
+def test_the_best_row_is_named_with_both_measures_and_the_others_after_it(said: Any) -> None:
+    """By the sum of the two: q_true shows more of what is asked for than q_agg, and leaves less open."""
+    both = said(
+        line("correctness", 86.0, 4, "true", "true", text_weight=300.0),
+        line("correctness", 99.0, 3, "true", "true", text_weight=300.0),
+        line("coverage", 50.0, 3, "true", "true", text_weight=300.0),
+        line("correctness", 84.0, 4, "aggregate", "agg"),
+        line("coverage", 97.0, 3, "aggregate", "agg"),
+        line("correctness", 94.0, 4, "guided", "agg", **GUIDED),
+        line("coverage", 96.0, 3, "guided", "agg", **GUIDED),
+        line("correctness", 99.9, 4, "prior", "true"),
+    )
+    assert both == [
+        (
+            "flat: drawn from q_agg guided (w = 3, balanced), pictures show 94.0 ± 0.5 % of the 4 attributes that are "
+            "asked for, and coverage of what is left open is 96.0 ± 0.5 % with 3 given.",
+            "The others, by the sum of the two: q_agg 84.0 ± 0.5 % and 97.0 ± 0.5 %; q_true(w = 300) 86.0 ± 0.5 % and "
+            "50.0 ± 0.5 %.",
+        )
+    ]
+
+
+def test_one_measure_or_one_row_is_said_as_it_is(said: Any) -> None:
+    right = line("correctness", 84.0, 1, "aggregate", "agg", stderr=None)
+    assert said(right) == [("flat: drawn from q_agg, pictures show 84.0 % of the attribute that is asked for.", "")]
+    ((best, others),) = said(right, line("correctness", 86.0, 1, "true", "true"))
+    assert (
+        best.startswith("flat: drawn from q_true(w = 1), exact, pictures show 86.0")
+        and others == "The others: q_agg 84.0 %."
+    )
+    assert said(line("coverage", 84.0, 3, "aggregate", "agg")) == []
+    assert said(line("correctness", 84.0, 0, "aggregate", "agg")) == [], "nothing was asked for"
+
+
+def test_rows_of_another_judge_are_not_compared(said: Any) -> None:
+    other = line("correctness", 99.0, 2, "true", "true")
+    other["ids"] = other["ids"] | {"judge": "another"}
+    assert said(line("correctness", 84.0, 2, "aggregate", "agg"), other)[0][1] == ""
+
+
+def test_what_draws_best_comes_first_and_the_exact_posterior_is_folded(world: Path) -> None:
+    (group,) = gather([world / "flat-true.safetensors", world / "flat-aggregate.safetensors"]).groups
+    sources = open_session(group, 0, guidance=2.0).sources
+    names = [source.name.partition(":")[0] for source in sources]
+    assert names == ["q_agg guided (w = 2)", "q_agg", "q_true(w = 1), exact"]
+    assert not any(source.aside for source in sources), "there is no other q_true that it would stand beside"
+
+
+def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
+    from mmgen.figures.plots._session import Source, _in_order
+
+    def source(posterior: str, weight: float | None, guidance: float = 0.0) -> Source:
+        loaded: Any = SimpleNamespace(text_weight=weight, guidance=guidance)
+        return Source(f"{posterior} {weight} {guidance}", loaded, posterior, Path("f"))
+
+    every = [source("own", None), source("true", 300.0), source("true", 1.0), source("scan", None),
+             source("aggregate", None, 3.0)]  # fmt: skip
+    found = _in_order(every)
+    assert [one.posterior for one in found] == ["aggregate", "scan", "true", "true", "own"]
+    assert [one.loaded.text_weight for one in found if one.aside] == [1.0]
+    assert not any(one.aside for one in _in_order(every[2:])), "alone it is worth showing"
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"recipe": "folder", "size": 32, "attributes": None, "background": "white", "bins": [], "fit": "crop",
+          "grey": False, "ignore": [], "image_column": [], "max_words": 32, "min_count": 1, "split": None,
+          "sources_sha256": "f6"}, "Data: own.h5, recipe folder (size 32)."),
+        ({"recipe": "folder", "size": 64, "grey": True, "bins": ["age"]}, 'Data: own.h5, recipe folder (grey true, '
+         'bins ["age"]).'),
+        ({"recipe": "folder", "size": 64}, "Data: own.h5, recipe folder."),
+        ({"recipe": "another's", "x": 1, "y": None, "z": []}, "Data: own.h5, recipe another's (x 1)."),
+        ({}, "Data: own.h5, recipe ?."),
+    ],
+)  # fmt: skip
+def test_of_the_data_only_what_somebody_chose_is_said(settings: dict[str, Any], said: str) -> None:
+    header = Header("dataset", 1, "0", "id", 0, settings)
+    material: Any = SimpleNamespace(headers={"id": (Path("a") / "own.h5", header)})
+    assert _data(material) == [said]
+
+
+def test_the_heading_of_scores_names_papers_where_their_numbers_stand(world: Path, tmp_path: Path) -> None:
+    page = make_report([world / "scores.jsonl"], tmp_path / "r.html").run().read_text()
+    assert "<h2>Scores</h2>" in page and "beside the papers" not in page
