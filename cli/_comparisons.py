@@ -4,7 +4,9 @@ import csv as csv_writer
 import io
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mmgen.parsing import shown as plain_letters
@@ -98,13 +100,13 @@ def _cells(row: "Row", mark: Callable[[str], str]) -> list[str]:
     return [_cell(cell, row.n, mark, best) for cell, best in zip(row.cells, row.best, strict=True)]
 
 
-def legend(compared: "Comparison", mark: str = "*") -> str:
-    """What the numbers of the tables are."""
+def legend(compared: "Comparison", mark: str = "*", errors: bool = True) -> str:
+    """What the numbers of the tables are; without their errors where captions say it."""
     every = [cell for table in compared.tables for row in table.rows for cell in row.cells if cell is not None]
     said = []
-    if any(cell.n > 1 for cell in every):
+    if errors and any(cell.n > 1 for cell in every):
         said.append("± is the standard deviation over seeds")
-    if any(cell.n == 1 and cell.stderr is not None for cell in every):
+    if errors and any(cell.n == 1 and cell.stderr is not None for cell in every):
         said.append("se is the standard error of a single run, over its examples")
     if any(any(row.best) for table in compared.tables for row in table.rows):
         said.append(
@@ -139,8 +141,8 @@ def _records(compared: "Comparison") -> Iterator[dict[str, Any]]:
                     "split": conditions.split,
                     "part": conditions.part,
                     "given": column.given,
-                    "guidance": column.guidance or None,
-                    "balanced": column.balanced or None,
+                    "guidance": row.guidance or None,
+                    "balanced": row.balanced or None,
                     "share": column.share,
                     "dataset": conditions.dataset,
                     "judge": conditions.judge,
@@ -226,30 +228,81 @@ _LATEX = {
 
 
 def _in_latex(text: str) -> str:
-    """Text as LaTeX prints it, letter by letter; what :func:`_bold` made stays a command."""
-    escaped = "".join(_LATEX.get(letter, letter) for letter in plain_letters(text, _BEGIN + _END))
-    return escaped.replace(_BEGIN, r"\textbf{").replace(_END, "}")
+    """Text as LaTeX prints it, letter by letter."""
+    return "".join(_LATEX.get(letter, letter) for letter in plain_letters(text))
 
 
-_BEGIN, _END = "\ue000", "\ue001"  # private letters, which names no longer have where they come to a table
-
-
-def _bold(text: str) -> str:
-    return f"{_BEGIN}{text}{_END}"
+def _math(text: str) -> str:
+    """Numbers in mathematics, where a comma between digits is no comma of a list, and blanks are not printed."""
+    return re.sub(r"(?<=\d),(?=\d)", "{,}", text).replace(" [", r"\ [")
 
 
 def latex(compared: "Comparison") -> str:
-    r"""Every table as a ``table`` of booktabs (``\usepackage{booktabs}``)."""
-    lines = [r"% \usepackage{booktabs}"]
+    r"""Every table as a ``table`` of booktabs (``\usepackage{booktabs}``), its numbers in one format."""
+    lines, labels = [r"% \usepackage{booktabs}"], Counter[str]()
     for table in compared.tables:
-        for title, columns, rows in shown(table, _bold):
-            lines += [r"\begin{table}", r"\centering", rf"\caption{{{_in_latex(title)}}}"]
-            lines += [rf"\begin{{tabular}}{{ll{'r' * (len(columns) - 2)}}}", r"\toprule"]
-            lines += [_latex_row(columns), r"\midrule", *map(_latex_row, rows)]
+        places = _common_places(table)
+        numbers = [
+            [_latex_cell(cell, row.n, places, best) for cell, best in zip(row.cells, row.best, strict=True)]
+            for row in table.rows
+        ]
+        for kind, (title, columns, rows) in zip(("", "difference"), shown(table), strict=False):
+            label = _label(table, kind)
+            labels[label] += 1
+            label += f"-{labels[label]}" if labels[label] > 1 else ""
+            if kind:
+                numbers = [[f"${_math(cell)}$" if cell else "" for cell in row[2:-1]] for row in rows]
+            cells = [[*map(_in_latex, row[:2]), *own, row[-1]] for row, own in zip(rows, numbers, strict=True)]
+            errors = _errors(table) if not kind else ""
+            lines += [r"\begin{table}", r"\centering", rf"\caption{{{_in_latex(title)}{errors}}}"]
+            lines += [rf"\label{{{label}}}", rf"\begin{{tabular}}{{ll{'r' * (len(columns) - 2)}}}", r"\toprule"]
+            lines += [_latex_row(map(_in_latex, columns)), r"\midrule", *map(_latex_row, cells)]
             lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
-    said = legend(compared, "bold")
+    said = legend(compared, "bold", errors=False)
     return "\n".join([*lines, f"% {plain_letters(said)}"])
 
 
-def _latex_row(cells: Sequence[str]) -> str:
-    return " & ".join(map(_in_latex, cells)) + r" \\"
+def _errors(table: "Table") -> str:
+    """What stands behind ±, as the end of a caption."""
+    several = {cell.n > 1 for row in table.rows for cell in row.cells if cell is not None and _error(cell) is not None}
+    one, more = "standard error", "standard deviation over seeds"
+    said = f"{more}, of a single run its {one}" if several == {True, False} else more if True in several else one
+    return rf". $\pm$: {said}" if several else ""
+
+
+def _error(cell: "Group") -> float | None:
+    error = cell.sd if cell.n > 1 else cell.stderr
+    return error if error is not None and math.isfinite(error) else None
+
+
+def _common_places(table: "Table") -> int:
+    """Decimals of all numbers of a table: those of the largest error, more where the least one would show as 0."""
+    cells = [cell for row in table.rows for cell in row.cells if cell is not None]
+    if any(cell.runs[0].unit == "parameters" for cell in cells):
+        return 0
+    errors = [error for cell in cells if (error := _error(cell))]
+    if not errors:
+        return 2
+    return max(_places(max(errors)), min(5, max(0, -math.floor(math.log10(min(errors))))))
+
+
+def _latex_cell(cell: "Group | None", most: int, places: int, best: bool) -> str:
+    if cell is None:
+        return ""
+    mean = _math(_number(cell.mean, places))
+    if not math.isfinite(cell.mean):
+        return mean
+    text = rf"\mathbf{{{mean}}}" if best else mean
+    error = _error(cell)
+    text += rf" \pm {_math(_number(error, places))}" if error is not None else ""
+    return f"${text}$" + (f", $n = {cell.n}$" if cell.n != most else "")
+
+
+def _label(table: "Table", kind: str) -> str:
+    """What a table is referred to by: letters, digits and dashes, whatever files say."""
+    words = [table.conditions.metric, table.conditions.protocol, table.conditions.split, kind]
+    return "tab:" + "-".join(filter(None, (re.sub("[^a-z0-9]+", "-", word.lower()).strip("-") for word in words)))
+
+
+def _latex_row(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"

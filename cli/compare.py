@@ -39,9 +39,9 @@ def compare_command(
 ) -> None:
     """Compare models over seeds: runs that differ only in their seed are one row, with mean, standard deviation and n.
 
-    What is not alike in data, split, judge, protocol, given attributes or guidance is never in one column. Marked (*)
-    is what no other row beats: no 95 % interval of a difference leaves out 0. A pipe or a file gets each number on a
-    line, with tabs between.
+    Each posterior with each weight of guidance is a row of its own. What is not alike in data, split, judge, protocol
+    or given attributes is never in one column. Marked (*) is what no other row beats: no 95 % interval of a difference
+    leaves out 0. A pipe or a file gets each number on a line, with tabs between.
     """
     from mmgen.cli import _comparisons
     from mmgen.comparing import compare_scores

@@ -24,45 +24,37 @@ class Column(NamedTuple):
 
     given: int | None
     quantity: str
-    guidance: float
     share: float | None
-    balanced: bool
 
     @classmethod
     def of(cls, score: Score) -> "Column":
         """That of a score."""
         share = score.extra.get("share")
         known = float(share) if isinstance(share, int | float) else None
-        return cls(score.given, score.quantity, score.guidance or 0.0, known, score.balanced)
+        return cls(score.given, score.quantity, known)
 
     @property
     def heading(self) -> str:
         """What it says above the column."""
         said = [f"{self.given} given" if self.given is not None else self.quantity or "value"]
         said += [f"{100 * self.share:g} % paired"] if self.share is not None else []
-        said += [f"guided by w = {self.guidance:g}"] if self.guidance else []
-        said += ["balanced"] if self.balanced else []
         return ", ".join(said)
 
     @property
     def place(self) -> tuple[Any, ...]:
         """Its place among others: many attributes given first, then quantities by name."""
-        return (
-            -self.given if self.given is not None else 1,
-            self.quantity,
-            self.share or 0.0,
-            self.guidance,
-            self.balanced,
-        )
+        return -self.given if self.given is not None else 1, self.quantity, self.share or 0.0
 
 
 @dataclass(frozen=True)
 class Row:
-    """Runs that differ only in their seed, with one posterior.
+    """Runs that differ only in their seed, with one posterior and one weight of guidance.
 
     Attributes:
         name: What the runs have in common in their names.
-        posterior: Where z came from.
+        posterior: Where z came from, with the weight: "q_agg guided (w = 3, balanced)".
+        guidance: The weight; 0 of a posterior as it is.
+        balanced: Whether what was left out kept its shares.
         cells: By column; None where nothing was measured.
         best: Whether no other row beats it (:func:`mmgen.runs.is_best`); never of a single row.
         differences: From the row that the others are compared with; None for itself, and without one.
@@ -70,6 +62,8 @@ class Row:
 
     name: str
     posterior: str
+    guidance: float
+    balanced: bool
     cells: tuple[Group | None, ...]
     best: tuple[bool, ...]
     differences: tuple[Contrast | None, ...]
@@ -149,11 +143,15 @@ def compare_scores(files: Sequence[tuple[str, Sequence[Score]]], against: str = 
 
 
 def _who(file: str, score: Score) -> _Who:
-    """Which row a score belongs to: the run without its seed, and the posterior without its guidance."""
+    """Which row a score belongs to: the run without its seed, and the posterior with its guidance."""
     base = score.base or score.posterior
     nothing = base == LEARNED_PRIOR or score.fitted_given == "nothing"
     posterior = posterior_name(
-        "aggregate" if base == LEARNED_PRIOR else base, score.text_weight, given="nothing" if nothing else None
+        "aggregate" if base == LEARNED_PRIOR else base,
+        score.text_weight,
+        score.guidance or 0.0,
+        score.balanced,
+        given="nothing" if nothing else None,
     )
     return score.run["settings"] if score.run else f"file {file}", posterior
 
@@ -198,7 +196,9 @@ def _table(
 ) -> Table:
     columns = sorted({Column.of(score) for _, score in found}, key=lambda column: column.place)
     runs: dict[_Who, list[dict[str, Score]]] = {}
+    guided: dict[_Who, tuple[float, bool]] = {}
     for (run, posterior), score in found:
+        guided[names[run], posterior] = score.guidance or 0.0, score.balanced
         cells = runs.setdefault((names[run], posterior), [{} for _ in columns])
         cell, seed = cells[columns.index(Column.of(score))], score.run.get("seed", "")
         before = cell.get(seed)
@@ -215,6 +215,7 @@ def _table(
         rows.append(
             Row(
                 *row,
+                *guided[row],
                 tuple(numbers),
                 tuple(is_best(cell, of) for cell, of in zip(numbers, rivals, strict=True)),
                 tuple(contrast(a, b) if a and b else None for a, b in zip(numbers, others, strict=True)),

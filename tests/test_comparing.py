@@ -193,19 +193,19 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
     (note,) = [note for note in compared.notes if note.startswith("correctness is in 7 tables")]
     for said in (f"dataset ({'d' * 12}, {'e' * 12})", "split (iid, compositional)", "protocol (exact, paper)"):
         assert said in note
-    columns = [replace(plain, given=3), replace(plain, posterior="guided", base="own", guidance=3.0)]
-    columns += [replace(columns[1], balanced=True)]
+    guided = replace(plain, posterior="guided", base="own", guidance=3.0)
+    columns = [replace(plain, given=3), guided, replace(guided, balanced=True)]
     columns.append(replace(plain, extra=plain.extra | {"share": 0.01}))
     (table,) = compare_scores([("a", [plain, *columns])]).tables
     headings = [column.heading for column in table.columns]
     assert headings == [
         "4 given",
-        "4 given, guided by w = 3",
-        "4 given, guided by w = 3, balanced",
         "4 given, 1 % paired",
         "3 given",
     ]
-    assert len(table.rows) == 1
+    rows = ["q(z|y)", "q(z|y) guided (w = 3)", "q(z|y) guided (w = 3, balanced)"]
+    assert [row.posterior for row in table.rows] == rows
+    assert [(row.guidance, row.balanced) for row in table.rows] == [(0, False), (3, False), (3, True)]
 
 
 def test_data_that_are_not_the_published_ones_say_so_above_their_scores() -> None:

@@ -3,8 +3,10 @@
 import csv
 import io
 import json
+import re
 import shutil
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -115,10 +117,34 @@ def test_markdown_is_a_table() -> None:
 
 def test_latex_is_escaped() -> None:
     text = _comparisons.latex(compare_scores(files(), "telbo"))
-    assert r"jmvae\_a\&b & q(z\textbar{}y) & \textbf{81.0} $\pm$ 4.4 & 3 \\" in text
-    assert r"\textbf{83.0} $\pm$ 3.6" in text
+    assert r"jmvae\_a\&b & q(z\textbar{}y) & $\mathbf{81.0} \pm 4.4$ & 3 \\" in text
+    assert r"$\mathbf{83.0} \pm 3.6$" in text and r"& $-2.00\ [-4.48, +0.48]$ &" in text
     assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
+    assert r"\label{tab:correctness-exact-iid}" in text and r"\label{tab:correctness-exact-iid-difference}" in text
     assert all(rule in text for rule in (r"\toprule", r"\midrule", r"\bottomrule"))
+
+
+def test_latex_has_a_row_for_each_posterior_and_weight_and_one_format_for_all_numbers() -> None:
+    """Decimals are those that the largest error leaves meaning to; no two labels are the same."""
+    plain, other = score("a", 0, 84.46), replace(score("a", 0, 77.7), given=3, stderr=1.6)
+    guided = {"posterior": "guided", "base": "own", "guidance": 3.0}
+    scores = [replace(plain, stderr=0.8), other, replace(plain, **guided, value=1234.5, stderr=0.41)]
+    scores += [replace(other, **guided, balanced=True, value=80.04)]
+    scores += [replace(plain, ids={**plain.ids, "judge": "another"})]
+    compared = compare_scores([("a", scores)])
+    text = _comparisons.latex(compared)
+    assert [row.split(" & ")[1:] for row in text.splitlines() if row.startswith("a-seed0 & ")][:3] == [
+        [r"q(z\textbar{}y)", r"$84.5 \pm 0.8$", r"$\mathbf{77.7} \pm 1.6$", r"1 \\"],
+        [r"q(z\textbar{}y) guided (w = 3)", r"$\mathbf{1{,}234.5} \pm 0.4$", "", r"1 \\"],
+        [r"q(z\textbar{}y) guided (w = 3, balanced)", "", r"$\mathbf{80.0} \pm 1.6$", r"1 \\"],
+    ]
+    assert re.findall(r"\\label\{(.*)\}", text) == ["tab:correctness-exact-iid", "tab:correctness-exact-iid-2"]
+    assert r"$\pm$: standard error}" in text and "se is" not in text and "(se " not in text
+    records = list(_comparisons._records(compared))
+    assert [(one["guidance"], one["balanced"]) for one in records[:4]] == [(None, None)] * 2 + [
+        (3.0, None),
+        (3.0, True),
+    ]
 
 
 @pytest.mark.skipif(shutil.which("pdflatex") is None, reason="there is no LaTeX here")
