@@ -18,9 +18,11 @@ __all__ = [
     "REPORT",
     "Sizes",
     "check_folder",
+    "check_size",
     "descriptions_of",
     "keep_commands",
     "score_files",
+    "shrunk",
     "sizes_for",
     "stages",
 ]
@@ -35,6 +37,7 @@ GUIDANCE, BALANCED = "3", "3:balanced"
 COMMANDS = "commands.sh"  # in the folder of the run
 _DESCRIPTIONS = 3  # that the picture shows
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # of model or judge, on one of two cores that have nothing else to do
+_LARGE = 48  # pixels of pictures that are worth more than the fewest
 _OTHER_SECONDS = 120  # of all but training
 
 
@@ -73,21 +76,47 @@ class Sizes:
         return max(1, round((_STEP_SECONDS[self.side] * steps + _OTHER_SECONDS) / 60))
 
 
-def sizes_for(number: int, side: int, quick: bool = False) -> Sizes:
+def check_size(size: int | None) -> None:
+    """Refuse a size of pictures that there are no settings for.
+
+    Raises:
+        UsageError: It is another.
+    """
+    if size not in (None, *_STEP_SECONDS):
+        raise UsageError(
+            f"--size got {size}, expected {' or '.join(map(str, _STEP_SECONDS))}; for another one type the commands of "
+            "docs/own-data.md"
+        )
+
+
+def sizes_for(number: int, side: int, quick: bool = False, size: int | None = None) -> Sizes:
     """The rule of docs/own-data.md.
 
     Args:
         number: Pictures.
         side: Median of their shorter sides in pixels.
         quick: Far too little, but every command runs.
+        size: Height and width of pictures, where somebody said it.
     """
     many = number >= 2000
-    pixels = 64 if many and side >= 48 else 32
+    pixels = size or (64 if many and side >= _LARGE else 32)
     latent_size = 24 if many else 12
     if quick:
         return Sizes(pixels, latent_size, judge_steps=30, model_steps=40, fit_steps=30, draws=2, pictures=1)
     model_steps = min(2500 + number // 4, 7500 if pixels == 32 else 3500)
     return Sizes(pixels, latent_size, judge_steps=1000, model_steps=model_steps, fit_steps=800, draws=24, pictures=6)
+
+
+def shrunk(found: "Found", sizes: Sizes, jobs: int, quick: bool) -> str:
+    """A sentence on the detail that pictures lose and what to type to keep it, with a blank before it; "" without."""
+    largest = max(_STEP_SECONDS)
+    if sizes.side == largest or found.side < _LARGE:
+        return ""
+    minutes = sizes_for(found.number, found.side, quick, largest).minutes(bool(found.attributes), jobs)
+    return (
+        f" Pictures are shrunk to {sizes.side} pixels, which costs detail that letters or faces are told apart by: "
+        f"--size {largest} keeps more of it, in about {minutes} minutes."
+    )
 
 
 def descriptions_of(found: "Found") -> list[str]:

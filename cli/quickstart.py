@@ -281,17 +281,18 @@ def _say_own_scores(scores: Sequence[dict[str, Any]]) -> None:
 
 
 def _own_pictures(
-    images: Path, output: Path | None, *, quick: bool, seed: int, jobs: int, drop_unreadable: bool
+    images: Path, output: Path | None, *, quick: bool, seed: int, jobs: int, drop_unreadable: bool, size: int | None
 ) -> None:
     """The quickstart on somebody's own pictures."""
     from mmgen.cli import _own_pictures as own
     from mmgen.cli._side_by_side import run_side_by_side
     from mmgen.data_recipes.folder import Folder
 
+    own.check_size(size)
     recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)
     follow(recipe.survey(seed, None))
     found = recipe.found()
-    sizes = own.sizes_for(found.number, found.side, quick)
+    sizes = own.sizes_for(found.number, found.side, quick, size)
     plan = own.stages(images, found, sizes, seed, drop_unreadable=drop_unreadable)
     folder = output or Path(f"{images.absolute().stem}-quickstart{'-quick' if quick else ''}")
     if folder.absolute().resolve().is_relative_to(images.resolve()):
@@ -309,6 +310,7 @@ def _own_pictures(
         f"Plan, by number and size of pictures: {sizes.side} x {sizes.side} pixels, {judge}a model of "
         f"{sizes.latent_size} dimensions in {sizes.model_steps:,}, its aggregate in {sizes.fit_steps:,}; about "
         f"{sizes.minutes(bool(found.attributes), jobs)} minutes on two cores{left}."
+        f"{own.shrunk(found, sizes, jobs, quick)}"
     )
     say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
     with folder_of_run(folder, [own.COMMANDS]):
@@ -339,6 +341,15 @@ def quickstart_command(
             help="With --images: leave out pictures that cannot be read, instead of refusing to begin.",
         ),
     ] = False,
+    size: Annotated[
+        int | None,
+        typer.Option(
+            "--size",
+            metavar="PIXELS",
+            show_default="by number and size of pictures",
+            help="With --images: height and width of pictures, 32 or 64.",
+        ),
+    ] = None,
     output: Annotated[Path | None, output_option("a folder, quickstart or NAME-quickstart by default")] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Far too small to show anything, but every command runs: for testing.")
@@ -358,8 +369,12 @@ def quickstart_command(
     from mmgen.cli._side_by_side import jobs_for, run_side_by_side
 
     if images is not None:
-        _own_pictures(images, output, quick=quick, seed=seed, jobs=jobs_for(jobs), drop_unreadable=drop_unreadable)
+        _own_pictures(
+            images, output, quick=quick, seed=seed, jobs=jobs_for(jobs), drop_unreadable=drop_unreadable, size=size
+        )
         return
+    if size is not None:
+        raise UsageError("--size is of your own pictures; name them with --images DIR, or leave it out")
     if drop_unreadable:
         raise UsageError("--drop-unreadable is of your own pictures; name them with --images DIR, or leave it out")
     folder = output or Path("quickstart-quick" if quick else "quickstart")

@@ -3,6 +3,7 @@
 import csv
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,8 @@ def test_settings_follow_number_and_size(number: int, side: int, pixels: int, la
     assert 2 <= sizes.minutes(judged=True, jobs=2) < sizes.minutes(judged=True, jobs=1) <= 10
     assert sizes.minutes(judged=False, jobs=1) == sizes.minutes(judged=False, jobs=2)
     assert own.sizes_for(number, side, quick=True).model_steps < 100
+    for size in (32, 64):
+        assert own.sizes_for(number, side, size=size).side == size
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,20 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
     assert set(own.score_files(planned)) < set(planned[-1].arguments)
     drawn = planned[-3].arguments
     assert given in [drawn[n + 1] for n, word in enumerate(drawn) if word == "--given"]
+
+
+def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the_data(tmp_path: Path) -> None:
+    pictures = folder_with(tmp_path, "colour")
+    found = replace(found_in(pictures), side=64)
+    small, large = (own.sizes_for(found.number, found.side, size=size) for size in (None, 64))
+    said = own.shrunk(found, small, 2, quick=False)
+    assert "shrunk to 32 pixels, which costs detail" in said and "--size 64 keeps more of it" in said
+    assert f"about {large.minutes(True, 2)} minutes" in said
+    assert own.shrunk(found, large, 2, quick=False) == ""
+    assert own.shrunk(replace(found, side=40), small, 2, quick=False) == "", "there is little to lose"
+    for sizes, size in ((small, "32"), (large, "64")):
+        made = own.stages(pictures, found, sizes, 0)[0].arguments
+        assert made[made.index("--size") + 1] == size
 
 
 def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> None:
@@ -121,6 +138,9 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     told = folder_with(tmp_path, "colour")
     assert "use another --output" in " ".join(refused("--images", str(told), "-o", str(told / "q")).split())
     assert "missing" in refused("--images", str(tmp_path / "missing"))
+    said = " ".join(refused("--images", str(tmp_path / "missing"), "--size", "50").split())
+    assert "--size got 50, expected 32 or 64" in said, "before anything is looked at"
+    assert "--size is of your own pictures" in refused("--size", "64")
     assert not (tmp_path / "q").exists() and not (told / "q").exists()
 
 
