@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from mmgen.errors import MmgenError, UsageError
+from mmgen.extras import how_to_install
 
 __all__ = ["PATIENCE", "cluster_client", "cluster_failures", "lost", "no_workers", "on_cluster"]
 
@@ -90,7 +91,7 @@ def cluster_client(address: str) -> Any:
         from distributed import Client
     except ImportError:
         raise UsageError(
-            "--scheduler needs Dask, which is not installed: pip install 'mmgen-toolkit[dask]', or leave the option out"
+            f"--scheduler needs Dask, which is not installed: {how_to_install('dask')}; or leave the option out"
         ) from None
     parts = urlsplit(address)
     try:

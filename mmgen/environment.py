@@ -4,36 +4,29 @@ import os
 import platform
 import re
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from mmgen import plugins
+from mmgen.extras import DISTRIBUTION, declared
 from mmgen.memory import available_memory
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.version import __version__
 
 __all__ = ["environment"]
 
-_DISTRIBUTION = "mmgen-toolkit"
 _VARIABLES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "COLUMNS", "NO_COLOR", "LANG")
 """Environment variables whose values change what mmgen does and say nothing of a person."""
 
 
 def _libraries() -> dict[str, dict[str, str]]:
     """What the distribution asks for: "needed", then each extra: names with the installed version, "" where missing."""
-    try:
-        asked = requires(_DISTRIBUTION) or []
-    except PackageNotFoundError:
-        return {}
-    found: dict[str, dict[str, str]] = {"needed": {}}
-    for line in asked:
-        name = re.split(r"[^\w.-]", line, maxsplit=1)[0]
-        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", line)
-        if name != _DISTRIBUTION:
-            found.setdefault(extra[1] if extra else "needed", {})[name] = plugins.installed_version(name)
+    found: dict[str, dict[str, str]] = {}
+    for extra, requirements in declared().items():
+        names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in requirements]
+        found[extra or "needed"] = {name: plugins.installed_version(name) for name in names}
     return found
 
 
@@ -70,7 +63,7 @@ def environment() -> dict[str, Any]:
     device = resolve_device("auto")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
-        "mmgen": {"version": __version__, "distribution": plugins.installed_version(_DISTRIBUTION)},
+        "mmgen": {"version": __version__, "distribution": plugins.installed_version(DISTRIBUTION)},
         "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
         "system": {"name": platform.system(), "release": platform.release(), "machine": platform.machine()},
         "processor": {"name": _processor(), "cores": cores, "threads of torch": torch.get_num_threads()},

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from mmgen.artifacts import atomic_path
 from mmgen.errors import MmgenError, UsageError
+from mmgen.extras import how_to_install
 from mmgen.generation.open_model import OpenModel
 from mmgen.models._base import Model
 
@@ -55,7 +56,7 @@ def export_decoder(loaded: OpenModel, out: Path) -> float:
         import onnxscript  # noqa: F401  # what torch writes ONNX with
     except ImportError as error:
         raise UsageError(
-            f"--onnx needs {error.name}, which is not installed; install mmgen-toolkit with the extra onnx"
+            f"--onnx needs {error.name}, which is not installed: {how_to_install('onnx')}; or leave the option out"
         ) from None
     decoder = _Means(loaded.model, loaded.image.name).eval()
     z = torch.zeros(2, loaded.model.latent_size, device=loaded.device)

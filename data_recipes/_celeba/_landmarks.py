@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from mmgen.data_recipes._celeba._pictures import HEIGHT, WIDTH
 from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.errors import DataError, UsageError
+from mmgen.extras import how_to_install
 from mmgen.foreign import CannotReadError, read_file
 from mmgen.progress import Work
 
@@ -47,9 +48,7 @@ _MIRRORS = (
     "https://github.com/ageitgey/face_recognition_models/raw/master/face_recognition_models/models/",
     "https://raw.githubusercontent.com/ageitgey/face_recognition_models/master/face_recognition_models/models/",
 )
-_MANUAL = (
-    f"install it with pip install 'mmgen-toolkit[faces]', or get {_NAME} some other way and name it with --landmarks"
-)
+_MANUAL = f"get it with {how_to_install('faces')}, or get {_NAME} some other way and name it with --landmarks"
 _NEEDED = {"dlib": "dlib", "cv2": "OpenCV", "skimage": "scikit-image"}
 
 REGIONS: Mapping[str, slice] = {
@@ -98,7 +97,7 @@ def need_faces_extra() -> None:
     if lacking:
         raise UsageError(
             f"celeba-transforms needs {', '.join(_NEEDED.values())}, of which {', '.join(lacking)} cannot be found: "
-            "pip install 'mmgen-toolkit[faces]'"
+            f"{how_to_install('faces')}"
         )
 
 
@@ -194,7 +193,7 @@ class FaceFinder:
         if found != sha256:
             raise DataError(
                 "this worker's landmark predictor is another one than that of the machine which started the work: "
-                f"install the same mmgen-toolkit[faces] on both, or give both the same {_NAME}"
+                f"install the same face_recognition_models on both, or give both the same {_NAME}"
             )
         self._rectangle = dlib.rectangle
         self._detect = _load_detector() if detector == "dlib" else None

@@ -28,6 +28,7 @@ from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._own._tables import Cell, cell_of
 from mmgen.data_recipes._part_names import part_of, parts_of
 from mmgen.errors import DataError, MmgenError, UsageError
+from mmgen.extras import how_to_install
 from mmgen.foreign import CannotReadError, read_file
 from mmgen.parsing import printable
 from mmgen.pictures import MOST_BYTES
@@ -222,8 +223,8 @@ def _library() -> Any:
             import datasets
     except ImportError:
         raise UsageError(
-            "hub needs the library datasets, which is not installed: pip install 'mmgen-toolkit[hub]', or use "
-            "make-data folder for a folder of pictures"
+            f"hub needs the library datasets, which is not installed: {how_to_install('hub')}; or use make-data folder "
+            "for a folder of pictures"
         ) from None
     from datasets.packaged_modules.webdataset.webdataset import WebDataset
 

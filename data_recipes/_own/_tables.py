@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from mmgen.errors import DataError, UsageError
+from mmgen.extras import how_to_install
 from mmgen.free_text import one_spelling
 from mmgen.parsing import Malformed, parse_json, printable
 
@@ -22,7 +23,7 @@ ENDINGS = (".csv", ".jsonl", ".parquet")
 
 MOST_BYTES = 2**28
 _MOST_COLUMNS = 1000
-_NO_ARROW = "needs pyarrow, which is not installed: pip install 'mmgen-toolkit[hub]', or save the table as metadata.csv"
+_NO_ARROW = f"needs pyarrow, which is not installed: {how_to_install('hub')}; or save the table as metadata.csv"
 
 
 def cell_of(value: Any) -> Cell:

@@ -303,7 +303,7 @@ def from_json(text: str | bytes, path: Path) -> Header:
         newer = printable(program, 40) if isinstance(program, str) else "newer than this one"
         raise ArtifactError(
             f"{path} has format version {version}, written by mmgen {newer}, but mmgen {__version__} reads versions "
-            f"up to {FORMAT_VERSION}; install mmgen {newer} or later (pip install --upgrade 'mmgen>={newer}')"
+            f"up to {FORMAT_VERSION}; install mmgen {newer} or later from where you got this one (in a clone: git pull)"
         )
     for key, expected in _SHAPES.items():
         if type(values.get(key)) is not expected:

@@ -121,10 +121,7 @@ def _lacking(member: OutsideMember) -> str:
         why = f"but {version} is installed, which does not bring it"
     else:
         why = "which is not installed"
-    return (
-        f"{member.origin}, {why}: install it if you trust it (pip install "
-        f"'{member.distribution}{'==' if member.version else ''}{member.version}', or from where its author keeps it)"
-    )
+    return f"{member.origin}, {why}: install it from where its author keeps it, if you trust them"
 
 
 def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:

@@ -160,7 +160,9 @@ def test_what_is_not_installed_is_said_before_any_work(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, logger_library(name), None)
-    with pytest.raises(UsageError, match=rf"'{name}', which is not installed: pip install 'mmgen-toolkit\[{name}\]'"):
+    with pytest.raises(
+        UsageError, match=rf"'{name}', which is not installed: pip install .*in a clone .*'\.\[{name}\]'"
+    ):
         run(tmp_path / "m.safetensors", log_to=[name])
     assert list(tmp_path.iterdir()) == []
 

@@ -151,7 +151,7 @@ def test_what_is_missing_is_said(monkeypatch):
     need_faces_extra()
     real = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "dlib" else real(name))
-    with pytest.raises(UsageError, match=r"of which dlib cannot be found: pip install 'mmgen-toolkit\[faces\]'"):
+    with pytest.raises(UsageError, match=r"of which dlib cannot be found: pip install 'dlib-bin"):
         need_faces_extra()
 
 
@@ -166,7 +166,7 @@ def test_where_the_predictor_comes_from(tmp_path, monkeypatch):
     work = fetch_predictor(None)
     assert (len(work), work.unit) == (99_693_937, "byte")
     load_predictor.cache_clear()
-    with pytest.raises(DataError, match="is not here: install it with pip"):
+    with pytest.raises(DataError, match="is not here: get it with pip install 'dlib"):
         load_predictor(None)
 
 
@@ -179,7 +179,7 @@ def test_the_packages_predictor_is_the_one_that_would_be_downloaded(sha256):
 def test_files_that_are_no_predictor(tmp_path):
     path = tmp_path / "predictor.dat"
     for lacking in (path, tmp_path):
-        with pytest.raises(DataError, match=r"cannot read the landmark predictor .* \(.*\): install it with pip"):
+        with pytest.raises(DataError, match=r"cannot read the landmark predictor .* \(.*\): get it with pip"):
             load_predictor(lacking)
     for data in (b"", b"cos\nsystem\n(S'touch owned'\ntR.", bytes(1000)):
         path.write_bytes(data)

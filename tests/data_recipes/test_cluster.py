@@ -129,7 +129,7 @@ def test_without_dask_it_says_what_to_install(tmp_path):
     program = "import sys; sys.modules['distributed'] = None"
     done = run("mnist", "--source", "digits", "--scheduler", "tcp://127.0.0.1:1", cwd=tmp_path, program=program)
     assert done.returncode == 2
-    assert "pip install 'mmgen-toolkit[dask]'" in sentence(done)
+    assert "pip install 'dask[distributed]" in sentence(done)
 
 
 def test_workers_and_scheduler_exclude_each_other(tmp_path):

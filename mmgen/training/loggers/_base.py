@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 from mmgen.artifacts.files import write_text_atomic
 from mmgen.errors import ArtifactError, UsageError
+from mmgen.extras import how_to_install
 from mmgen.parsing import Malformed, read_bounded
 
 __all__ = ["Logger", "RunFacts", "remembered"]
@@ -20,7 +21,7 @@ class RunFacts:
 
     Attributes:
         name: What is made, without its ending: "telbo-seed1".
-        folder: A folder of the run's own for what loggers keep, beside the log; it may not be there yet.
+        folder: A folder of the run's own for what loggers keep, beside the log.
         settings: Everything that determines the run, nested, the seed among it.
         after_step: Steps that an earlier part of the run has logged; 0 where it begins.
     """
@@ -57,8 +58,8 @@ class Logger(ABC):
             importlib.import_module(cls.library)
         except ImportError:
             raise UsageError(
-                f"training.log_to (--log-to) got '{cls.name}', which is not installed: "
-                f"pip install 'mmgen-toolkit[{cls.name}]', or leave it out"
+                f"training.log_to (--log-to) got '{cls.name}', which is not installed: {how_to_install(cls.name)}; or "
+                "leave it out"
             ) from None
 
     @abstractmethod
@@ -79,6 +80,5 @@ def remembered(run: RunFacts, what: str, new: str = "") -> str:
     except Malformed as error:
         raise ArtifactError(f"{path} is no id of a run: {error}; remove it") from None
     if new:
-        run.folder.mkdir(parents=True, exist_ok=True)
         write_text_atomic(path, new)
     return new

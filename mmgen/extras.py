@@ -1,0 +1,41 @@
+"""The libraries of each extra, as the package declares them, and how a message says that one is missing."""
+
+import re
+import shlex
+from importlib.metadata import PackageNotFoundError, requires
+
+__all__ = ["DISTRIBUTION", "declared", "how_to_install"]
+
+DISTRIBUTION = "mmgen-toolkit"
+"""What this package is called where it is installed. No message names it: nobody has to publish it as that."""
+
+
+def declared() -> dict[str, list[str]]:
+    """What each extra asks for, such as "datasets>=4.4"; what is always needed is under "".
+
+    Returns:
+        Requirements without their conditions, by extra; {} where mmgen runs without being installed.
+    """
+    found: dict[str, list[str]] = {}
+    try:
+        asked = requires(DISTRIBUTION) or []
+    except PackageNotFoundError:
+        return {}
+    for line in asked:
+        requirement, _, condition = line.partition(";")
+        extra = re.search(r"extra == ['\"]([\w-]+)['\"]", condition)
+        if not requirement.startswith(DISTRIBUTION):  # an extra that is made of others
+            found.setdefault(extra[1] if extra else "", []).append(requirement.strip())
+    return found
+
+
+def how_to_install(extra: str) -> str:
+    """The end of a sentence about a library that is missing: the commands that install all of an extra.
+
+    Example:
+        >>> print(how_to_install("tensorboard"))
+        pip install 'tensorboard>=2.18' (in a clone of mmgen: pip install '.[tensorboard]')
+    """
+    libraries = shlex.join(declared().get(extra, []))
+    clone = f"pip install '.[{extra}]'"
+    return f"pip install {libraries} (in a clone of mmgen: {clone})" if libraries else f"{clone} in a clone of mmgen"
