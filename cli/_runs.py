@@ -16,9 +16,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from mmgen.artifacts.files import leads_out, open_own
 from mmgen.cli._console import say
 from mmgen.cli._stages import run_command
-from mmgen.errors import ArtifactError, Interrupted, MmgenError
+from mmgen.errors import ArtifactError, Interrupted, MmgenError, UsageError
 
 if TYPE_CHECKING:
     from mmgen.reproductions._stages import Stage
@@ -102,6 +103,8 @@ def perform(
     from mmgen.reproductions._notes import note_of, remember
     from mmgen.reproductions._plan import state_of
 
+    if leads_out((folder / stage.makes).parent, folder):
+        raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")
     with _locked(folder / stage.makes, wanted) as lock:
         began = time.monotonic()
         state = state_of(stage, folder, earlier)
@@ -145,11 +148,21 @@ def _locked(path: Path, wanted: Callable[[], bool]) -> Iterator[int]:
         os.close(handle)
 
 
+def _no_lock(name: Path, error: OSError) -> MmgenError:
+    return MmgenError(
+        f"cannot lock {name}: {(error.strerror or str(error)).lower()}; use a folder on a file system that "
+        "has locks (--output)"
+    )
+
+
 def _open_locked(name: Path, wanted: Callable[[], bool]) -> int:
     told = False
     while True:
         name.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.open(name, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            handle = open_own(name, os.O_RDWR)
+        except OSError as error:
+            raise _no_lock(name, error) from None
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with suppress(FileNotFoundError):
@@ -161,10 +174,7 @@ def _open_locked(name: Path, wanted: Callable[[], bool]) -> int:
             os.close(handle)
         except OSError as error:
             os.close(handle)
-            raise MmgenError(
-                f"cannot lock {name}: {(error.strerror or str(error)).lower()}; use a folder on a file system that "
-                "has locks (--output)"
-            ) from None
+            raise _no_lock(name, error) from None
         if not told:
             say(f"somebody else makes {name.name.removeprefix('.').removesuffix('.lock')} already; waiting for them")
             told = True

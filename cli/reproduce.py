@@ -90,7 +90,7 @@ def reproduce_command(
     time, here or on a cluster. The table goes into a page of Markdown and opens a report with pictures, whose paths
     are printed.
     """
-    from mmgen.artifacts.files import check_place, check_writable
+    from mmgen.artifacts.files import check_place, check_writable, leads_out
     from mmgen.cli._side_by_side import run_on_cluster, run_side_by_side
     from mmgen.reproductions import _plan
     from mmgen.reproductions._seeds import with_seed, with_seeds
@@ -112,6 +112,10 @@ def reproduce_command(
     if seed is not None:
         everything = with_seed(everything, seed)
     folder = output or Path(everything.folder)
+    if output is None and leads_out(folder, Path()):
+        raise UsageError(
+            f"{name} has the folder {folder}, a link that leads out of this one; say --output {folder} if you mean it"
+        )
     if dataset is not None:
         found = read_path(str(dataset), "dataset")
         _plan.check_is_data(found)

@@ -125,7 +125,7 @@ def _copy(folder: Path, names: Sequence[str], out: Path) -> None:
     """
     new_folder = not out.exists()
     out.mkdir(parents=True, exist_ok=True)
-    new = [out / name for name in names if not (out / name).exists()]
+    new = [out / name for name in names if not os.path.lexists(out / name)]
     try:
         with ExitStack() as stack:  # which ends with what began it
             for name in sorted(names, key=lambda name: name != SUMS):

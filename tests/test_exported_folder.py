@@ -90,3 +90,19 @@ def test_an_export_that_is_interrupted_midway_has_no_checksums(
     monkeypatch.undo()
     _copy(new, NAMES, old)
     assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"new {name}" for name in NAMES}
+
+
+def test_links_in_the_folder_are_replaced_and_not_followed(folders: tuple[Path, Path]) -> None:
+    """Somebody else may have made the folder; with --overwrite we write into it."""
+    new, old = folders
+    precious = old.parent / "precious"
+    precious.write_text("before")
+    for name, target in zip(
+        NAMES, (precious, Path("model.safetensors"), old.parent / "nothing", precious), strict=True
+    ):
+        (old / name).unlink()
+        (old / name).symlink_to(target) if name != SUMS else os.link(target, old / name)
+    _copy(new, NAMES, old)
+    assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"new {name}" for name in NAMES}
+    assert not any(path.is_symlink() for path in old.iterdir())
+    assert precious.read_text() == "before" and not (old.parent / "nothing").exists()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.artifacts import check_place
+from mmgen.artifacts.files import own_folder
 from mmgen.data_recipes._base import Rows
 from mmgen.errors import ArtifactError
 from mmgen.foreign import CannotReadError, read_file, unpack
@@ -92,7 +93,7 @@ class ShardFolder:
         self.path = output.with_name(f"{output.name}.{digest[:12]}.partial")
         check_place(output)
         try:
-            self.path.mkdir(exist_ok=True)
+            own_folder(self.path)
         except OSError as error:
             advice = f"there is no folder {output.parent}; make it first" if not output.parent.exists() else ""
             raise ArtifactError(
@@ -118,7 +119,9 @@ class ShardFolder:
         """
         temporary = file.with_suffix(".part")
         try:
-            temporary.write_bytes(data)
+            temporary.unlink(missing_ok=True)  # of a writer that was killed, or a link
+            with temporary.open("xb") as shard:
+                shard.write(data)
             temporary.replace(file)
         except OSError as error:
             why = (error.strerror or str(error)).lower()

@@ -20,6 +20,9 @@ __all__ = [
     "check_writable",
     "exported_file",
     "exported_names",
+    "leads_out",
+    "open_own",
+    "own_folder",
     "regular_file",
     "write_text_atomic",
 ]
@@ -66,9 +69,11 @@ _STRANGE = {
 
 
 def check_place(final: Path) -> None:
-    """Make sure that a file may be written at ``final``: there is none, or a regular one; a link counts as its target.
+    """Make sure that a file may be written at ``final``: there is none, or a regular one, or a link to such a one.
 
-    Anything else would be replaced by a file: a device node, a pipe or a socket that somebody else needs.
+    A link is replaced and what it points to stays as it is: whoever put it there does not choose what we write to.
+    Anything else would be replaced by a file: a device node, a pipe or a socket that somebody else needs, or a link to
+    one.
 
     Raises:
         ArtifactError: There is something else, no folder to hold it, or a name that the file system does not take.
@@ -81,16 +86,20 @@ def check_place(final: Path) -> None:
             os.stat(final.parent)
         except OSError:
             raise cannot_write(final, error) from None
-        return
+        mode = stat.S_IFREG
     except ValueError:
         raise ArtifactError(f"cannot write {str(final)!r}: it holds a zero character; choose another name") from None
     except OSError as error:
-        raise cannot_write(final, error) from None
+        if error.errno != errno.ELOOP or not final.is_symlink():  # a link to itself is one that leads nowhere
+            raise cannot_write(final, error) from None
+        mode = stat.S_IFREG
     if stat.S_ISDIR(mode):
         raise cannot_write(final, IsADirectoryError(errno.EISDIR, ""))
     if not stat.S_ISREG(mode):
         what = _STRANGE.get(stat.S_IFMT(mode), "no regular file")
         raise ArtifactError(f"cannot write {final}: it is {what}, which would be replaced; choose the name of a file")
+    if final.is_symlink() and os.readlink(final).startswith(("/proc/", "/dev/")):  # /dev/stdout that leads to a file
+        raise ArtifactError(f"cannot write {final}: it is a link of the system; choose the name of a file")
 
 
 def check_writable(final: Path) -> None:
@@ -113,8 +122,8 @@ def check_writable(final: Path) -> None:
 
 
 def _target(final: Path) -> Path:
-    """What a link points to, which it counts as; any other path itself, whole."""
-    return Path(os.path.realpath(final))
+    """The path itself, whole: its folder may be reached by links, the last name is never followed."""
+    return Path(os.path.realpath(final.parent)) / final.name
 
 
 def _prefix(final: Path) -> str:
@@ -148,8 +157,7 @@ def atomic_path(final: Path) -> Iterator[Path]:
     """A temporary path to write to, which becomes ``final`` when the block ends without an error.
 
     The temporary file is hidden and in the same folder; it is synced, renamed over ``final`` in one step, and the
-    folder is synced. Any error removes it and leaves an older ``final`` as it was. A link stays one: what it points to
-    is written.
+    folder is synced. Any error removes it and leaves an older ``final`` as it was. A link is replaced, never followed.
 
     Raises:
         ArtifactError: The file system refuses (full, read-only, no such folder), or ``final`` is no regular file.
@@ -192,6 +200,42 @@ def write_text_atomic(final: Path, text: str) -> None:
     """
     with atomic_path(final) as temporary:
         temporary.write_bytes(text.encode("utf-8"))
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file of ours that is not written anew, a log or a lock, and make it where it is missing.
+
+    A link in its place is replaced. No pipe blocks us.
+
+    Raises:
+        OSError: The file system refuses.
+    """
+    with suppress(FileNotFoundError):  # somebody else was faster
+        if os.path.islink(path):
+            os.unlink(path)
+    flags |= os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    return os.open(path, flags, 0o666)
+
+
+def own_folder(path: Path) -> Path:
+    """Make a folder of ours beside our files, ``.stages`` for example; a link in its place is replaced.
+
+    Returns:
+        ``path``.
+
+    Raises:
+        OSError: The file system refuses.
+    """
+    if os.path.islink(path):
+        os.unlink(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def leads_out(path: Path, folder: Path) -> bool:
+    """Whether a path below ``folder``, which need not be there yet, lies elsewhere by a link on its way."""
+    root = os.path.realpath(folder)
+    return os.path.commonpath([root, os.path.realpath(path)]) != root
 
 
 def regular_file(path: Path) -> int:

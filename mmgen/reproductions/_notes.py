@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mmgen.artifacts import read_header, write_text_atomic
+from mmgen.artifacts.files import own_folder
 from mmgen.errors import ArtifactError
 from mmgen.foreign import CannotReadError, read_file
 from mmgen.parsing import Malformed, read_bounded
@@ -39,7 +40,8 @@ class Note:
 def remember(stage: Stage, folder: Path) -> None:
     """Note that a stage's command has made its file, or has found it to be its own."""
     path = _path(stage, folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    for place in [*path.relative_to(folder).parents][-2::-1]:  # .stages, and what is in it
+        own_folder(folder / place)
     write_text_atomic(path, f"{_content_of(folder / stage.makes)}\n{stage.typed}\n")
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts.files import cannot_write, write_text_atomic
+from mmgen.artifacts.files import cannot_write, open_own, own_folder, write_text_atomic
 from mmgen.artifacts.header import line_json
 from mmgen.errors import ArtifactError
 from mmgen.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, printable, read_bounded
@@ -47,10 +47,12 @@ class RunLog:
         folder = path.with_suffix("")
         run = RunFacts(path.name.removesuffix(LOG_ENDING), folder, settings or {}, after_step)
         try:
-            if not after_step:
+            if wanted:
+                own_folder(folder)
+            if not after_step and not folder.is_symlink():
                 for old in folder.glob("events.out.tfevents.*"):
                     old.unlink()
-            self._file = path.open("a", encoding="utf-8")
+            self._file = open(path, "a", encoding="utf-8", opener=open_own)  # noqa: SIM115 - closed by close()
             self._loggers: list[Logger] = []
             try:
                 for one in wanted:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.artifacts import atomic_path, check_nothing_lost, check_output, check_place, write_text_atomic
+from mmgen.artifacts.files import open_own, own_folder
 from mmgen.errors import ArtifactError, UsageError
 
 
@@ -99,19 +100,50 @@ def test_a_folder_that_takes_no_files_is_refused_before_work_that_always_writes(
 
 
 @pytest.mark.parametrize("there", [True, False], ids=["a file", "nothing yet"])
-def test_a_link_stays_one_and_its_target_is_written(tmp_path: Path, there: bool) -> None:
+def test_a_link_is_replaced_and_its_target_stays_as_it_was(tmp_path: Path, there: bool) -> None:
+    """Who put it there does not choose what we write to, whether or not the user named it: one rule for all files."""
     (tmp_path / "else").mkdir()
     target, link = tmp_path / "else" / "notes.txt", tmp_path / "link.txt"
     if there:
         target.write_text("before")
     link.symlink_to(Path("else", "notes.txt"))
     write_text_atomic(link, "after")
-    assert link.is_symlink() and not target.is_symlink() and target.read_text() == "after"
-    assert [path.name for path in target.parent.iterdir()] == ["notes.txt"]
+    assert not link.is_symlink() and link.read_text() == "after"
+    assert [path.read_text() for path in target.parent.iterdir()] == ["before"] * there
 
 
-def test_a_link_into_no_folder_is_refused_by_the_name_that_was_typed(tmp_path: Path) -> None:
-    (tmp_path / "link.txt").symlink_to("missing/notes.txt")
-    with pytest.raises(ArtifactError, match=r"cannot write .*link\.txt: no such file or directory"):
-        write_text_atomic(tmp_path / "link.txt", "text")
-    assert (tmp_path / "link.txt").is_symlink()
+def test_of_a_file_with_two_names_one_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("before")
+    os.link(tmp_path / "precious", tmp_path / "notes.txt")
+    write_text_atomic(tmp_path / "notes.txt", "after")
+    assert (tmp_path / "precious").read_text() == "before"
+
+
+def test_a_folder_reached_by_a_link_is_the_users_choice(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "here").symlink_to("disk")
+    write_text_atomic(tmp_path / "here" / "notes.txt", "text")
+    assert (tmp_path / "disk" / "notes.txt").read_text() == "text"
+
+
+def test_links_of_the_system_are_no_places(tmp_path: Path) -> None:
+    """/dev/stdout that is sent to a file is a link to a regular one, and would be gone from /dev."""
+    with open(tmp_path / "file", "w") as file:
+        (tmp_path / "descriptor").symlink_to(f"/proc/self/fd/{file.fileno()}")
+        with pytest.raises(ArtifactError, match="is a link of the system; choose the name of a file"):
+            check_place(tmp_path / "descriptor")
+
+
+def test_logs_locks_and_folders_of_ours_replace_links(tmp_path: Path) -> None:
+    """What is not renamed into its place is opened, and an opened link would be followed."""
+    (tmp_path / "precious").write_text("before")
+    (tmp_path / "elsewhere").mkdir()
+    for name, target in {"log": "precious", "lock": "nothing", "folder": "elsewhere", "dangling": "nowhere"}.items():
+        (tmp_path / name).symlink_to(target)
+    os.close(open_own(tmp_path / "log", os.O_WRONLY | os.O_APPEND))
+    os.close(open_own(tmp_path / "lock", os.O_RDWR))
+    for name in ("folder", "dangling"):
+        (own_folder(tmp_path / name) / "x").touch()
+        assert not (tmp_path / name).is_symlink()
+    assert (tmp_path / "precious").read_text() == "before" and not list((tmp_path / "elsewhere").iterdir())
+    assert not (tmp_path / "nothing").exists() and not (tmp_path / "nowhere").exists()
