@@ -9,11 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numba
 from llvmlite import binding
 
 from mmgen.data_recipes._clevr import _kernel, _visibility
-from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later
+from mmgen.data_recipes._clevr._jit import OPTIONS, compile_later, numba
 from mmgen.data_recipes._download import cache_folder
 
 __all__ = ["is_cached", "kernels", "kernel_folder"]

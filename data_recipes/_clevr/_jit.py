@@ -1,11 +1,18 @@
 """How the functions of the tracer are compiled."""
 
+import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-import numba
+from mmgen.elsewhere import elsewhere
 
-__all__ = ["OPTIONS", "compile_later", "device"]
+with elsewhere():
+    import numba
+    from numba.core import config
+
+config._config_fname = os.devnull  # it is looked for again whenever something is compiled
+
+__all__ = ["OPTIONS", "compile_later", "device", "numba"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,6 +4,7 @@ Weights & Biases and MLflow are recorded by modules that stand for them; where t
 last tests ask them themselves, offline.
 """
 
+import os
 import sys
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -30,6 +31,10 @@ class Wandb(ModuleType):
         self.ended: list[int] = []
         self.errors = SimpleNamespace(Error=ConnectionError)
         self.Settings = dict
+        self.set_up_in: list[str] = []
+
+    def setup(self, settings: Any) -> None:
+        self.set_up_in.append(os.getcwd())
 
     def init(self, **said: Any) -> Any:
         self.inits.append(said)
@@ -86,6 +91,7 @@ def test_wandb_gets_numbers_and_settings_and_goes_on_with_its_run(
     assert first["id"] == second["id"] and second["resume"] == "allow"
     assert (first["name"], first["config"]["seed"], first["dir"]) == ("m", 3, str(tmp_path / "m.log"))
     assert wandb.ended == [1, 0], "interrupted, then finished"
+    assert wandb.set_up_in == ["/", "/"], "wandb/settings of this folder may be a stranger's, and name a server"
     steps = [int(line["step"]) for line in wandb.logged if "bound" in line]
     assert sorted(set(steps)) == [2, 4, 6, 8, 10, 12]
     run(out, log_to=["wandb"], resume="never")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mmgen.artifacts.files import write_text_atomic
+from mmgen.elsewhere import elsewhere
 from mmgen.errors import ArtifactError, UsageError
 from mmgen.extras import how_to_install
 from mmgen.parsing import Malformed, read_bounded
@@ -55,7 +56,8 @@ class Logger(ABC):
     def check_installed(cls) -> None:
         """Raise a UsageError where the library is not installed."""
         try:
-            importlib.import_module(cls.library)
+            with elsewhere():
+                importlib.import_module(cls.library)
         except ImportError:
             raise UsageError(
                 f"training.log_to (--log-to) got '{cls.name}', which is not installed: {how_to_install(cls.name)}; or "

@@ -7,6 +7,8 @@ import os
 import uuid
 from collections.abc import Mapping
 
+from mmgen.artifacts.files import own_folder
+from mmgen.elsewhere import elsewhere
 from mmgen.errors import UsageError
 from mmgen.training.loggers._base import Logger, RunFacts, remembered
 
@@ -25,8 +27,10 @@ class RunLogger(Logger):
         import wandb
 
         identity = remembered(run, "wandb", uuid.uuid4().hex[:12])
-        run.folder.mkdir(parents=True, exist_ok=True)
+        own_folder(run.folder / "wandb")  # where the library writes
         try:
+            with elsewhere():
+                wandb.setup(wandb.Settings(silent=True))  # which reads what settings there are
             self._run = wandb.init(
                 project=os.environ.get("WANDB_PROJECT", "mmgen"),
                 name=run.name,

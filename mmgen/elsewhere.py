@@ -1,0 +1,28 @@
+"""Libraries that look for settings in the current folder are imported elsewhere: that folder may be a stranger's.
+
+matplotlib reads ``matplotlibrc`` there, by which it can start LaTeX or wait for a pipe for ever; numba reads
+``.numba_config.yaml``, Weights & Biases ``wandb/settings``, which says whom to send the key of the account to.
+"""
+
+import os
+from contextlib import AbstractContextManager, chdir, nullcontext
+
+__all__ = ["elsewhere"]
+
+
+def elsewhere() -> AbstractContextManager[None]:
+    """In this block, which is short, the current folder is the root of the file system.
+
+    Example:
+        >>> here = os.getcwd()
+        >>> with elsewhere():
+        ...     os.getcwd() == here
+        False
+        >>> os.getcwd() == here
+        True
+    """
+    try:
+        os.getcwd()
+    except OSError:  # a folder that is gone holds no settings, and nobody could go back
+        return nullcontext()
+    return chdir(os.path.abspath(os.sep))
