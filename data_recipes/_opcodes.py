@@ -171,6 +171,8 @@ def _global(machine: _Machine, argument: str) -> None:
 
 def _stack_global(machine: _Machine, _: Any) -> None:
     module, name = machine.last(2)
+    if not isinstance(module, str) or not isinstance(name, str):  # to write out a deep one takes deep recursion
+        raise ValueError("a function whose name is no text")
     machine.push(Call(f"{module}.{name}"))
 
 
@@ -239,9 +241,9 @@ def _bytes(value: Any) -> bytes:
 def _dtype(value: Any) -> np.dtype[Any]:
     if not isinstance(value, Call) or value.name != "numpy.dtype":
         raise TypeError("an array without a type of numbers")
-    code, order = str(value.arguments[0]), value.state[1] if value.state else "|"
-    if not _NUMBERS.fullmatch(code) or order not in ("<", ">", "|", "="):
-        raise TypeError(f"an array of {code}")
+    code, order = value.arguments[0], value.state[1] if value.state else "|"
+    if not isinstance(code, str) or not _NUMBERS.fullmatch(code) or order not in ("<", ">", "|", "="):
+        raise TypeError("an array of something other than plain numbers")
     return np.dtype(f"{order}{code}")
 
 

@@ -176,6 +176,25 @@ def test_files_that_hold_no_arrays_are_refused(tmp_path: Path, blob: bytes) -> N
         array_of(read_opcodes(tmp_path / "a"))
 
 
+DEEP = b"\x80\x04" + b"]" * 50_000 + b"a" * 49_999  # a list in a list in a list ...
+ARRAY = b"\x80\x04cnumpy.core.multiarray\n_reconstruct\n)R(N"
+
+
+@pytest.mark.parametrize(
+    "blob",
+    [
+        DEEP + DEEP[2:] + b"\x93.",  # a function whose module and name are such lists
+        ARRAY + b"K\x01\x85cnumpy\ndtype\n" + DEEP[2:] + b"\x85R\x89C\x00tb.",
+        ARRAY + DEEP[2:] + b"cnumpy\ndtype\nX\x02\x00\x00\x00f4\x85R\x89C\x00tb.",
+    ],
+    ids=["name", "type", "shape"],
+)  # fmt: skip
+def test_what_is_nested_deep_is_refused_and_not_written_out(tmp_path: Path, blob: bytes) -> None:
+    (tmp_path / "a").write_bytes(blob)
+    with pytest.raises((DataError, TypeError, ValueError)):
+        array_of(read_opcodes(tmp_path / "a"))
+
+
 def test_missing_and_other_networks_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="neither"):
         read_citations("cora", tmp_path)
