@@ -198,11 +198,17 @@ def _shown(lines: Sequence[str]) -> str:
 def _there(text: str, what: str) -> Path:
     path = Path(text)
     _check_there(path, what)
-    if path.is_dir() and what != "model or aggregate":  # which mmgen.load finds, and files made of it lie beside it
-        from mmgen.artifacts.files import exported_file
+    if not path.is_dir():
+        return path
+    from mmgen.artifacts.files import exported_file
 
-        return exported_file(path, what)
-    return path
+    found = exported_file(path, what)
+    if found == path:
+        from mmgen.cli._mistakes import folder_for_file
+
+        raise MmgenError(folder_for_file(path, what))
+    # The folder is named where mmgen.load takes it: files made of it lie beside it. Beside "." there is nothing.
+    return path if what == "model or aggregate" and path.name else found
 
 
 _MAKES = ", or make it with the command before"

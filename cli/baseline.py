@@ -99,17 +99,18 @@ def baseline_command(
     from mmgen.baselines import get
     from mmgen.baselines._run import lines_of
 
+    member = get(method)
     out = output or path.with_name(f"{path.stem}-{method}.jsonl")
     check_output(out, None, path)
     check_nothing_lost(out, overwrite)
-    if get(method).answers == "densities":  # a wrong name is reported before anything slow
+    if member.answers == "densities":
         wrong = {"--paired": paired, "--labelled": labelled, "--preset": preset, "--steps": steps}
         wrong |= {"--attribute": attribute, "--device": device if device != "auto" else None}
         _refuse(method, "densities", wrong)
         scores = _densities(path, method, assignments or [], split, seed, modality)
     else:
         _refuse(method, "labels", {"--modality": modality})
-        networks = get(method).networks
+        networks = member.networks
         if not networks:
             _refuse_training(method, steps, assignments or [])
         asked = {"steps": steps, "seed": seed, "device": device}

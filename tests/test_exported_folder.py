@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.artifacts.files import SUMS
-from mmgen.errors import ArtifactError
+from mmgen.errors import ArtifactError, MmgenError
 from mmgen.exporting import _copy
 
 
@@ -37,15 +37,26 @@ def test_where_the_disk_is_full_only_what_was_there_is_there(
     )
 
 
-def test_a_folder_stands_for_what_is_in_it_wherever_a_file_is_named(tmp_path: Path) -> None:
+def test_a_folder_stands_for_what_is_in_it_wherever_a_file_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from mmgen.cli._options import read_path
 
-    assert read_path(str(tmp_path), "file") == tmp_path, "a folder of something else is refused by whoever reads it"
+    with pytest.raises(MmgenError, match=r"is a folder, expected a file; name one"):
+        read_path(str(tmp_path), "file")
     (tmp_path / "model.safetensors").touch()
     assert read_path(str(tmp_path), "file") == tmp_path / "model.safetensors"
     (tmp_path / "aggregate.safetensors").touch()
     assert read_path(str(tmp_path), "file") == tmp_path / "aggregate.safetensors"
     assert read_path(str(tmp_path), "model") == tmp_path / "model.safetensors"
+    assert read_path(str(tmp_path), "model or aggregate") == tmp_path, "what is made of it lies beside it"
+    monkeypatch.chdir(tmp_path)
+    assert read_path(".", "model or aggregate") == Path("aggregate.safetensors"), "nothing lies beside ."
+    for what, name in {"classifier": "judge.safetensors", "file of scores": "scores.jsonl"}.items():
+        with pytest.raises(MmgenError, match=f"is a folder, expected a {what}"):
+            read_path(".", what)
+        Path(name).touch()
+        assert read_path(".", what) == Path(name)
 
 
 NAMES = ["README.md", "model.safetensors", "samples.png", SUMS]

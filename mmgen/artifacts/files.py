@@ -255,14 +255,24 @@ def regular_file(path: Path) -> int:
     return status.st_size
 
 
+_EXPORTED = {
+    "model": ("model.safetensors",),
+    "dataset": (),
+    "classifier": ("judge.safetensors",),
+    "file of scores": ("scores.jsonl",),
+}
+"""What is in a folder of an export, by what is wanted."""
+
+
 def exported_file(folder: Path, what: str = "") -> Path:
     """The file that is meant by a folder which ``mmgen export`` has made; the folder itself where there is none.
 
     Args:
         folder: A folder.
-        what: What is wanted; a "model" is never the aggregate that lies beside it.
+        what: What is wanted: a "model", a "dataset", a "classifier", a "file of scores"; else the aggregate, or where
+            there is none the model.
     """
-    names = [f"{name}.safetensors" for name in (("model",) if what == "model" else ("aggregate", "model"))]
+    names = _EXPORTED.get(what, ("aggregate.safetensors", "model.safetensors"))
     told = exported_names(folder)  # what they do not name is of somebody else
     return next((folder / name for name in names if (name in told if told else (folder / name).exists())), folder)
 

@@ -120,21 +120,25 @@ class DataSettings(Settings):
             values = {("least_paired_share" if key == _SHARE_ONCE else key): value for key, value in values.items()}
         found = {key: value for key, value in values.items() if key not in _ONCE}
         once = {key: values[key] for key in _ONCE if values.get(key)}
-        tables = [(key, table) for key, one in once.items() for table in (one if key == "further_images" else [one])]
+        tables = [
+            (key, table) for key, one in once.items() for table in (one if isinstance(one, list | tuple) else [one])
+        ]
         modalities = found.get("modalities", {})
         if not isinstance(modalities, Mapping):
             return found
         named: dict[Any, Any] = {}
         for key, table in tables:
             described = {"kind": _ONCE[key], "name": _ONCE[key], **table} if isinstance(table, Mapping) else table
-            named[_read(described, "name")] = described
+            name = _read(described, "name")
+            named[name if isinstance(name, str) else key] = described
         for name, table in modalities.items():
             named[name] = {"name": name, **table} if isinstance(table, Mapping) else table
         pictures = [name for name, table in named.items() if _read(table, "kind") == "image"]
         first = _read(named.get("image") if "image" in pictures else named.get(next(iter(pictures), "")), "name")
         main = found.get("main") or (_read(once["image"], "name") if "image" in once else None) or first or ""
         kinds = {name: str(_read(table, "kind")) for name, table in named.items()}
-        order = sorted(named, key=lambda name: (name != main, kinds[name] != kinds.get(main), kinds[name]))
+        kind = kinds.get(main) if isinstance(main, str) else None  # anything else is refused later
+        order = sorted(named, key=lambda name: (name != main, kinds[name] != kind, kinds[name]))
         return found | {"modalities": {name: named[name] for name in order}, "main": main}
 
     @model_validator(mode="after")
