@@ -1,6 +1,10 @@
 """Work on a Dask cluster, through joblib's Dask back end."""
 
+import asyncio
+import queue
 import socket
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from itertools import islice
@@ -14,7 +18,9 @@ __all__ = ["PATIENCE", "cluster_client", "cluster_failures", "lost", "no_workers
 
 T = TypeVar("T")
 
-PATIENCE = 20  # seconds for the scheduler to answer, and for a first worker to appear
+PATIENCE = 20  # seconds for a first worker to appear
+ANSWERS = 4  # seconds for a scheduler to answer
+_LONGEST_GREETING = 1 << 16  # bytes; Dask's has some hundred
 _WINDOW = 16  # calls per core whose results may wait to be taken
 
 
@@ -93,6 +99,11 @@ def cluster_client(address: str) -> Any:
         raise UsageError(
             f"--scheduler needs Dask, which is not installed: {how_to_install('dask')}; or leave the option out"
         ) from None
+
+    class Quiet(Client):
+        def __del__(self) -> None:
+            """Nothing: one that could not quite be made would wait for its scheduler again, and complain."""
+
     parts = urlsplit(address)
     try:
         host, port = parts.hostname, parts.port
@@ -101,13 +112,74 @@ def cluster_client(address: str) -> Any:
     if parts.scheme not in ("tcp", "tls") or not host or not port:
         raise UsageError(f"--scheduler got '{address}', expected what 'dask scheduler' prints: tcp://host:8786")
     try:
-        # A plain connection first: a client that finds nobody complains for long, in many lines.
-        socket.create_connection((host, port), timeout=PATIENCE).close()
-        return Client(address, timeout=PATIENCE, set_as_default=False)
-    except OSError as error:
+        # Plain bytes first: a client that finds nobody, or no scheduler, complains for long and in many lines.
+        with socket.create_connection((host, port), timeout=ANSWERS) as connection:
+            if parts.scheme == "tcp" and not _greets(connection):
+                raise MmgenError(
+                    f"what answers at {address} is no Dask scheduler: check the address, which dask scheduler prints"
+                )
+        _in_time(lambda: asyncio.run(_shake_hands(address)))  # a thread: a notebook has a loop of its own
+        return _in_time(lambda: Quiet(address, timeout=ANSWERS, set_as_default=False))
+    except MmgenError:
+        raise
+    except Exception as error:  # of Dask, which reads what came; TypeError: tls without certificates in its settings
         raise MmgenError(
             f"no Dask scheduler answers at {address} ({_brief(error)}): check the address, or start one, dask scheduler"
         ) from None
+
+
+def _greets(connection: socket.socket) -> bool:
+    """Whether the other side says, as Dask's first message does, which compression and which Python it has.
+
+    Raises:
+        TimeoutError: It says nothing, or not enough, for too long.
+    """
+    until = time.monotonic() + ANSWERS
+    said = b""
+    length = 8  # the message's length comes first
+    while len(said) < length:
+        connection.settimeout(max(0.001, until - time.monotonic()))
+        more = connection.recv(length - len(said))
+        if not more:
+            return False
+        said += more
+        if len(said) == length == 8:
+            length += int.from_bytes(said, "little")
+            if length > _LONGEST_GREETING:
+                return False
+    return b"compression" in said and b"python" in said
+
+
+async def _shake_hands(address: str) -> None:
+    """Connect as a client does, and leave."""
+    from distributed.comm import connect
+
+    connection = await asyncio.wait_for(connect(address, timeout=ANSWERS), ANSWERS)
+    await connection.close()
+
+
+def _in_time(make: Callable[[], T]) -> T:
+    """What ``make`` returns; a scheduler that falls silent after its greeting is not waited for.
+
+    Raises:
+        TimeoutError: It takes too long.
+    """
+    results: queue.SimpleQueue[T | BaseException] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            results.put(make())
+        except BaseException as error:
+            results.put(error)
+
+    threading.Thread(target=run, name="client", daemon=True).start()
+    try:
+        found = results.get(timeout=ANSWERS + 1)
+    except queue.Empty:
+        raise TimeoutError("it greets, and then is silent") from None
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 def _brief(error: BaseException) -> str:

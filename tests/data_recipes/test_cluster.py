@@ -1,11 +1,13 @@
 """``make-data --scheduler``: a Dask cluster of two processes makes the same file, and what is wrong is said shortly."""
 
+import contextlib
 import os
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -123,6 +125,50 @@ def test_an_address_that_is_none_is_refused(address, tmp_path):
 
     with pytest.raises(UsageError, match="expected what 'dask scheduler' prints"):
         next(on_cluster(len, [], address))
+
+
+GREETING = bytes.fromhex("3a00000000000000") + b"\x01" + bytes(7) + b"*" + bytes(7)
+GREETING += b"\x83\xabcompression\xc0\xa6python\x93\x03\x0b\x07\xafpickle-protocol\x05"
+STRANGERS = {
+    "silent": (b"", False),
+    "leaves": (b"", True),
+    "another protocol": (b"HTTP/1.1 400 Bad Request\r\n\r\n", False),
+    "a length without end": (b"\xff" * 4000, False),
+    "zeros": (bytes(4000), False),
+    "greets and leaves": (GREETING, True),
+    "greets and talks nonsense": (GREETING + b"\xff" * 4000, False),
+    "greets and is silent": (GREETING, False),
+}
+"""What a server says that is no scheduler, and whether it leaves then."""
+
+
+@pytest.mark.parametrize("stranger", STRANGERS)
+def test_what_is_no_scheduler_is_one_sentence_soon(stranger, monkeypatch, capfd):
+    from mmgen.data_recipes import _cluster
+    from mmgen.errors import MmgenError
+
+    monkeypatch.setattr(_cluster, "ANSWERS", 0.4)
+    says, leaves = STRANGERS[stranger]
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connections = []
+
+        def answer() -> None:
+            with contextlib.suppress(OSError):
+                while True:
+                    connections.append(server.accept()[0])
+                    connections[-1].sendall(says)
+                    if leaves:
+                        connections[-1].close()
+
+        threading.Thread(target=answer, daemon=True).start()
+        address = f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        began = time.monotonic()
+        with pytest.raises(MmgenError, match=r"(no Dask scheduler answers|is no Dask scheduler).*: check the address"):
+            _cluster.cluster_client(address)
+        assert time.monotonic() - began < 5
+    for connection in connections:
+        connection.close()
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_without_dask_it_says_what_to_install(tmp_path):
