@@ -8,7 +8,10 @@ import errno
 import importlib
 import os
 import re
+import signal
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,11 +20,12 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import command_of, literal
-from mmgen.cli._console import result, say
+from mmgen.cli._console import is_first_process, result, say
 from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
 from mmgen.cli._streams import ReaderLeft, guarded_streams
 from mmgen.errors import MmgenError, clip
+from mmgen.processes import begin_program
 from mmgen.registry import unknown_name
 from mmgen.version import __version__
 
@@ -160,6 +164,9 @@ _OF_THE_MACHINE = {
 
 _NO_MEMORY = re.compile("can't allocate memory|out of memory|invalid buffer size", re.IGNORECASE)
 
+_BEFORE_WE_SPEAK = 2.0  # seconds
+_LOST_ANOTHER = re.compile("gloo|nccl|tcpstore|connection|broken pipe", re.IGNORECASE)
+
 
 def _fault_of_the_machine(error: Exception) -> str | None:
     """A sentence for what lies outside the program: no memory, no room, a process that was killed; None for a bug."""
@@ -173,6 +180,11 @@ def _fault_of_the_machine(error: Exception) -> str | None:
             f"memory ran out{wanted}; ask for less at a time (a smaller --batch, --number, --samples or --size), "
             "or use a machine with more"
         )
+    if "RuntimeError" in kinds and _LOST_ANOTHER.search(text):
+        from mmgen.training.others import how_another_ended  # which is loaded where this happens
+
+        if said := how_another_ended():
+            return said
     if "BrokenProcessPool" in kinds:
         return "a process of ours was killed, most likely because memory ran out; use fewer --workers"
     if isinstance(error, OSError) and error.errno in _OF_THE_MACHINE:
@@ -181,16 +193,47 @@ def _fault_of_the_machine(error: Exception) -> str | None:
     return None
 
 
+class Terminated(BaseException):
+    """SIGTERM: everything is tidied up as after Ctrl-C."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+def _terminated(number: int, frame: object) -> None:
+    raise Terminated(number)
+
+
+def _hear_signals() -> None:
+    """Let Ctrl-C and SIGTERM end a command in Python's way, unless whoever started us has them ignored."""
+    if threading.current_thread() is not threading.main_thread():
+        return
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, _terminated)):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            signal.signal(number, handler)
+
+
+def _leave_it_to_the_first() -> None:
+    """Of several processes (``--devices``) the first one mostly meets the same, says it, and ends the others."""
+    if not is_first_process():
+        time.sleep(_BEFORE_WE_SPEAK)
+
+
 def _run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; what a user can mend becomes one sentence on stderr."""
     try:
+        begin_program()
+        _hear_signals()
         code = typer.main.get_command(app).main(list(arguments), prog_name="mmgen", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # typer turns Ctrl-C into this code, and says nothing
+            _leave_it_to_the_first()
             say("mmgen: interrupted")
     except ReaderLeft:
         return 1
     except MmgenError as error:
+        _leave_it_to_the_first()
         say(f"mmgen: {error}")
         return error.exit_code
     except typer.TyperException as error:  # the parser's complaints
@@ -200,11 +243,17 @@ def _run(arguments: Sequence[str]) -> int:
             say(f"Try: {context.command_path} --help")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
+        _leave_it_to_the_first()
         say("mmgen: interrupted")
         return 130
+    except Terminated as left:
+        _leave_it_to_the_first()
+        say("mmgen: terminated")
+        return 128 + left.number
     except (
         Exception
     ) as error:  # memory, disks and workers fail in exceptions of many libraries; a bug keeps its traceback
+        _leave_it_to_the_first()
         sentence = _fault_of_the_machine(error)
         if sentence is None:
             raise

@@ -13,6 +13,7 @@ import typer
 
 from mmgen.cli._streams import read_stdin
 from mmgen.errors import MmgenError, UsageError, clip
+from mmgen.processes import MOST
 
 __all__ = [
     "Code",
@@ -64,9 +65,10 @@ def jobs_option(default: str, what: str) -> Any:
         "--jobs",
         metavar="N",
         min=1,
-        max=1000,
+        max=MOST,
         show_default=default,
-        help=f"{what} that run at once on this machine, each with its share of the cores; 1: one after the other.",
+        help=f"{what} that run at once on this machine, each with its share of the cores, and no more than four a core; "
+        "1: one after the other.",
     )
 
 
@@ -110,7 +112,14 @@ LogTo = Annotated[
     ),
 ]
 Workers = Annotated[
-    int | None, typer.Option("--workers", min=1, show_default=False, help="Processes; all cores by default.")
+    int | None,
+    typer.Option(
+        "--workers",
+        min=1,
+        max=MOST,
+        show_default=False,
+        help="Processes; all cores by default. Never more than there is work, nor more than four a core.",
+    ),
 ]
 Code = Annotated[
     list[Path] | None,

@@ -18,6 +18,7 @@ import joblib
 from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._runs import WHAT, Ran, announce, perform, run_here, settled
 from mmgen.errors import Interrupted, MmgenError
+from mmgen.processes import bounded, check_files
 from mmgen.reproductions._stages import Stage
 
 if TYPE_CHECKING:
@@ -165,8 +166,10 @@ class _Here(_Study):
 
     def __init__(self, stages: "Sequence[Stage]", folder: Path, jobs: int, what: str) -> None:
         super().__init__(stages, folder)
+        jobs = min(bounded(jobs, joblib.cpu_count(), "--jobs"), len(stages))
+        check_files(jobs, "--jobs")
         self.jobs, self.what = jobs, what
-        share = str(max(1, joblib.cpu_count() // min(jobs, len(stages))))
+        share = str(max(1, joblib.cpu_count() // jobs))
         self.environment = {name: os.environ.get(name) or share for name in (_THREADS, _WORKERS)}
         self.environment |= {"NO_COLOR": "1", "FORCE_COLOR": ""}  # its talk goes through a pipe and our console
         if (width := terminal_width()) is not None:

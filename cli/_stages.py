@@ -1,10 +1,8 @@
 """Running ``mmgen`` commands, each as a process of its own."""
 
-import os
 import shlex
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,8 +10,9 @@ from types import MappingProxyType
 from typing import IO
 
 from mmgen.errors import Interrupted, MmgenError
+from mmgen.processes import start_mmgen
 
-__all__ = ["end_with_children", "run_command"]
+__all__ = ["run_command"]
 
 _ASK_EVERY = 0.2  # seconds; well below the second in which a trainer takes two signals for one request
 
@@ -44,12 +43,9 @@ def run_command(
         Interrupted: It is not wanted any more.
         KeyboardInterrupt: Ctrl-C; it was waited for, unless that came twice.
     """
-    # -P: a file in the folder must not be taken for a module.
-    command = [sys.executable, "-P", "-m", "mmgen", *arguments]
-    process = subprocess.Popen(
-        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=talk, text=True, pass_fds=keep,
-        env={**os.environ, **environment},
-    )  # fmt: skip
+    process = start_mmgen(
+        arguments, environment, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=talk, pass_fds=keep
+    )
     try:
         made = None
         while made is None:
@@ -81,12 +77,3 @@ def _how_it_ended(code: int) -> str:
         return "this command was killed (SIGKILL), most likely because memory ran out (free some and try again)"
     known = {number.value: number.name for number in signal.Signals}
     return f"this command was ended from outside ({known.get(-code, f'signal {-code}')})"
-
-
-def end_with_children() -> None:
-    """Leave through SystemExit when we are terminated, so that :func:`run_command` ends its process first."""
-
-    def terminated(number: int, frame: object) -> None:
-        raise SystemExit(128 + number)
-
-    signal.signal(signal.SIGTERM, terminated)

@@ -14,7 +14,6 @@ from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._folders import folder_of_run
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._own_pictures import score_files
-from mmgen.cli._stages import end_with_children
 from mmgen.errors import ArtifactError, MmgenError, UsageError
 from mmgen.naming import guided_name, posterior_name
 
@@ -300,7 +299,6 @@ def _own_pictures(
             f"{folder} lies in {images}, whose pictures would then be joined by what is drawn; use another --output"
         )
     own.check_folder(folder, plan, found)
-    end_with_children()
     started = time.monotonic()
     said = [f"attributes {', '.join(found.attributes)}"] * bool(found.attributes) + ["captions"] * bool(found.captions)
     judge = f"a judge in {sizes.judge_steps:,} steps, " if found.attributes else ""
@@ -383,7 +381,6 @@ def quickstart_command(
     with folder_of_run(folder):
         for name in (*(stage.makes for stage in plan), PICTURE):
             check_place(folder / name)
-        end_with_children()
         say(f"The commands run in {folder}{os.sep}; each can be typed there again.")
         run_side_by_side(plan, folder, jobs_for(jobs), "the quickstart")
     draw_picture(folder, seed)

@@ -10,7 +10,6 @@ from mmgen.cli._completion import tables, words
 from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._folders import folder_of_run
 from mmgen.cli._options import command_line, jobs_option, output_option, read_path, seed_option
-from mmgen.cli._stages import end_with_children
 from mmgen.errors import MmgenError, UsageError
 
 if TYPE_CHECKING:
@@ -131,7 +130,6 @@ def reproduce_command(
         for path in (page, page.with_suffix(".html")):
             check_place(path)  # before hours of work, not after
             check_writable(path)
-        end_with_children()
         say(f"{plan.title}\n{chosen.about.strip()}\nEverything happens in {folder}.")
         if scheduler is None:
             ran = run_side_by_side(chosen.stage, folder, jobs or 1)

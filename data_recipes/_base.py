@@ -3,11 +3,11 @@
 import os
 import signal
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -19,6 +19,7 @@ from mmgen.data_recipes._published import Content
 from mmgen.errors import MmgenError
 from mmgen.memory import check_memory
 from mmgen.plugins import CODE_VARIABLE, named_files
+from mmgen.processes import begin_worker, bounded, check_files, starting
 from mmgen.progress import Work
 
 __all__ = ["Recipe", "Rows", "Workers", "check_examples", "in_order"]
@@ -100,7 +101,14 @@ class Recipe(Settings, ABC):
 
 
 def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers: Workers) -> Iterator[T]:
-    """Results of ``render(*call)`` for each call, in the order of the calls, computed by several processes."""
+    """Results of ``render(*call)`` for each call, in the order of the calls, computed by several processes.
+
+    There are never more of them than calls, nor more than a few for each core.
+
+    Raises:
+        UsageError: So many processes cannot be asked for, or the system does not let us start them.
+        MmgenError: One of them was killed.
+    """
     if isinstance(workers, str):
         from mmgen.data_recipes._cluster import on_cluster
 
@@ -108,26 +116,33 @@ def in_order(render: Callable[..., T], calls: Iterable[tuple[Any, ...]], workers
         return
     import joblib
 
+    left = iter(calls)
+    count = bounded(workers, joblib.cpu_count())
+    first = list(islice(left, count))  # no more processes than there are calls
+    count = max(1, len(first))
+    if count > 1:
+        check_files(count)
+    owner = (os.getpid(), threading.current_thread() is threading.main_thread())
     code = os.environ.get(CODE_VARIABLE, "")  # other files of code need other workers
     # Chunks are large: no batching of calls, and no detour of their arrays through memory-mapped files.
-    with joblib.parallel_config("loky", initializer=_end_with, initargs=(os.getpid(), code), max_nbytes=None):
-        parallel = joblib.Parallel(n_jobs=workers or joblib.cpu_count(), return_as="generator", batch_size=1)
+    with starting(), joblib.parallel_config("loky", initializer=_begin, initargs=(*owner, code), max_nbytes=None):
+        parallel = joblib.Parallel(n_jobs=count, return_as="generator", batch_size=1)
         with _no_interrupt():
-            results = parallel(joblib.delayed(render)(*call) for call in calls)
-    try:
-        yield from results
-    except _lost_workers() as error:
-        raise MmgenError(
-            f"a process that made examples was killed ({type(error).__name__}), most likely because memory ran out; "
-            "use fewer --workers, or a smaller size"
-        ) from None
+            results = parallel(joblib.delayed(render)(*call) for call in chain(first, left))
+        try:
+            yield from results
+        except _lost_workers() as error:
+            raise MmgenError(
+                f"a process that made examples was killed ({type(error).__name__}), most likely because memory ran "
+                "out; use fewer --workers, or a smaller size"
+            ) from None
 
 
 def _lost_workers() -> type[BaseException]:
     """What tells that a process of the pool is gone."""
-    from joblib.externals.loky.process_executor import BrokenProcessPool
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    return BrokenProcessPool
+    return TerminatedWorkerError
 
 
 def check_examples(number: int, pixels: int, at_once: int) -> None:
@@ -161,13 +176,7 @@ def _no_interrupt() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def _end_with(owner: int, code: str) -> None:
-    """In a worker: end when its owner has been killed, and so could not stop it; know the files of MMGEN_CODE."""
+def _begin(owner: int, by_kernel: bool, code: str) -> None:
+    """In a worker: end with its owner, which cannot stop it if it is killed; know the files of MMGEN_CODE."""
+    begin_worker(owner, by_kernel)
     named_files()  # what they define comes by name
-
-    def watch() -> None:
-        while os.getppid() == owner:
-            time.sleep(0.5)
-        os._exit(1)
-
-    threading.Thread(target=watch, daemon=True).start()

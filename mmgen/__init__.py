@@ -4,11 +4,12 @@ The library floor. It never prints and never imports the command line; long work
 :class:`mmgen.progress.Progress`. Importing this module is cheap: torch is loaded by the first call that needs it.
 """
 
-from typing import TYPE_CHECKING, Any
-
 from mmgen.version import __version__
 
+TYPE_CHECKING = False  # as in typing, without the time that its import takes: the program hears Ctrl-C after this
 if TYPE_CHECKING:
+    from typing import Any
+
     from mmgen.loading import load as load
     from mmgen.notebook import evaluate as evaluate
     from mmgen.notebook import fit_aggregate as fit_aggregate
@@ -26,7 +27,7 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *__all__})  # so that Tab finds what is loaded late
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     # What computes pulls in torch, which takes seconds; `import mmgen` and `mmgen --help` must not pay for it.
     if name == "load":
         from mmgen.loading import load

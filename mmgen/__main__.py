@@ -1,5 +1,75 @@
-"""``python -m mmgen`` is ``mmgen``, for where the console script is not on the path."""
+"""The program: ``mmgen``, and ``python -m mmgen`` for where that is not on the path.
 
-from mmgen.cli._main import main
+Ctrl-C is heard from the first moment to the last; only while Python itself starts is there nobody to say so.
+"""
 
-main()
+# Of these none is read from a file: until the current folder is off the import path, nothing else may be imported.
+import _signal  # type: ignore[import-not-found]  # signal itself is a file
+import atexit
+import os
+import sys
+
+__all__ = ["main"]
+
+_SAYINGS = {_signal.SIGINT: "interrupted", _signal.SIGTERM: "terminated"}
+
+
+def _leave(number: int, frame: object) -> None:
+    """Nothing has been begun: nothing needs to be tidied up."""
+    os.write(2, f"mmgen: {_SAYINGS[number]}\n".encode())
+    os._exit(128 + number)
+
+
+def _not_lost(unraisable: "sys.UnraisableHookArgs") -> None:
+    """A signal that came while Python called something whose errors it passes over: it comes again in a moment."""
+    numbers = {"KeyboardInterrupt": _signal.SIGINT, "Terminated": _signal.SIGTERM}
+    number = numbers.get(unraisable.exc_type.__name__)
+    if number is None:
+        sys.__unraisablehook__(unraisable)
+        return
+    import threading
+
+    again = threading.Timer(0.01, os.kill, (os.getpid(), number))
+    again.daemon = True
+    again.start()
+
+
+def _leave_the_current_folder() -> None:
+    """Take it off the import path, which begins with it for ``python -m mmgen``: what lies there is data."""
+    try:
+        here = os.getcwd()
+    except OSError:
+        here = ""
+    sys.path[:] = [entry for entry in sys.path if entry not in ("", here)]
+
+
+def main() -> None:
+    """Run the command that was typed; leaves through SystemExit with its exit code."""
+    heard = [number for number in _SAYINGS if _signal.getsignal(number) != _signal.SIG_IGN]  # as of a job of nohup
+
+    def hear(handler: object) -> None:
+        for number in heard:
+            _signal.signal(number, handler)
+
+    hear(_leave)
+    sys.unraisablehook = _not_lost
+    atexit.register(hear, _signal.SIG_IGN)  # the last of all that happens at exit
+    _leave_the_current_folder()
+    from mmgen.cli._main import main as program
+
+    code = 1
+    try:
+        program()
+    except SystemExit as left:
+        code = left.code if isinstance(left.code, int) else 1
+        raise
+    except KeyboardInterrupt:  # again, while what the first one had ended was tidied up
+        code = 130
+        os.write(2, b"mmgen: interrupted\n")
+        raise SystemExit(code) from None
+    finally:  # all is done and said: a signal only makes it quicker
+        hear(lambda *_: os._exit(code))
+
+
+if __name__ == "__main__":
+    main()

@@ -14,8 +14,7 @@ GROUND = (
     "version", "errors", "elsewhere", "extras", "markup", "notation", "parsing", "seeding", "sights", "progress",
     "batch", "gaussian", "shares", "naming", "score", "plugins", "registry", "conditions", "runs", "comparing",
     "presets", "config", "settings_table", "switches", "memory", "foreign", "picture_bytes", "pictures", "free_text",
-    "queries",
-    "expressions", "recombinations", "published",
+    "queries", "expressions", "recombinations", "published", "processes",
 )  # fmt: skip
 ROOMS = (
     *GROUND,

@@ -6,6 +6,7 @@ exact versions of Python and numpy. The two talk through files: JSON there, PNG 
 
 import importlib.util
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from mmgen.data_recipes._clevr import SceneArrays
 from mmgen.errors import DataError, UsageError
 from mmgen.foreign import CannotReadError
 from mmgen.pictures import WrongSizeError, read_picture
+from mmgen.processes import child_environment
 
 __all__ = ["blender_scenes", "render_with_blender"]
 
@@ -96,8 +98,11 @@ def _interpreter(python: Path | None) -> str:
 
 
 def _run(command: list[str]) -> None:
+    own = {**os.environ, **child_environment()}
     try:
-        done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace")
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, errors="replace", env=own
+        )
     except OSError as error:
         raise UsageError(f"cannot start {command[0]}: {error.strerror}; --blender-python names a Python") from None
     if done.returncode:

@@ -3,9 +3,15 @@
 It knows nothing of mmgen; ``_blender.py`` writes what it reads. Made for Blender 4.0 and later, tried with 4.5.
 """
 
+import ctypes
 import json
 import math
+import os
+import signal
 import sys
+import threading
+import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -216,7 +222,22 @@ def _render(job: dict[str, Any], scene: dict[str, Any], path: Path) -> None:
     bpy.ops.render.render(write_still=True)
 
 
+def _end_with_owner() -> None:
+    """End when the process that has started this one does, even while Blender renders."""
+    owner = int(os.environ.get("MMGEN_OWNER", os.getppid()))
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG, which Linux has
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(0.25)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def _main() -> None:
+    _end_with_owner()
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     for number, scene in enumerate(job["scenes"]):
         _render(job, scene, Path(sys.argv[2]) / f"{number}.png")

@@ -1,11 +1,15 @@
 """Devices and precision of a run, by Lightning Fabric."""
 
 import logging
+import os
 from typing import TYPE_CHECKING
 
+import joblib
 import torch
 
 from mmgen.errors import UsageError
+from mmgen.processes import A_CORE, OWNER, check_files, end_with
+from mmgen.training.others import joining, start_others
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.training.settings import TrainingSettings
 
@@ -29,6 +33,8 @@ def make_fabric(settings: TrainingSettings) -> "Fabric":
         raise UsageError(
             f"--devices got {settings.devices}, but {torch.cuda.device_count()} GPUs are here; ask for at most that"
         )
+    if settings.devices > 1:
+        _check_devices(settings, device.type)
     chosen: list[int] | int = settings.devices
     if device.type == "cuda" and settings.devices == 1:
         chosen = [device.index or 0]
@@ -39,5 +45,44 @@ def make_fabric(settings: TrainingSettings) -> "Fabric":
         strategy="ddp" if settings.devices > 1 else "auto",
         precision=precision,
     )
-    fabric.launch()
+    if settings.devices > 1:
+        _start_others(fabric, settings.devices)
+    with joining():
+        fabric.launch()
     return fabric
+
+
+def _check_devices(settings: TrainingSettings, kind: str) -> None:
+    """Refuse more processes than can be of use, before any is started."""
+    cores = joblib.cpu_count()
+    if kind == "cpu" and settings.devices > A_CORE * cores:
+        raise UsageError(
+            f"--devices got {settings.devices}, expected at most {A_CORE * cores} processes on the {cores} "
+            f"core{'s' * (cores != 1)} of this machine; use one for each core at most"
+        )
+    if settings.devices > settings.batch:
+        raise UsageError(
+            f"--devices got {settings.devices} and --batch {settings.batch}, expected an example at least for each "
+            "device; use fewer devices or a larger batch"
+        )
+    check_files(settings.devices, "--devices")
+
+
+def _start_others(fabric: "Fabric", devices: int) -> None:
+    """Start the other processes, unless a scheduler such as torchrun or Slurm has; of those we are perhaps one."""
+    from lightning_fabric.plugins.environments import LightningEnvironment
+
+    owner = os.environ.pop(OWNER, "")
+    if owner.isdecimal():  # started by a script of the user's; mmgen has seen to it already
+        end_with(int(owner))
+    environment = getattr(fabric.strategy, "cluster_environment", None)
+    if not isinstance(environment, LightningEnvironment) or environment.creates_processes_externally:
+        return
+    shared = {
+        "MASTER_ADDR": environment.main_address,
+        "MASTER_PORT": str(environment.main_port),
+        "NODE_RANK": "0",
+        "WORLD_SIZE": str(devices),
+    }
+    os.environ.update({**shared, "LOCAL_RANK": "0"})
+    start_others(devices - 1, shared)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from mmgen.cli import _main
+from tests.program import ROOT
 
 FAULTS = [
     (MemoryError(), "memory ran out; ask for less"),
@@ -56,9 +57,10 @@ def _dies(number: int) -> int:
     return number
 
 
-def test_a_killed_worker_is_one_sentence() -> None:
+def test_a_killed_worker_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     from mmgen.data_recipes._base import in_order
     from mmgen.errors import MmgenError
 
+    monkeypatch.syspath_prepend(ROOT)  # where a worker finds this file
     with pytest.raises(MmgenError, match=r"was killed .* use fewer --workers"):
         list(in_order(_dies, [(1,), (2,)], 2))

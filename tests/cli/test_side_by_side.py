@@ -164,11 +164,11 @@ time.sleep(60)
 RUN = """
 import signal, sys
 from pathlib import Path
-from mmgen.cli import _side_by_side, _stages
+from mmgen.cli import _main, _side_by_side
 from mmgen.reproductions._stages import Stage
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background begins with it ignored
-_stages.end_with_children()
+_main._hear_signals()
 sys.executable = sys.argv[1]
 stages = [Stage(why="w", command=f"mmgen report -o {name}.html", makes=f"{name}.html") for name in "abc"]
 _side_by_side.run_side_by_side(stages, Path.cwd(), 2)

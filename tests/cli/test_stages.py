@@ -90,7 +90,7 @@ def test_a_command_that_the_system_ends(
     number: signal.Signals, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     then = f"import os; os.kill(os.getpid(), {int(number)})"
-    monkeypatch.setattr(_stages.sys, "executable", str(stand_in(tmp_path, then=then)))
+    monkeypatch.setattr(sys, "executable", str(stand_in(tmp_path, then=then)))
     with pytest.raises(MmgenError, match=said) as raised:
         _stages.run_command(["train", "d.h5"], tmp_path, "the study")
     assert raised.value.exit_code == 1
