@@ -31,12 +31,14 @@ from mmgen.generation.files import ModelFiles
 
 __all__ = ["Balance", "Balanced", "Candidates", "effective_size", "key_of", "multipliers"]
 
-_FIRST, _MOST = 2048, 32_768
-"""Draws that a description is balanced by: at first, and at most."""
+_FIRST, _MOST = 4096, 65_536
+"""Draws that a description is balanced by: at first, and at most. Half of them find lambda, half say how far off it is."""
 _ENOUGH, _PER_VALUE = 256.0, 8.0
-"""The effective sample size that is worked for, at least, and for each value of what is left out."""
-_FAR = 0.02
-"""How far shares may be from what they are to be, a standard error added; what stays farther is said."""
+"""The effective sample size of a half that is worked for, at least, and for each value of what is left out."""
+_FAR = 0.03
+"""How far shares may be from what they are to be, the error of that distance added; what stays farther is said."""
+_ERRORS = 2.0
+"""Standard errors within which a share is taken for what it is to be, and that are added to its distance from it."""
 
 _STEPS, _CLOSE = 100, 1e-9
 _LEAST_RIDGE = 1e-4
@@ -118,8 +120,9 @@ class Balanced(NamedTuple):
 
     Attributes:
         multipliers: lambda [S].
-        effective: Effective sample size of the draws that it was balanced by, afterwards.
-        miss: The largest difference between a share and what it was to be: among these draws, a standard error added.
+        effective: Effective sample size, balanced, of the draws that say how far shares are off.
+        miss: The largest distance of a share from what it is to be, among draws that ``multipliers`` do not come from,
+            two standard errors of that distance added.
         kept: What is left of the rise of E[p(y|z)] that guidance brings; 1 where that is less than a hundredth.
     """
 
@@ -135,13 +138,30 @@ def key_of(files: ModelFiles, condition: Batch, expression: Expression | None) -
     return repr((codes, None if expression is None else [part.tolist() for part in expression.parts]))
 
 
-def _miss(log_weights: Tensor, readings: Tensor, shares: Tensor) -> float:
-    """The largest distance of a share from what it is to be, a standard error of its weighed mean added; 1 for none."""
-    part = log_weights.softmax(0)
-    mean = part @ readings
-    error = (part.square() @ (readings - mean).square()).sqrt()
-    largest = float(((mean - shares).abs() + error).max())
-    return largest if math.isfinite(largest) else 1.0
+class _Missed(NamedTuple):
+    """Distances of shares from what they are to be.
+
+    Attributes:
+        within: Whether each of them is within two of its standard errors.
+        most: The largest, two standard errors added; 1 where nothing finite is known.
+    """
+
+    within: bool
+    most: float
+
+
+def _missed(log_weights: Tensor, before: Tensor, readings: Tensor) -> _Missed:
+    """How far weighed draws are from the shares that the same draws have under the weights ``before``.
+
+    The error is that of the difference: both shares are estimated, by the same draws, and each draw counts by what it
+    adds to the one less what it adds to the other.
+    """
+    part, whole = log_weights.double().softmax(0), before.double().softmax(0)
+    mean, shares = part @ readings, whole @ readings
+    influence = part[:, None] * (readings - mean) - whole[:, None] * (readings - shares)
+    distance, error = (mean - shares).abs(), _ERRORS * influence.square().sum(0).sqrt()
+    largest = float((distance + error).max())
+    return _Missed(bool((distance <= error).all()), largest) if math.isfinite(largest) else _Missed(False, 1.0)
 
 
 class Balance:
@@ -200,23 +220,31 @@ class Balance:
         return readings(self._files, z, asked, parameters) @ self._known[key].multipliers
 
     def _balanced(self, condition: Batch, expression: Expression | None, asked: tuple[int, ...]) -> Balanced:
-        """From as many draws as bring shares close, and the effective sample size to what so many of them need."""
+        """From as many draws as show that shares are close, and that enough of them count for what they need.
+
+        lambda comes from every other draw, and the rest say how far shares are off with it. Where they are within
+        their error without it, or no farther off, lambda is 0: it would only bring its noise.
+        """
         wanted = _FIRST
         while True:
             drawn = self._draw(condition, expression, wanted)
             read = readings(self._files, drawn.z, asked, drawn.parameters)
-            shares = drawn.before.softmax(0) @ read
-            found = multipliers(drawn.weights, read, shares)
+            fit, fresh = slice(0, None, 2), slice(1, None, 2)
+            found = multipliers(drawn.weights[fit], read[fit], drawn.before[fit].softmax(0) @ read[fit])
             weights = drawn.weights + read @ found
-            effective, miss = effective_size(weights), _miss(weights, read, shares)
-            enough = effective >= max(_ENOUGH, _PER_VALUE * read.shape[1]) and miss <= _FAR
+            plain = _missed(drawn.weights, drawn.before, read)  # nothing of it is fitted, so that all draws are fresh
+            missed = _missed(weights[fresh], drawn.before[fresh], read[fresh])
+            if plain.within or plain.most <= missed.most:
+                found, weights, missed = torch.zeros_like(found), drawn.weights, plain
+            effective = effective_size(weights[fresh])
+            enough = effective >= max(_ENOUGH, _PER_VALUE * read.shape[1]) and missed.most <= _FAR
             if enough or len(drawn.z) != wanted or wanted >= _MOST:
                 break
             wanted *= 2
         means = [float(by.softmax(0) @ drawn.likelihood.exp()) for by in (drawn.before, drawn.weights, weights)]
         rise = means[1] - means[0]
         kept = (means[2] - means[0]) / rise if rise > 0.01 * means[1] else 1.0
-        return Balanced(found, effective, miss, kept)
+        return Balanced(found, effective, missed.most, kept)
 
     @property
     def diagnostics(self) -> dict[str, float]:

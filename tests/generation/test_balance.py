@@ -171,7 +171,7 @@ def test_as_many_draws_are_taken_as_bring_shares_close(posterior: str, words: st
 def test_what_is_taken_back_is_told_of_rare_words_too() -> None:
     """Words of half a percent: they go together with green, whose share is kept, and so they are lost again."""
     toy = loaded()
-    z = GRID.z[::37]
+    z = GRID.z[::17]
     green = readings(toy, z, COLOURS)[:, 2]
     likelihood = torch.where(green > 0.5, -5.3, -12.0).double()
     none = torch.zeros(len(z), dtype=torch.float64)
