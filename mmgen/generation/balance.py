@@ -32,7 +32,7 @@ from mmgen.generation.files import ModelFiles
 __all__ = ["Balance", "Balanced", "Candidates", "effective_size", "key_of", "multipliers"]
 
 _FIRST, _MOST = 4096, 65_536
-"""Draws that a description is balanced by: at first, and at most. Half of them find lambda, half say how far off it is."""
+"""Draws that a description is balanced by, at first and at most: half find lambda, half say how far off shares are."""
 _ENOUGH, _PER_VALUE = 256.0, 8.0
 """The effective sample size of a half that is worked for, at least, and for each value of what is left out."""
 _FAR = 0.03

@@ -107,6 +107,34 @@ def test_nothing_varies() -> None:
     assert FactorScore().measure(constant, np.random.default_rng(0)).values["accuracy"] == 25.0
 
 
+@pytest.mark.parametrize("dimensions", [1, 5])
+@pytest.mark.parametrize("active", [0, 1])
+@pytest.mark.parametrize("member", [BetaScore, FactorScore, Mig, Sap], ids=lambda member: member.name)
+def test_what_says_nothing_is_at_chance_however_few_dimensions_are_active(
+    member: type[Disentanglement], active: int, dimensions: int
+) -> None:
+    """No dimension, or one of noise, beside others that hardly vary; values of a factor are alike frequent or not."""
+    rng, number = np.random.default_rng(0), 3000
+    values = np.stack(
+        [rng.integers(3, size=number), rng.integers(4, size=number), rng.choice(3, number, p=(0.7, 0.2, 0.1))], 1
+    )
+    means = 0.001 * rng.normal(size=(number, dimensions))
+    means[:, :active] = rng.normal(size=(number, active))
+    found = member().measure(Code(means, values, ("three", "four", "uneven")), np.random.default_rng(1)).values
+    chance, most = (100 / 3, 4.0) if member.unit == "%" else (0.0, 0.02)
+    assert next(iter(found.values())) == pytest.approx(chance, abs=most)
+
+
+def test_gap_of_machines_in_a_single_active_dimension_is_above_a_guess() -> None:
+    """It tells the lower half of four values from the upper: right for half of them, and a guess for a quarter."""
+    values = np.random.default_rng(0).integers(4, size=(3000, 2))
+    means = np.zeros((3000, 5))
+    means[:, 2] = 4.0 * (values[:, 0] >= 2) - 2
+    found = Sap().measure(Code(means, values, ("followed", "other")), np.random.default_rng(1))
+    np.testing.assert_allclose(found.extra["gaps"], [0.25, 0], atol=0.03)
+    assert Sap().measure(Code(means[:, 2:3], values, ("a", "b")), np.random.default_rng(1)).values["gap"] < 0.15
+
+
 def test_concentration_by_hand() -> None:
     """A dimension for one factor has 1, one for two alike of two 0; weights are sums of rows."""
     assert concentration(np.array([[1.0, 0.0], [0.5, 0.5]])) == pytest.approx(0.5)
