@@ -67,7 +67,7 @@ def jobs_option(default: str, what: str) -> Any:
         min=1,
         max=MOST,
         show_default=default,
-        help=f"{what} that run at once on this machine, each with its share of the cores, and no more than four a core; "
+        help=f"{what} that run at once on this machine, each with its share of the cores, at most four a core; "
         "1: one after the other.",
     )
 
@@ -247,10 +247,11 @@ class Reads:
     makes: str = _MAKES
     piped: bool = False
 
-    def check(self, value: str | Path | None) -> None:
+    def check(self, value: str | Path | list[Path] | None) -> None:
         """Refuse the path of a file that is not there."""
-        if value is not None and not (self.piped and str(value) == "-"):
-            _check_there(Path(value), self.what, self.makes)
+        for path in value if isinstance(value, list) else [value]:
+            if path is not None and not (self.piped and str(path) == "-"):
+                _check_there(Path(path), self.what, self.makes)
 
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".ppm", ".pgm", ".pbm", ".h5", ".hdf5")
@@ -264,7 +265,7 @@ class ReadsPictures(Reads):
     what: str = "picture"
     makes: str = "; name a picture, or an HDF5 file (.h5) of images"
 
-    def check(self, value: str | Path | None) -> None:
+    def check(self, value: str | Path | list[Path] | None) -> None:
         """Refuse the path of a file that is not there."""
         text = str(value or "")
         name, equals, file = text.partition("=")

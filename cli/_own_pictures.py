@@ -36,9 +36,11 @@ GUIDANCE, BALANCED = "3", "3:balanced"
 
 COMMANDS = "commands.sh"  # in the folder of the run
 _DESCRIPTIONS = 3  # that the picture shows
+_SECOND_JUDGE = "attentive"
 _STEP_SECONDS = {32: 0.025, 64: 0.065}  # of model or judge, on one of two cores that have nothing else to do
 _LARGE = 48  # pixels of pictures that are worth more than the fewest
-_OTHER_SECONDS = 120  # of all but training
+_SECOND_STEP_SECONDS = {32: 0.04, 64: 0.15}  # of the second judge
+_OTHER_SECONDS = {32: 140, 64: 190}  # of all but training
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Sizes:
         side: Height and width of pictures.
         latent_size: Dimensions of z.
         judge_steps: Steps of the judge.
+        second_judge_steps: Steps of the second judge.
         model_steps: Steps of the model.
         fit_steps: Steps of the aggregate.
         draws: Pictures of each query.
@@ -58,6 +61,7 @@ class Sizes:
     side: int
     latent_size: int
     judge_steps: int
+    second_judge_steps: int
     model_steps: int
     fit_steps: int
     draws: int
@@ -67,13 +71,15 @@ class Sizes:
         """What it takes about, on two cores.
 
         Args:
-            judged: Whether there is a judge, which is trained beside the model where several commands run at once.
+            judged: Whether there are judges, which are trained beside the model where several commands run at once.
             jobs: Commands that run at once.
         """
-        steps = self.model_steps
+        seconds = _STEP_SECONDS[self.side] * self.model_steps
         if judged:
-            steps = max(steps, self.judge_steps) if jobs > 1 else steps + self.judge_steps
-        return max(1, round((_STEP_SECONDS[self.side] * steps + _OTHER_SECONDS) / 60))
+            judges = _STEP_SECONDS[self.side] * self.judge_steps
+            judges += _SECOND_STEP_SECONDS[self.side] * self.second_judge_steps
+            seconds = max(seconds, judges) if jobs > 1 else seconds + judges
+        return max(1, round((seconds + _OTHER_SECONDS[self.side]) / 60))
 
 
 def check_size(size: int | None) -> None:
@@ -102,9 +108,21 @@ def sizes_for(number: int, side: int, quick: bool = False, size: int | None = No
     pixels = size or (64 if many and side >= _LARGE else 32)
     latent_size = 24 if many else 12
     if quick:
-        return Sizes(pixels, latent_size, judge_steps=30, model_steps=40, fit_steps=30, draws=2, pictures=1)
+        return Sizes(
+            pixels,
+            latent_size,
+            judge_steps=30,
+            second_judge_steps=20,
+            model_steps=40,
+            fit_steps=30,
+            draws=2,
+            pictures=1,
+        )
     model_steps = min(2500 + number // 4, 7500 if pixels == 32 else 3500)
-    return Sizes(pixels, latent_size, judge_steps=1000, model_steps=model_steps, fit_steps=800, draws=24, pictures=6)
+    return Sizes(
+        pixels, latent_size, judge_steps=1000, second_judge_steps=600, model_steps=model_steps, fit_steps=800, draws=24,
+        pictures=6,
+    )  # fmt: skip
 
 
 def shrunk(found: "Found", sizes: Sizes, jobs: int, quick: bool) -> str:
@@ -187,11 +205,13 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unread
     dropping = "--drop-unreadable " if drop_unreadable else ""
     seeded = f"--seed {seed}"
     words = "attributes" if found.attributes else "captions"
-    measure = "--metric correctness --metric coverage" if found.attributes else "--metric retrieval"
+    measure = "--metric correctness --metric coverage --metric recall" if found.attributes else "--metric retrieval"
     judge = "judge.safetensors"  # named wherever it is used: what runs side by side waits for what it names
+    second = "second-judge.safetensors"
     judged = f"--judge {judge} " if found.attributes else ""
     seen_by = f"{judge} " if found.attributes else ""
-    asked = f"{measure} --draws {sizes.draws} {judged}{seeded}" if found.attributes else f"{measure} {seeded}"
+    both = f"{judged}--judge {second} "
+    asked = f"{measure} --draws {sizes.draws} {both}{seeded}" if found.attributes else f"{measure} {seeded}"
     guidance = BALANCED if found.attributes and found.captions is None else GUIDANCE
     guided = f"--guidance 0 --guidance {guidance} " if found.attributes else ""
     given = " ".join(f"--given {shlex.quote(description)}" for description in descriptions_of(found))
@@ -237,12 +257,20 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unread
             f"train-classifier own.h5 --network small --steps {sizes.judge_steps} {seeded}",
             judge,
         )
+        another = (
+            "A second judge, of another architecture and seed: what one alone sees is a judge's, not the model's",
+            f"train-classifier own.h5 --network {_SECOND_JUDGE} --steps {sizes.second_judge_steps} --seed {seed ^ 1}",
+            second,
+        )
         listed.insert(1, judging)
+        listed.insert(3, another)
         prior = f"eval model.safetensors --posterior prior {asked}"
-        listed.insert(4, ("Scores of the prior, by the judge", prior, _PRIOR_SCORES))
+        listed.insert(5, ("Scores of the prior, by both judges", prior, _PRIOR_SCORES))
     scores = " ".join(makes for _, _, makes in listed if makes.endswith(".jsonl"))
+    seen_by += f"{second} " if found.attributes else ""
     report = (
-        f"report model.safetensors aggregate.safetensors {scores} --guidance {guidance} --explore {EXPLORE} {seeded}"
+        f"report model.safetensors aggregate.safetensors {seen_by}{scores} --guidance {guidance} --explore {EXPLORE} "
+        f"{seeded}"
     )
     listed.append(("Everything on one page", report, REPORT))
     return [Stage(why=why, command=f"mmgen {command} -o {makes}", makes=makes) for why, command, makes in listed]

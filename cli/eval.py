@@ -30,8 +30,8 @@ def eval_command(
             "--metric",
             "-m",
             metavar="NAME",
-            help="What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage where attributes "
-            "are given, retrieval where there are only captions.",
+            help="What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage and recall where "
+            "attributes are given, retrieval where there are only captions.",
             autocompletion=members("mmgen.metrics"),
         ),
     ] = None,
@@ -183,8 +183,13 @@ def eval_command(
         ),
     ] = None,
     judge: Annotated[
-        Path | None,
-        typer.Option("--judge", metavar="FILE", show_default=False, help="Classifier; found by itself if near."),
+        list[Path] | None,
+        typer.Option(
+            "--judge",
+            metavar="FILE",
+            show_default=False,
+            help="Classifier; found by itself if near. Repeatable: all judges look at the same pictures.",
+        ),
         Reads("classifier"),
     ] = None,
     dataset: Annotated[
@@ -252,7 +257,7 @@ def eval_command(
         values={name: value for name, value in settings.items() if value is not None},
         dropped=_numbers(dropped, "--dropped"),
         given_count=_numbers(given_count, "--given-count"),
-        judge=read_path(str(judge), "classifier") if judge else None,
+        judges=[read_path(str(one), "classifier") for one in judge or ()],
         dataset=read_path(str(dataset), "dataset") if dataset else None,
         text_proposal=read_path(str(text_proposal), "aggregate") if text_proposal else None,
         device=device,
@@ -362,12 +367,15 @@ def _own_accuracy(score: "Score") -> float | None:
 def _table(name: str, scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
     """Columns that all scores have, as far as they differ, and those that the metric declares."""
     from mmgen.metrics import get, names
+    from mmgen.score import judge_names
 
     judged = any(score.judge_accuracy is not None for score in scores)
     columns: dict[str, list[str]] = {}
     if len({score.quantity for score in scores}) > 1 or not judged:
         columns["quantity"] = [score.quantity for score in scores]
     columns["posterior"] = [score.source for score in scores]
+    if len({score.ids.get("judge") for score in scores}) > 1:
+        columns["judge"] = judge_names(scores)
     columns["given"] = [_cell(score.given) for score in scores]
     columns["protocol"] = [score.protocol for score in scores]
     columns[f"{scores[0].unit} ± standard error"] = [_with_error(score) for score in scores]

@@ -1,12 +1,11 @@
 """``mmgen quickstart``: from data to report in some minutes, with the commands that a user would type."""
 
-import math
 import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,17 +13,19 @@ from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._folders import folder_of_run
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._own_pictures import score_files
-from mmgen.errors import ArtifactError, MmgenError, UsageError
-from mmgen.naming import guided_name, posterior_name
+from mmgen.cli._quickstart_table import asked_of, final_table, finding, read_scores
+from mmgen.errors import UsageError
 
 if TYPE_CHECKING:
     from mmgen.reproductions._stages import Stage
+    from mmgen.score import Score
 
 __all__ = ["quickstart_command"]
 
 PICTURE = "same-words.png"
 EXPLORE = "explore.html"
 REPORT = "report.html"
+_TITLE = "What the judges say"
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,15 @@ class Size:
 
     copies: int
     judge_steps: int
+    second_judge_steps: int
     train_steps: int
     fit_steps: int
     draws: int
     pictures: int
 
 
-FULL = Size(copies=40, judge_steps=1000, train_steps=4500, fit_steps=800, draws=24, pictures=6)
-QUICK = Size(copies=4, judge_steps=150, train_steps=150, fit_steps=100, draws=2, pictures=1)
+FULL = Size(copies=40, judge_steps=1000, second_judge_steps=1000, train_steps=4500, fit_steps=800, draws=24, pictures=6)
+QUICK = Size(copies=4, judge_steps=150, second_judge_steps=30, train_steps=150, fit_steps=100, draws=2, pictures=1)
 
 
 @dataclass(frozen=True)
@@ -75,8 +77,10 @@ FITS = (
 GUIDED = "aggregate"
 GUIDANCE = "3:balanced"
 """The last row: this fit, tilted by p(words | z) to this power, what is left out keeping its shares; nothing more is
-fitted for it. The weight comes from earlier trials, read on test concepts; another judge, on another seed, agrees
-on correctness and sees no gain of coverage (benchmarks/RESULTS.md)."""
+fitted for it. The weight comes from earlier trials, read on test concepts (benchmarks/RESULTS.md)."""
+
+SECOND_JUDGE = "attentive"
+"""Network of the second judge, whose numbers stand beside the first's; pictures are framed by the first."""
 
 PICTURED = ("true", "aggregate")
 """Fits that the picture compares, and the guided one."""
@@ -88,8 +92,10 @@ def stages(size: Size, seed: int) -> "list[Stage]":
 
     alike = f"--steps {size.fit_steps} --seed {seed}"
     judge = "judge.safetensors"  # named wherever it is used: what runs side by side waits for what it names
+    second = "second-judge.safetensors"
     measure = (
-        f"--metric correctness --metric coverage --given-count 4,3 --draws {size.draws} --judge {judge} --seed {seed}"
+        "--metric correctness --metric coverage --metric recall --given-count 4,3 "
+        f"--draws {size.draws} --judge {judge} --judge {second} --seed {seed}"
     )
     pictured = " ".join(f"{name}.safetensors" for name in PICTURED)
     words = f"--given 'digit=3 scale=big location=top-left' --judge {judge} --seed {seed}"
@@ -110,12 +116,17 @@ def stages(size: Size, seed: int) -> "list[Stage]":
             f"train digits.h5 --preset quickstart/digits --steps {size.train_steps} --seed {seed}",
             "model.safetensors",
         ),
+        (
+            "A second judge, of another architecture and seed: what one alone sees is a judge's, not the model's",
+            f"train-classifier digits.h5 --network {SECOND_JUDGE} --steps {size.second_judge_steps} --seed {seed ^ 1}",
+            second,
+        ),
         *(
             (fit.why, f"fit-aggregate model.safetensors {fit.options} {alike}", f"{fit.name}.safetensors")
             for fit in FITS
         ),
         (
-            "Scores of the prior, by the judge",
+            "Scores of the prior, by both judges",
             f"eval model.safetensors --posterior prior {measure}",
             _scores_of("prior"),
         ),
@@ -142,7 +153,7 @@ def stages(size: Size, seed: int) -> "list[Stage]":
         ),
     ]
     scores = " ".join(makes for _, _, makes in listed if makes.endswith(".jsonl"))
-    report = f"report model.safetensors {files} {scores} --guidance {GUIDANCE} --explore {EXPLORE}"
+    report = f"report model.safetensors {files} {judge} {second} {scores} --guidance {GUIDANCE} --explore {EXPLORE}"
     listed.append(("Everything on one page", report, REPORT))
     return [Stage(why=why, command=f"mmgen {command} -o {makes}", makes=makes) for why, command, makes in listed]
 
@@ -150,91 +161,6 @@ def stages(size: Size, seed: int) -> "list[Stage]":
 def _scores_of(name: str) -> str:
     """The file with the scores of a fit; eval itself would call that of NAME.safetensors NAME-scores.jsonl."""
     return f"scores-{name}.jsonl"
-
-
-def read_scores(path: Path) -> list[dict[str, Any]]:
-    """The scores that ``mmgen eval`` wrote."""
-    from mmgen import score
-
-    try:
-        return [found.to_json() for found in score.read_scores(path)]
-    except ArtifactError as error:
-        raise MmgenError(f"{error}; or remove it and run the quickstart again") from None
-
-
-ASKED = (("correctness", 4), ("correctness", 3), ("coverage", 3))
-"""Columns of the table: what is measured, and how many words are given."""
-
-
-def _name(score: dict[str, Any]) -> str:
-    weight = score.get("text_weight")
-    if score["posterior"] == "guided":
-        return guided_name(score["base"], score["guidance"], weight, score.get("balanced", False))
-    name = posterior_name(score["posterior"], weight)
-    return f"{name}, the prior" if score["posterior"] == "prior" else name
-
-
-Asked = Sequence[tuple[str, int]]
-
-
-def _rows(scores: Sequence[dict[str, Any]], asked: Asked = ASKED) -> dict[str, list[dict[str, Any] | None]]:
-    """Scores of each posterior by its name, one for each column, in the order in which they were measured."""
-    rows: dict[str, list[dict[str, Any] | None]] = {}
-    for score in scores:
-        row = rows.setdefault(_name(score), [None] * len(asked))
-        if (score["metric"], score["given"]) in asked:
-            row[asked.index((score["metric"], score["given"]))] = score
-    return rows
-
-
-def _with_error(score: dict[str, Any] | None) -> str:
-    if score is None or score["value"] is None:
-        return ""
-    error = "" if score["stderr"] is None else f" ± {score['stderr']:.1f}"
-    return f"{score['value']:.1f}{error} {score['unit']}"
-
-
-def final_table(scores: Sequence[dict[str, Any]], asked: Asked = ASKED) -> tuple[list[str], list[list[str]]]:
-    """Columns and rows: where z came from against correctness and coverage, and the judge's own accuracy below."""
-    columns = ["pictures drawn from", *(f"{metric}, {given} words given" for metric, given in asked)]
-    rows = [[name, *map(_with_error, row)] for name, row in _rows(scores, asked).items()]
-    accuracy = next((s["judge_accuracy"] for s in scores if s["judge_accuracy"]), None)
-    if accuracy:
-        rows.append(["(the judge itself, on real pictures)", f"{accuracy['mean']:.1f} %", *[""] * (len(asked) - 1)])
-    return columns, rows
-
-
-def finding(scores: Sequence[dict[str, Any]]) -> str:
-    """What the quickstart is for, in words: the guided aggregate against all that was fitted, in both measures."""
-    rows = _rows(scores)
-    guided = next((name for name, row in rows.items() if any(s and s["posterior"] == "guided" for s in row)), None)
-    if guided is None:
-        return ""
-    said, pictures = [], []
-    for name, row in rows.items():
-        if not any(score and score["posterior"] in ("true", "aggregate") for score in row):
-            continue
-        gains = [
-            f"{_gain(one, other)} points of {metric} with {given} words given"
-            for (metric, given), one, other in zip(ASKED, rows[guided], row, strict=False)
-            if (metric, given) in (("correctness", 4), ("coverage", 3)) and one and other
-            if one["value"] is not None and other["value"] is not None
-        ]
-        said += [f"{', '.join(gains)}, against {name}"] if gains else []
-        pictures += [score["n"] for score in (*rows[guided], *row) if score and gains]
-    if not said:
-        return ""
-    return (
-        f"{guided}: {'; '.join(said)} (same family, size and steps; {min(pictures):,} pictures or more each, of "
-        "concepts in the test split; ± combines their standard errors)."
-    )
-
-
-def _gain(ours: dict[str, Any], rival: dict[str, Any]) -> str:
-    difference = f"{ours['value'] - rival['value']:+.1f}"
-    if rival["stderr"] is not None and ours["stderr"] is not None:
-        difference += f" ± {math.hypot(ours['stderr'], rival['stderr']):.1f}"
-    return difference
 
 
 def draw_picture(folder: Path, seed: int) -> None:
@@ -267,15 +193,12 @@ def draw_picture(folder: Path, seed: int) -> None:
     grid.save(folder / PICTURE)
 
 
-def _say_own_scores(scores: Sequence[dict[str, Any]]) -> None:
-    """A table: of attributes by where z came from, with all and one less given; of captions each number."""
-    correctness = sorted({s["given"] for s in scores if s["metric"] == "correctness" and s["given"]}, reverse=True)
-    coverage = sorted({s["given"] for s in scores if s["metric"] == "coverage"}, reverse=True)
-    if correctness:
-        asked = [("correctness", given) for given in correctness[:2]] + [("coverage", given) for given in coverage[:1]]
-        table("What the judge says", *final_table(scores, asked))
+def _say_own_scores(scores: "Sequence[Score]") -> None:
+    """A table: of attributes by where z came from and by judge; of captions each number."""
+    if any(score.metric == "correctness" for score in scores):
+        table(_TITLE, *final_table(scores, asked_of(scores)))
     else:
-        rows = [[score["metric"], score["quantity"], _with_error(score)] for score in scores]
+        rows = [[one.metric, one.quantity, f"{one.value:.1f} ± {one.stderr or 0:.1f} {one.unit}"] for one in scores]
         table("Scores", ["metric", "quantity", "value"], rows)
 
 
@@ -386,7 +309,7 @@ def quickstart_command(
     draw_picture(folder, seed)
     scores = [score for file in score_files(plan) for score in read_scores(folder / file)]
     say("")
-    table("What the judge says", *final_table(scores))
+    table(_TITLE, *final_table(scores))
     say(finding(scores))
     say(f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}. Report:")
     result(folder / REPORT)

@@ -1,7 +1,7 @@
 """A number with its error, its unit and which way is better, and what is needed to read it."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ from mmgen.markup import grid_table
 from mmgen.naming import guided_name, guided_title, posterior_called, posterior_name, posterior_title
 from mmgen.parsing import Malformed, lines_bounded, parse_json
 
-__all__ = ["Better", "Score", "Scores", "other_data", "read_scores"]
+__all__ = ["Better", "Score", "Scores", "judge_names", "other_data", "read_scores"]
 
 _REQUIRED = ("metric", "value")
 _DEFAULTS: dict[str, Any] = {
@@ -119,6 +119,17 @@ def other_data(settings: Mapping[str, Any]) -> dict[str, str]:
     """
     content = settings.get("content")
     return {"content": str(content)} if content else {}
+
+
+def judge_names(scores: Sequence[Score]) -> list[str]:
+    """What the judge of each score is called: its network, with the start of its content id where two have the same.
+
+    "" for a score without one.
+    """
+    judges = {str(score.ids.get("judge") or ""): str(score.extra.get("judge") or "judge") for score in scores}
+    several = {name for name in judges.values() if list(judges.values()).count(name) > 1}
+    called = {one: f"{name} {one[:6]}" if name in several else name for one, name in judges.items() if one}
+    return [called.get(str(score.ids.get("judge") or ""), "") for score in scores]
 
 
 def _plain(value: Any) -> Any:

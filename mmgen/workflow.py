@@ -16,7 +16,7 @@ from mmgen.aggregates._before import describe_fit, is_fit
 from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate, load_aggregate, load_base
 from mmgen.aggregates._guided import few_candidates
 from mmgen.artifacts import Dataset, check_output, find_parent, read_header
-from mmgen.classifier import load_classifier
+from mmgen.classifier import Classifier, load_classifier
 from mmgen.classifier import names as judge_networks
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, resolve_told
 from mmgen.config import find_preset, merge, validate
@@ -311,7 +311,7 @@ def measure(
     values: Mapping[str, Any] | None = None,
     dropped: Sequence[int] | None = None,
     given_count: Sequence[int] | None = None,
-    judge: Path | None = None,
+    judges: Sequence[Path] = (),
     dataset: Path | None = None,
     text_proposal: Path | None = None,
     device: str = "auto",
@@ -321,14 +321,15 @@ def measure(
     Args:
         path: The model or aggregate.
         watch: Is told who judges and what is to be known of the scores.
-        metrics: Names; correctness by default, and coverage where attributes are given; retrieval where there are only
-            captions.
+        metrics: Names; correctness by default, and coverage and recall where attributes are given; retrieval where
+            there are only captions.
         posteriors: Where z comes from; of a model prior and own, of an aggregate what was fitted, by default.
         weights: Weights of guidance, or such as "3:balanced"; a set of scores for each.
         values: Settings of :class:`~mmgen.metrics._evaluation.EvaluationSettings`.
         dropped: Numbers of attributes that queries leave out, where ``values`` do not say it.
         given_count: Numbers of attributes that queries give, instead.
-        judge: Classifier; found by itself if near.
+        judges: Classifiers, which look at the same pictures, the scores of each following those of the one before;
+            found by itself if near.
         dataset: Dataset; found by itself if near.
         text_proposal: A q(z | y) fitted to the same model, that log p(y) is drawn from as well.
         device: Where to compute.
@@ -351,7 +352,7 @@ def measure(
         watch.say(said)
     guided = [loaded.guided(tilt, asking.seed) for tilt in tilts]
     asked_for = list(metrics) or usual_metrics(loaded)
-    further = {"dropped": dropped is not None or given_count is not None, "posteriors": posteriors, "judge": judge}
+    further = {"dropped": dropped is not None or given_count is not None, "posteriors": posteriors, "judge": judges}
     further["text_proposal"] = text_proposal
     further |= {name: getattr(asking, name) not in (None, "") for name in asking.model_fields_set - {"dropped"}}
     check_read(asked_for, [name for name, said in further.items() if said])
@@ -363,28 +364,53 @@ def measure(
     settings = validate(EvaluationSettings, {**(values or {}), "dropped": numbers})
     source = dataset or loaded.dataset_path()
     with Dataset.open(source) as data:
-        judging = None
+        judging: list[Classifier | None] = [None]
         if judged:
             near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
-            judge = judge or find_judge_of_dataset(data, near)
-            judging = load_classifier(judge, loaded.device)
-            watch.say(f"judge: {judge} ({_percent(judging.accuracy)} on images that it has not seen)")
+            judging = [*_load_judges(judges or [find_judge_of_dataset(data, near)], loaded, watch)]
         drawn_from = load(text_proposal, device) if text_proposal else None
         names = _posteriors(posteriors, loaded)
-        asked = [Evaluation(each, data, judging, names, settings, drawn_from) for each in guided]
+        asked = [Evaluation(each, data, judging[0], names, settings, drawn_from) for each in guided]
         if warning := notice(asked[0], asked_for):
             watch.say(warning)
-        work = [evaluate(evaluation, asked_for) for evaluation in asked]  # which checks what is asked
+        work = []  # all of it before any is done, which checks what is asked
+        for evaluation in asked:
+            others = [
+                Evaluation(evaluation.loaded, data, other, names, settings, beside=evaluation) for other in judging[1:]
+            ]
+            work.append([evaluate(evaluation, asked_for), *(evaluate(other, judged) for other in others)])
         scores: list[Score] = []
-        for evaluation, measuring in zip(asked, work, strict=True):
-            found = watch.follow(measuring)
-            scores += found
+        for evaluation, by_judge in zip(asked, work, strict=True):
+            for measuring in by_judge:
+                scores += watch.follow(measuring)
             for said in evaluation.guidance_notices:
                 watch.say(said)
     for name in dict.fromkeys(asked_for):
         if all(score.metric != name for score in scores):
-            watch.say(f"{name}: nothing to measure with these numbers of given attributes")
+            watch.say(f"{name}: {metric_called(name).unmeasured}")
     return scores
+
+
+def _load_judges(paths: Sequence[Path], loaded: TrainedModel, watch: Watch) -> list[Classifier]:
+    """Judges that are asked the same.
+
+    Raises:
+        UsageError: One is there twice, or is told other attributes than the first.
+    """
+    judges: list[Classifier] = []
+    for path in paths:
+        judge = load_classifier(path, loaded.device)
+        if judge.content_id in [other.content_id for other in judges]:
+            raise UsageError(f"--judge got {path} twice, expected each judge once; leave one out")
+        if judges and judge.told != judges[0].told:
+            told = [", ".join(one.told) or "nothing" for one in (judge, judges[0])]
+            raise UsageError(
+                f"--judge got {path}, which is told {told[0]}, beside {paths[0]}, which is told {told[1]}, expected "
+                "judges that are told the same; measure with each by itself"
+            )
+        judges.append(judge)
+        watch.say(f"judge: {path} ({_percent(judge.accuracy)} on images that it has not seen)")
+    return judges
 
 
 def _posteriors(asked: Sequence[str], loaded: TrainedModel) -> list[str]:

@@ -22,7 +22,7 @@ def usual_metrics(loaded: "OpenModel") -> list[str]:
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
     captioned = loaded.text is not None and loaded.given != "attributes"
-    return ["correctness"] if captioned else ["correctness", "coverage"]
+    return ["correctness"] if captioned else ["correctness", "coverage", *(["recall"] if loaded.image else [])]
 
 
 def left_out(dropped: Sequence[int] | None, given_count: Sequence[int] | None, loaded: "OpenModel") -> list[int] | None:

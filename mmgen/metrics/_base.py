@@ -39,6 +39,8 @@ class Metric(ABC):
     """Settings of an evaluation that it reads, beside seed and precision, by name: ("number", "split", "part"); also
     "posteriors" or "text_proposal", if it looks at these. What no metric reads that is asked is refused. None: it does
     not say, and nothing is refused."""
+    unmeasured: ClassVar[str] = "nothing to measure with these numbers of given attributes"
+    """What is said where there is no score of it."""
     conditions: ClassVar[tuple[str, ...]] = ()
     """What its scores tell in :attr:`Score.extra` that changes the question, so that only equal ones are compared:
     ("pool",). Split, part, importance samples, real pictures, dataset and judge are always compared."""

@@ -15,7 +15,10 @@ from mmgen.progress import relay
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation
 
-__all__ = ["Compared", "check_real", "compare_all"]
+__all__ = ["TOO_FEW", "Compared", "check_real", "compare_all"]
+
+TOO_FEW = f"no description of this part has {LEAST} real pictures in each of two halves, as comparing takes"
+"""What is said where nothing could be compared."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +70,14 @@ class Compared:
 
 
 def check_real(evaluation: "Evaluation", what: str) -> None:
-    """Raise a UsageError where drawn pictures cannot be compared with real ones of the same description."""
+    """Raise a UsageError where drawn pictures cannot be compared with real ones of the same description.
+
+    Else features of as many drawn pictures as are compared are kept, whichever metric has them drawn.
+    """
     if evaluation.loaded.image is None:
         raise UsageError(f"{what} is of a model that draws images; this one does not")
     evaluation.check_queries(what)
+    evaluation.draws.keep_features(max(LEAST, evaluation.settings.draws))
 
 
 def _compare(evaluation: "Evaluation", posterior: str, dropped: int) -> Generator[float, None, list[Compared]]:

@@ -1,6 +1,6 @@
 """Pictures for descriptions, judged; drawn once and shared by all metrics that look at them."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +25,47 @@ _QUERIES = 64
 """Queries whose latents are drawn before any of their pictures are."""
 
 
+_Key = tuple[str, int]
+"""Posterior, and number of attributes left out."""
+
+
+class _Look:
+    """What a judge sees in those of a query's pictures that it has not looked at yet.
+
+    Args:
+        kept: What it has seen, [Q, n, *] for each key.
+        see: Images [n, C, H, W] and codes [n, A] that it may be told, to what it sees [n, *].
+        key: Of what is drawn.
+        most: How many pictures of each query it is to see in all.
+    """
+
+    def __init__(
+        self, kept: dict[_Key, NDArray[Any]], see: Callable[[Tensor, Tensor], Tensor], key: _Key, most: int
+    ) -> None:
+        self.kept, self.see, self.key, self.most = kept, see, key, most
+        self.have = kept[key].shape[1] if key in kept else 0
+        self.new: NDArray[Any] | None = None
+
+    def at(self, piece: Piece, first: int, told: Tensor, number: int) -> None:
+        """Look at those pictures of a piece that are new, the first of its numbering being the ``first`` of a query."""
+        start, stop = (min(max(first + end, self.have), self.most) for end in (piece.draws.start, piece.draws.stop))
+        if start >= stop:
+            return
+        skip = first + piece.draws.start
+        images = piece.seen[:, start - skip : stop - skip]
+        asked = told[piece.rows].repeat_interleave(images.shape[1], 0)
+        seen = self.see(images.flatten(0, 1), asked).reshape(*images.shape[:2], -1).cpu().numpy()
+        if self.new is None:
+            self.new = np.empty((number, self.most - self.have, seen.shape[-1]), seen.dtype)
+        self.new[piece.rows, start - self.have : stop - self.have] = seen
+
+    def keep(self) -> None:
+        """Put what is new behind what was seen before."""
+        assert self.new is not None
+        before = self.kept.get(self.key)
+        self.kept[self.key] = self.new if before is None else np.concatenate([before, self.new], axis=1)
+
+
 class JudgedPictures:
     """What the judge sees on pictures that a model draws.
 
@@ -36,20 +77,35 @@ class JudgedPictures:
         judge: Trained on the same kind of images.
         seed: Seed of all draws. Each description has its own streams.
         precision: Arithmetic of decoders and judge: auto, 32-true or bf16-mixed.
+        beside: What another judge sees of the same model and seed: all look at a picture when one of them asks for it.
     """
 
-    def __init__(self, loaded: "OpenModel", judge: "Classifier", seed: int, precision: str = "auto") -> None:
+    def __init__(
+        self,
+        loaded: "OpenModel",
+        judge: "Classifier",
+        seed: int,
+        precision: str = "auto",
+        beside: "JudgedPictures | None" = None,
+    ) -> None:
         self.loaded = loaded
         self.judge = judge
         self.seed = seed
         self.precision = precision
-        self._judged: dict[tuple[str, int], NDArray[np.uint8]] = {}
-        self._features: dict[tuple[str, int], NDArray[np.float32]] = {}
+        self._judged: dict[_Key, NDArray[Any]] = {}
+        self._features: dict[_Key, NDArray[Any]] = {}
+        self._features_of = 0
+        self._company: list[JudgedPictures] = [] if beside is None else beside._company
+        self._company.append(self)
 
     @property
     def sampled(self) -> bool:
         """Whether the judge is fed sampled pixels (else means)."""
         return sees_samples(self.loaded)
+
+    def keep_features(self, n: int) -> None:
+        """Keep features of the first ``n`` pictures of a query when its pictures are drawn to be judged."""
+        self._features_of = max(self._features_of, n)
 
     @torch.inference_mode()
     def judged(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.uint8]]:
@@ -68,44 +124,42 @@ class JudgedPictures:
         Returns:
             Codes uint8 [Q, n', A] with n' >= n.
         """
-        return (yield from self._looked_at(self._judged, self._read, queries, posterior, n))
+        key = posterior, queries.dropped
+        looks = [
+            look
+            for one in self._company
+            for look in (
+                _Look(one._judged, one._read, key, n),
+                _Look(one._features, one.judge.features, key, min(n, one._features_of)),
+            )
+        ]
+        yield from self._show(looks, queries, posterior)
+        return self._judged[key]
 
     @torch.inference_mode()
     def features(self, queries: Queries, posterior: str, n: int) -> Generator[float, None, NDArray[np.float32]]:
         """The judge's features [Q, n', F] of ``n`` or more pictures of each query; arguments as of :meth:`judged`."""
-        return (yield from self._looked_at(self._features, self.judge.features, queries, posterior, n))
+        key = posterior, queries.dropped
+        looks = [_Look(one._features, one.judge.features, key, n) for one in self._company]
+        yield from self._show(looks, queries, posterior)
+        return self._features[key]
 
     def _read(self, images: Tensor, told: Tensor) -> Tensor:
         return self.judge.predict(images, told, self.precision)
 
-    def _looked_at(
-        self,
-        kept: dict[tuple[str, int], NDArray[Any]],
-        look: Callable[[Tensor, Tensor], Tensor],
-        queries: Queries,
-        posterior: str,
-        n: int,
-    ) -> Generator[float, None, NDArray[Any]]:
-        """What ``look`` sees on ``n`` or more pictures of each query [Q, n', *], of which ``kept`` may have some."""
-        key = (posterior, queries.dropped)
-        known = kept.get(key)
-        have = 0 if known is None else known.shape[1]
-        if have < n:
-            told = torch.from_numpy(queries.codes)
-            new: NDArray[Any] | None = None
-            for piece in self.pictures(queries, posterior, n - have, have):
-                images = piece.seen
-                asked = told[piece.rows].repeat_interleave(images.shape[1], 0)
-                seen = look(images.flatten(0, 1), asked).reshape(*images.shape[:2], -1).cpu().numpy()
-                if new is None:
-                    new = np.empty((len(queries), n - have, seen.shape[-1]), seen.dtype)
-                new[piece.rows, piece.draws] = seen
-                yield (piece.rows.stop - 1 + piece.draws.stop / (n - have)) / len(queries)
-            assert new is not None
-            known = new if known is None else np.concatenate([known, new], axis=1)
-            kept[key] = known
-        assert known is not None
-        return known
+    def _show(self, looks: "Sequence[_Look]", queries: Queries, posterior: str) -> Generator[float, None, None]:
+        """Draw the pictures that somebody has not looked at yet, and have them looked at."""
+        missing = [look for look in looks if look.have < look.most]
+        if not missing:
+            return
+        first, most = min(look.have for look in missing), max(look.most for look in missing)
+        told = torch.from_numpy(queries.codes)
+        for piece in self.pictures(queries, posterior, most - first, first):
+            for look in missing:
+                look.at(piece, first, told, len(queries))
+            yield (piece.rows.stop - 1 + piece.draws.stop / (most - first)) / len(queries)
+        for look in missing:
+            look.keep()
 
     def pictures(self, queries: Queries, posterior: str, n: int, have: int = 0) -> Iterator[Piece]:
         """n pictures of each query, a bounded number at a time: those that ``mmgen sample`` draws of the same seed.

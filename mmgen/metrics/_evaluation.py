@@ -41,6 +41,7 @@ class Evaluation:
         posteriors: Where z is to come from, each one of ``loaded.posteriors``.
         settings: How to measure.
         text_proposal: Another file fitted to the model, whose q(z | y) draws of log p(y) come from as well.
+        beside: The same by another judge, from before anything was drawn: both look at the same pictures.
 
     Raises:
         UsageError: The dataset is no such one as the model's, or a posterior cannot be guided as asked.
@@ -54,6 +55,7 @@ class Evaluation:
         posteriors: Sequence[str],
         settings: EvaluationSettings,
         text_proposal: "OpenModel | None" = None,
+        beside: "Evaluation | None" = None,
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
@@ -66,6 +68,9 @@ class Evaluation:
         self.settings = settings
         self.text_proposal = text_proposal
         self._runs: dict[bool, dict[str, str]] = {}
+        if beside is not None:
+            self.loaded = beside.loaded  # with what guidance has drawn
+            self.draws = JudgedPictures(self.loaded, self.judge, settings.seed, settings.precision, beside.draws)
         for name in self.posteriors if self.loaded.guidance else ():
             self.loaded.guide(name)  # refuses what cannot be guided so, before anything is measured
 
@@ -327,6 +332,8 @@ class Evaluation:
     def named(self, score: Score) -> Score:
         """A score as it is handed on: with its run; of a guided posterior with the weight, base and candidates too."""
         score = replace(score, run=self.run_of(score.posterior))
+        if score.judge_accuracy is not None or "judge" in score.ids:
+            score = replace(score, extra={**score.extra, "judge": self.judge.network_name})
         if score.posterior not in self.posteriors:
             return score
         weights = self.loaded.weights_of(score.posterior)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._compared import Compared, check_real, compare_all
+from mmgen.metrics._compared import TOO_FEW, Compared, check_real, compare_all
 from mmgen.metrics._frechet import Distance, extrapolated, jackknife_error, pooled, within
 from mmgen.metrics._real import Points
 from mmgen.metrics._settings import DESCRIPTIONS
@@ -43,6 +43,7 @@ class Fid(Metric):
     scores_points = True
     rank = 3
     reads = DESCRIPTIONS
+    unmeasured = TOO_FEW
     columns: ClassVar = {
         "real halves": "ceiling",
         "± of them": "ceiling_stderr",

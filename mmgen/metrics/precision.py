@@ -9,7 +9,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, ClassVar
 
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._compared import check_real
+from mmgen.metrics._compared import TOO_FEW, check_real
 from mmgen.metrics._overlap import overlap_scores
 from mmgen.metrics._settings import DESCRIPTIONS
 
@@ -34,6 +34,7 @@ class Precision(Metric):
     scores_points = True
     rank = 3
     reads = DESCRIPTIONS
+    unmeasured = TOO_FEW
     columns: ClassVar = {"real halves": "ceiling", "± of them": "ceiling_stderr", "queries": "queries"}
 
     def check(self, evaluation: "Evaluation") -> None:

@@ -114,7 +114,7 @@ def evaluate(
     posterior: str | Sequence[str] = (),
     guidance: AnyTilt | Sequence[AnyTilt] = 0.0,
     given_count: Sequence[int] | None = None,
-    judge: "str | Path | Judge | None" = None,
+    judge: "str | Path | Judge | Sequence[str | Path | Judge] | None" = None,
     dataset: File | None = None,
     text_proposal: File | None = None,
     device: str = "auto",
@@ -126,13 +126,13 @@ def evaluate(
 
     Args:
         model: The model or aggregate.
-        metric: Names; correctness by default, and coverage where attributes are given; retrieval where there are only
-            captions.
+        metric: Names; correctness by default, and coverage and recall where attributes are given; retrieval where
+            there are only captions.
         output: JSON lines of the scores; NAME-scores.jsonl beside the model by default.
         posterior: Where z comes from: prior, own, true, aggregate or scan.
         guidance: Weight of guidance, or several; "3:balanced" keeps the shares of attributes that are left out.
         given_count: Numbers of attributes that queries give.
-        judge: Classifier; found by itself if near.
+        judge: Classifier, or several, which look at the same pictures; found by itself if near.
         dataset: Dataset; found by itself if near.
         text_proposal: A q(z | y) fitted to the same model, that log p(y) is drawn from as well.
         device: Where to compute.
@@ -150,11 +150,16 @@ def evaluate(
     scores = measure(
         path, watching(progress), metrics=_several(metric), posteriors=_several(posterior),
         weights=tilts(guidance), values=settings, given_count=given_count,
-        judge=judge.path if isinstance(judge, Judge) else optional(judge), dataset=optional(dataset),
+        judges=_judges(judge), dataset=optional(dataset),
         text_proposal=optional(text_proposal), device=device,
     )  # fmt: skip
     write_scores(kept, scores)
     return Scores(scores, kept)
+
+
+def _judges(judge: "str | Path | Judge | Sequence[str | Path | Judge] | None") -> list[Path]:
+    each = [judge] if isinstance(judge, str | Path | Judge) else list(judge or ())
+    return [one.path if isinstance(one, Judge) else path_of(one) for one in each]
 
 
 def _several(names: str | Sequence[str]) -> list[str]:
