@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
 from mmgen.errors import MmgenError
+from mmgen.plain_text import MARKS, NotText, text_of
 
 __all__ = ["ReaderLeft", "guarded_streams", "read_stdin"]
 
@@ -173,4 +174,10 @@ def read_stdin() -> str:
         raise MmgenError(
             "expected a path on stdin, got more than a megabyte; '-' reads what another mmgen command prints"
         )
-    return os.fsdecode(b"".join(parts))
+    data = b"".join(parts)
+    if not data.startswith(MARKS):
+        return os.fsdecode(data)  # a path may be of any bytes
+    try:
+        return text_of(data)
+    except NotText as error:
+        raise MmgenError(f"cannot read a path from stdin: {error}; give the path itself instead of '-'") from None

@@ -16,6 +16,7 @@ from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, read_file
 from mmgen.notation import UNKNOWN
+from mmgen.plain_text import NotText, text_of
 
 __all__ = ["read_amat"]
 
@@ -31,9 +32,10 @@ _MOST_BYTES = 2**27  # the largest of the three has 78.4 MB
 def _read_rows(path: Path) -> NDArray[np.uint8]:
     """Images [n, 28, 28] of 0 and 255 in a file of one image a line, 784 numbers 0 or 1 with blanks between them."""
     try:
-        data = np.frombuffer(read_file(path, _MOST_BYTES), np.uint8)
-    except CannotReadError as error:
+        text = text_of(read_file(path, _MOST_BYTES))
+    except (CannotReadError, NotText) as error:
         raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
+    data = np.frombuffer(text.encode(), np.uint8)
     number = (data == ord("0")) | (data == ord("1"))
     blank = np.isin(data, np.frombuffer(b" \t\r\n", np.uint8))
     expected = f"lines of {_PIXELS} numbers 0 or 1 with a blank between them"

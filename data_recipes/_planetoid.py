@@ -19,6 +19,7 @@ from mmgen.data_recipes._opcodes import Call, array_of, matrix_of, read_opcodes
 from mmgen.data_recipes._published import Content, as_published, by_sha256, unverified
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
+from mmgen.plain_text import text_of
 from mmgen.progress import Work
 
 __all__ = ["NETWORKS", "Citations", "Network", "content_of", "fetch_citations", "read_citations"]
@@ -210,7 +211,7 @@ def _publishers(name: str, folder: Path) -> Citations:
 
     whole = NETWORKS[name]
     try:
-        listed = np.array(read_file(path("test.index"), _LARGEST).decode("ascii").split(), dtype=np.int64)
+        listed = np.array(text_of(read_file(path("test.index"), _LARGEST)).split(), dtype=np.int64)
     except (CannotReadError, ValueError, OverflowError) as error:
         raise DataError(f"cannot read {path('test.index')}: {error}; give the publisher's files") from None
     held = {part: read_opcodes(path(part)) for part in ("tx", "allx", "ty", "ally", "graph")}

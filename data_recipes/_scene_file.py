@@ -15,6 +15,7 @@ from mmgen.data_recipes._scenes import Scenes, Words
 from mmgen.data_recipes._streams import Bits
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, read_file
+from mmgen.plain_text import NotText, text_of
 from mmgen.registry import unknown_name
 
 __all__ = ["SceneFile", "caption_scenes", "read_scene_file"]
@@ -93,7 +94,9 @@ def read_scene_file(path: Path, objects: int, words: Words) -> SceneFile:
     except CannotReadError as error:
         raise DataError(f"cannot read the scenes in {path}: {error}; check the path") from None
     try:
-        given = TypeAdapter(list[_Scene]).validate_json(content)
+        given = TypeAdapter(list[_Scene]).validate_json(text_of(content))
+    except NotText as error:
+        raise DataError(f"{path} holds no scenes: {error}; docs/two-objects.md shows the format") from None
     except ValidationError as error:
         raise DataError(f"{path} holds no scenes: {_fault(error)}; docs/two-objects.md shows the format") from None
     if not given:

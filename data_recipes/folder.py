@@ -20,7 +20,7 @@ class Folder(OwnRecipe):
     """Folder or zip of pictures."""
 
     metadata: Annotated[Path | None, Field(exclude=True)] = None
-    """Table of another name or place: a column file_name, and any others."""
+    """Table of another name or place (.csv, .tsv, .txt, .jsonl, .json, .parquet): a column file_name, and others."""
 
     folders_are_classes: Annotated[bool, Field(exclude=True)] = False
     """Take every folder as a class, also those that are called train or test."""
@@ -29,4 +29,6 @@ class Folder(OwnRecipe):
 
     def open(self) -> Source:
         split = self.split or ("" if SPLIT in self.ignore else SPLIT)
-        return FolderSource(self.pictures, self.metadata, self.image_column, split, self.folders_are_classes)
+        return FolderSource(
+            self.pictures, self.metadata, self.image_column, self.ignore, split, self.folders_are_classes
+        )

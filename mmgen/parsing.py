@@ -12,9 +12,12 @@ import re
 import stat
 import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
+
+from mmgen.plain_text import NotText, lines_of, text_of
 
 __all__ = [
     "LOG_ENDING",
@@ -23,6 +26,7 @@ __all__ = [
     "MAX_TEXT_BYTES",
     "Malformed",
     "NotToml",
+    "Strange",
     "beginning",
     "flat",
     "lines_bounded",
@@ -53,6 +57,17 @@ _SENTENCE_ENDS = re.compile(r"(?<!\b(?:al|cf|Eq|vs))(?<!\b(?:Fig|Sec|App|e\.g|i\
 
 class Malformed(ValueError):
     """What is wrong with a text, as a phrase without the file's name; safe to show."""
+
+
+@dataclass(frozen=True)
+class Strange:
+    """A value of JSON that is beyond the bounds.
+
+    Attributes:
+        why: What is wrong with it.
+    """
+
+    why: Malformed
 
 
 class NotToml(Malformed):
@@ -134,8 +149,29 @@ def _check(value: Any) -> None:
     raise Malformed(f"it is nested more than {MAX_DEPTH} deep")
 
 
-def parse_json(text: str | bytes) -> Any:
+def _nan(text: str) -> float:
+    return math.nan if text == "NaN" else _constant(text)
+
+
+def _kept(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same, but what is beyond the bounds is kept as why it is."""
+
+    def kept(given: Any) -> Any:
+        try:
+            return read(given)
+        except Malformed as error:
+            return Strange(error)
+
+    return kept
+
+
+def parse_json(text: str | bytes, keep_strange: bool = False) -> Any:
     """The values of a JSON text.
+
+    Args:
+        text: The text.
+        keep_strange: Give a :class:`Strange` for numbers beyond the bounds and for tables inside with a key twice,
+            which a column that nobody asks for may hold; and NaN for NaN.
 
     Raises:
         Malformed: It is no JSON, too large, nested too deep, has a key twice, or holds a number that is not finite or
@@ -150,9 +186,12 @@ def parse_json(text: str | bytes) -> Any:
     """
     if len(text) > MAX_TEXT_BYTES:
         raise Malformed(f"it has {len(text):,} bytes, expected at most {MAX_TEXT_BYTES:,}")
+    constant, integer, number, table = _constant, _integer, _number, _object
+    if keep_strange:
+        constant, integer, number, table = map(_kept, (_nan, _integer, _number, _object))
     try:
         value = json.loads(
-            text, parse_constant=_constant, parse_int=_integer, parse_float=_number, object_pairs_hook=_object
+            text, parse_constant=constant, parse_int=integer, parse_float=number, object_pairs_hook=table
         )
     except Malformed:
         raise
@@ -160,7 +199,10 @@ def parse_json(text: str | bytes) -> Any:
         raise Malformed(f"it is nested more than {MAX_DEPTH} deep") from None
     except (ValueError, MemoryError) as error:
         raise Malformed(printable(str(error), 120)) from None
-    _check(value)
+    if isinstance(value, Strange):
+        raise value.why
+    if not keep_strange:
+        _check(value)
     return value
 
 
@@ -205,13 +247,6 @@ def _open_bounded(path: Path, most: float) -> BinaryIO:
     raise Malformed(f"it has {status.st_size:,} bytes, expected at most {most:,}")
 
 
-def _decoded(data: bytes, errors: str = "strict") -> str:
-    try:
-        return data.decode("utf-8", errors)
-    except UnicodeDecodeError:
-        raise Malformed("it is no text") from None
-
-
 def beginning(path: Path, most: int = 4096) -> str:
     """The first letters of a file of any size; "" where there is none that can be read."""
     try:
@@ -222,14 +257,25 @@ def beginning(path: Path, most: int = 4096) -> str:
 
 
 def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
-    """The text of a UTF-8 file, after making sure that it is one of bounded size.
+    """The text of a file as :func:`mmgen.plain_text.text_of` reads it, after making sure that it is of bounded size.
+
+    Args:
+        path: The file.
+        most: Bytes that it may have.
+        errors: "replace" for a file of ours that may be damaged: what is no UTF-8 in it is replaced.
 
     Raises:
         OSError: It cannot be read.
         Malformed: It is a folder, a device or a pipe, too large, or no text.
     """
     with _open_bounded(path, most) as file:
-        return _decoded(file.read(most + 1), errors)
+        data = file.read(most + 1)
+    if errors != "strict":
+        return data.decode("utf-8", errors)
+    try:
+        return text_of(data)
+    except NotText as error:
+        raise Malformed(str(error)) from None
 
 
 def lines_bounded(path: Path) -> Iterator[str]:
@@ -240,10 +286,10 @@ def lines_bounded(path: Path) -> Iterator[str]:
         Malformed: It is a folder, a device or a pipe, it or a line is too large, or it is no text.
     """
     with _open_bounded(path, MAX_LOG_BYTES) as file:
-        while line := file.readline(MAX_TEXT_BYTES + 1):
-            if len(line) > MAX_TEXT_BYTES:
-                raise Malformed(f"a line has more than {MAX_TEXT_BYTES:,} bytes")
-            yield _decoded(line)
+        try:
+            yield from lines_of(file, MAX_TEXT_BYTES)
+        except NotText as error:
+            raise Malformed(str(error)) from None
 
 
 def opening(text: str) -> str:

@@ -9,7 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.data_recipes._separated import read_separated
 from mmgen.errors import DataError
+from mmgen.plain_text import NotText, text_of
 
 __all__ = [
     "ALL_ATTRIBUTES",
@@ -114,12 +116,19 @@ class _Table:
         return self.values[[position[name] for name in other.names]]
 
 
-def _records(where: str, text: str, columns: Sequence[str], counted: bool) -> Iterator[tuple[int, list[str]]]:
+def _records(where: str, data: bytes, columns: Sequence[str], counted: bool) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of each image, after checking what stands above them."""
-    lines = text.splitlines()
     if where.endswith(".csv"):
-        head, first = (lines[0].split(",")[1:] if lines else []), 1
-    elif counted:
+        table = read_separated(data, where, {*columns}.__contains__)
+        named = [place for place, name in enumerate(table.names) if name]  # programs number rows without a name
+        _check_head([table.names[place] for place in named][1:], columns, where)
+        yield from ((number, [row[place] for place in named]) for number, row in table.rows)
+        return
+    try:
+        lines = text_of(data).split("\n")
+    except NotText as error:
+        raise DataError(f"cannot read {where}: {error}; get it again") from None
+    if counted:
         count = lines[0].strip() if lines else ""
         rows = sum(1 for line in lines[2:] if line.strip())
         if not count.isdecimal() or int(count) != rows:
@@ -130,6 +139,13 @@ def _records(where: str, text: str, columns: Sequence[str], counted: bool) -> It
         head, first = (lines[1].split() if len(lines) > 1 else []), 2
     else:
         head, first = list(columns), 0
+    _check_head(head, columns, where)
+    for number, line in enumerate(lines[first:], first + 1):
+        if line.strip():
+            yield number, line.split()
+
+
+def _check_head(head: list[str], columns: Sequence[str], where: str) -> None:
     if head != list(columns):
         wrong = next(
             (f"'{g}' for '{c}'" for g, c in zip(head, columns, strict=False) if g != c), f"{len(head)} of them"
@@ -138,10 +154,6 @@ def _records(where: str, text: str, columns: Sequence[str], counted: bool) -> It
             f"{where} has other columns than expected ({wrong}): expected {len(columns)}, {columns[0]} to "
             f"{columns[-1]}; is it the right list?"
         )
-    separator = "," if where.endswith(".csv") else None
-    for number, line in enumerate(lines[first:], first + 1):
-        if line.strip():
-            yield number, line.split(separator)
 
 
 def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | range, counted: bool) -> _Table:
@@ -149,13 +161,9 @@ def _table(where: str, data: bytes, columns: Sequence[str], allowed: set[int] | 
     among = f"among {', '.join(map(str, sorted(allowed)))}"
     if isinstance(allowed, range):
         among, allowed = f"from {allowed[0]} to {allowed[-1]}", set(allowed)
-    try:
-        text = data.decode("ascii")
-    except UnicodeDecodeError:
-        raise DataError(f"{where} is no list in plain text; get it again") from None
     names: list[str] = []
     rows: list[list[int]] = []
-    for number, cells in _records(where, text, columns, counted):
+    for number, cells in _records(where, data, columns, counted):
         try:
             row = [int(cell) for cell in cells[1:]]
         except ValueError:

@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import listed
-from mmgen.data_recipes._own._tables import Cell, Columns
+from mmgen.data_recipes._own._spellings import spelled_twice
 from mmgen.errors import DataError, UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.parsing import printable
-from mmgen.queries import UNSPECIFIED
 from mmgen.registry import unknown_name
 
 __all__ = ["FEW", "Attributes", "attributes_of", "check_columns", "parse_bins"]
@@ -25,6 +25,7 @@ FEW = 20
 
 _NOT_IN_NAMES = re.compile(r"[\s,;='\"\\]+")  # what a description in words could not have
 _LONGEST = 100  # letters of a value
+_OF_ROWS = ("index", "idx", "unnamed: 0", "row", "no", "no.", "nr", "number", "#")
 _SHOWN = 20
 
 Edges = int | tuple[float, ...]
@@ -121,11 +122,13 @@ def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[
         if wanted is not None and name not in wanted:
             found.said.append(f"left out: column '{name}', which --attributes does not name")
             continue
-        counts = Counter(cell for cell in cells if cell is not None and cell.casefold() not in UNSPECIFIED)
+        counts = Counter(cell for cell in cells if cell is not None)
         if not counts:
             why = "nothing is said in it"
         elif len(counts) == 1 and wanted is None:
             why = f"it is always '{next(iter(counts))}'"
+        elif wanted is None and _numbers_rows(name, counts):
+            why = f"it numbers the pictures; --bins {_plain(name)}=5 makes bins of it"
         elif len(counts) > FEW and all(_number(value) is not None for value in counts):
             too_many.append(name)
             continue
@@ -151,6 +154,14 @@ def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[
             f"two columns would be the attribute '{twice[0]}'; rename one of them, or {advice} one of them"
         )
     return found
+
+
+def _numbers_rows(name: str, counts: Mapping[str, int]) -> bool:
+    """Whether a column is of the names that programs give to the number of a row, and holds each number once."""
+    if name.casefold() not in _OF_ROWS or len(counts) <= FEW or not all(map(str.isdecimal, counts)):
+        return False
+    numbers = sorted(map(int, counts))
+    return max(counts.values()) == 1 and numbers[-1] - numbers[0] == len(numbers) - 1
 
 
 def _plain(name: str) -> str:
@@ -186,11 +197,12 @@ def _add_values(found: Attributes, name: str, cells: Sequence[Cell], counts: Cou
     values = sorted(counts, key=lambda value: (numbers[value] or 0 if numeric else 0, value.casefold(), value))
     code = {value: number for number, value in enumerate(values)}
     _add(found, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
+    found.said += spelled_twice(_plain(name), values)
 
 
 def _add_bins(found: Attributes, name: str, cells: Sequence[Cell], edges: Edges) -> None:
     for row, cell in enumerate(cells, 1):
-        if cell is not None and cell.casefold() not in UNSPECIFIED and _number(cell) is None:
+        if cell is not None and _number(cell) is None:
             raise DataError(
                 f"--bins names the column '{name}', but picture {row:,} has '{printable(cell, 40)}' there, expected a "
                 "number or nothing; mend it, or leave it out of --bins"

@@ -10,10 +10,11 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from unittest import mock
 
 from mmgen.data_recipes._own._attributes import check_columns
+from mmgen.data_recipes._own._cells import cell_of, texts_of
 from mmgen.data_recipes._own._files import listed
 from mmgen.data_recipes._own._hub_files import (
     check_all_taken,
@@ -25,12 +26,11 @@ from mmgen.data_recipes._own._hub_files import (
     plain_yaml,
 )
 from mmgen.data_recipes._own._source import Source, modality_names
-from mmgen.data_recipes._own._tables import Cell, cell_of
 from mmgen.data_recipes._part_names import part_of, parts_of
 from mmgen.errors import DataError, MmgenError, UsageError
 from mmgen.extras import how_to_install
 from mmgen.foreign import CannotReadError, read_file
-from mmgen.parsing import printable
+from mmgen.parsing import Malformed, printable
 from mmgen.pictures import MOST_BYTES
 
 __all__ = ["HubSource"]
@@ -42,6 +42,8 @@ _ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".tar": "webdataset"}
 _CODE = ("pth",)  # what WebDataset would hand to torch.load
 _OF_THE_FORMAT = ("__key__", "__url__")  # WebDataset's own columns
 _AT_ONCE = 1000
+
+_Read = TypeVar("_Read")
 
 
 class HubSource(Source):
@@ -170,34 +172,39 @@ class HubSource(Source):
             self.columns.setdefault(name, []).extend([None] * n)  # so that it is known
         for name in plain:
             for column, cells in self._cells(library, data, name):
-                self.columns.setdefault(column, []).extend(cells)
+                self._add(column, cells)
 
-    def _cells(self, library: Any, data: Any, name: str) -> Iterator[tuple[str, list[Cell]]]:
-        """The cells of a column; of a table inside those of each of its columns."""
+    def _cells(self, library: Any, data: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
+        """The values of a column; of a table inside those of each of its columns."""
         kind = data.features[name]
         values = [value for batch in data.select_columns([name]).iter(_AT_ONCE) for value in batch[name]]
         if isinstance(kind, library.ClassLabel):
-            words = [self._cell(name, word) for word in kind.names]
-            yield name, [None if code is None or code < 0 else words[code] for code in values]
+            yield name, [None if code is None or code < 0 else kind.names[code] for code in values]
         elif isinstance(kind, dict):  # WebDataset's x.json
             for inner in kind:
                 column = inner if name == "json" else f"{name}.{inner}"
-                yield column, [self._cell(column, None if one is None else one[inner]) for one in values]
+                yield column, [None if one is None else one[inner] for one in values]
         else:
-            yield "text" if name == "txt" else name, [self._cell(name, value) for value in values]
+            yield "text" if name == "txt" else name, values
 
-    def _cell(self, column: str, value: Any) -> Cell:
+    def _add(self, column: str, values: list[Any]) -> None:
+        """A column's cells behind those of the parts before; of lists of texts the first, and all as several."""
+        cells = self.columns.setdefault(column, [])
+        for value in values:
+            if isinstance(value, list) and (texts := self._said(column, texts_of, value)) is not None:
+                if len(texts) > 1:
+                    self.several.setdefault(column, {})[len(cells)] = texts
+                cells.append(next(iter(texts), None))
+            else:
+                cells.append(self._said(column, cell_of, value))
+
+    def _said(self, column: str, read: Callable[[Any], _Read], value: Any) -> _Read:
         try:
-            return cell_of(value)
-        except TypeError as error:
+            return read(value)
+        except Malformed as error:
             raise DataError(
-                f"the column '{printable(column, 60)}' of {self.where} holds a {error} where one value is expected, as "
-                f"objects and several labels are; leave it out with --ignore {printable(column, 60)}"
-            ) from None
-        except ValueError as error:
-            raise DataError(
-                f"the column '{printable(column, 60)}' of {self.where} holds a control character ({error}); "
-                f"leave it out with --ignore {printable(column, 60)}"
+                f"the column '{printable(column, 60)}' of {self.where} holds {error}; leave it out with --ignore "
+                f"{printable(column, 60)}"
             ) from None
 
 

@@ -25,10 +25,11 @@ from mmgen.data_recipes._own._parts import (
 )
 from mmgen.data_recipes._own._source import Source
 from mmgen.data_recipes._own._survey import Seen, fitted_rows, look_at
+from mmgen.data_recipes._own._told import choose_captions, leave_out_several, told_of
 from mmgen.data_recipes._own._words import Captions, captions_of
 from mmgen.data_recipes._part_names import PARTS
 from mmgen.data_recipes._splits import Parts
-from mmgen.errors import DataError, UsageError
+from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError
 from mmgen.parsing import printable
 from mmgen.pictures import Background, Fit, Fitting
@@ -39,7 +40,6 @@ __all__ = ["SPLIT", "OwnRecipe"]
 _LEAST = 20  # pictures
 _CHUNK = 128
 _CHUNK_PIXELS = 2**25  # numbers of a chunk's pictures at most
-_CAPTIONS = ("text", "caption")
 SPLIT = "split"
 _RECORDED = 100  # unreadable pictures that the file names
 
@@ -72,7 +72,7 @@ class OwnRecipe(Recipe):
     """Columns that become attributes; by default all with 2 to 20 different values."""
 
     caption: str | None = None
-    """Column of texts in free words; by default one called text or caption."""
+    """Column of texts in free words; by default one called text or caption, or those called caption_0 and so on."""
 
     image_column: tuple[str, ...] = ()
     """Columns of pictures, each an image modality; by default all that are recognised as such."""
@@ -96,7 +96,10 @@ class OwnRecipe(Recipe):
     """Column of which no value may be in two parts: a person, a place."""
 
     ignore: tuple[str, ...] = ()
-    """Columns that are left out."""
+    """Columns that are left out, and not looked at."""
+
+    unknown: tuple[str, ...] | None = None
+    """Words of cells that say that nothing is known, in place of NA, nan, none, null, missing, - and the like."""
 
     bins: tuple[str, ...] = ()
     """Columns of numbers, and into how many bins of equal counts they go, or where bins meet: age=5,height=1.5:1.8."""
@@ -260,28 +263,33 @@ class OwnRecipe(Recipe):
             digests: sha256 of their files [N, I, 32]; None before anybody has looked.
             seed: Seed of the dataset.
         """
-        columns = {name: [cells[row] for row in rows.tolist()] for name, cells in source.columns.items()}
-        names = [source.names[row] for row in rows.tolist()]
+        told = told_of(source, rows.tolist(), self.unknown, self.ignore)
+        columns, names = told.columns, told.names
         bins = parse_bins(self.bins)
         check_columns("--attributes", self.attributes or (), columns)
         check_columns("--bins", tuple(bins), columns)
         check_columns("--ignore", self.ignore, columns)
         for option, name in (("--caption", self.caption), ("--group", self.group), ("--split", self.split)):
             check_columns(option, () if name is None else (name,), columns)
-        said = [f"left out: {reason}" for reason in source.left_out]
+        said = [*told.said, *source.notes, *(f"left out: {reason}" for reason in source.left_out)]
         for name in self.ignore:
             said.append(f"left out: column '{name}', as --ignore says")
         given = self._given_parts(source, rows, columns)
-        caption = self._caption(columns)
+        chosen = choose_captions(told, self.caption, {*self.ignore, *(self.attributes or ())}, seed)
         captions = None
-        if caption is not None:
-            if any(columns[caption]):
-                captions = captions_of(caption, columns[caption], self.max_words, self.min_count)
-                said = [*captions.said, *said]
+        if chosen is not None:
+            if any(chosen.cells):
+                captions = captions_of(chosen.name, chosen.cells, self.max_words, self.min_count)
+                said = [*captions.said, *chosen.said, *said]
             else:
-                said.append(f"left out: column '{caption}': nothing is said in it")
+                said.append(f"left out: column '{chosen.name}': nothing is said in it")
         named = {*(self.attributes or ()), *bins}
-        used = {caption, self.group, *((self.split or SPLIT,) if given is not None and source.parts is None else ())}
+        said += leave_out_several(told, chosen, {*named, self.group, self.split} - {None})
+        used = {
+            *(chosen.columns if chosen is not None else ()),
+            self.group,
+            *((self.split or SPLIT,) if given is not None and source.parts is None else ()),
+        }
         left = {name: cells for name, cells in columns.items() if name not in {*self.ignore, *(used - named)}}
         asked = left.keys() - {*source.classes} if self.attributes is None else set()
         check_says_no_parts({name: left[name] for name in left if name in asked})
@@ -289,15 +297,6 @@ class OwnRecipe(Recipe):
         scheme, parts, about = self._split(columns, names, rows, digests, given, seed)
         nothing = [] if attributes.values or captions else ["there are no attributes and no captions: pictures alone"]
         return _Contents(rows, attributes, captions, scheme, parts, [*attributes.said, *said, *nothing, *about])
-
-    def _caption(self, columns: dict[str, Any]) -> str | None:
-        if self.caption is not None:
-            return self.caption
-        taken = {*self.ignore, *(self.attributes or ())}
-        found = [name for name in columns if name.casefold() in _CAPTIONS and name not in taken]
-        if len(found) > 1:
-            raise UsageError(f"the columns '{found[0]}' and '{found[1]}' could be captions; name one with --caption")
-        return found[0] if found else None
 
     def _given_parts(self, source: Source, rows: NDArray[np.int64], columns: dict[str, Any]) -> list[str] | None:
         """The part of each example, where folders or a column say so."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts.elements import NAME
-from mmgen.data_recipes._own._tables import Cell, Columns
+from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.errors import UsageError
 from mmgen.foreign import CannotReadError
 
@@ -31,9 +31,11 @@ class Source(ABC):
         where: In words.
         names: Names of the examples [N].
         pictures: Where each example's picture is [N], by modality.
-        columns: What is said of them.
+        columns: What is said of them; of several texts the first.
+        several: All texts where a column says several, by column and example.
         parts: The part that each is in [N], where somebody has divided them.
         left_out: What of the source is not used, in sentences.
+        notes: What else there is to say about it.
         classes: Columns that are known to be no parts, whatever they say.
         or_else: What else one can do where its parts are not those of a column, as the end of a sentence.
     """
@@ -42,8 +44,10 @@ class Source(ABC):
     names: list[str] = field(default_factory=list)
     pictures: dict[str, list[Any]] = field(default_factory=dict)
     columns: Columns = field(default_factory=dict)
+    several: dict[str, dict[int, tuple[str, ...]]] = field(default_factory=dict)
     parts: list[str] | None = None
     left_out: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     classes: list[str] = field(default_factory=list)
     or_else: str = ""
 
@@ -97,7 +101,8 @@ class Source(ABC):
         for row in rows.tolist():
             cells: list[Cell] = [column[row] for column in self.columns.values()]
             part = self.parts[row] if self.parts is not None else ""
-            whole.update(json.dumps([self.names[row], part, cells]).encode())
+            texts = {name: sorted(each[row]) for name, each in self.several.items() if row in each}
+            whole.update(json.dumps([self.names[row], part, cells, *([texts] if texts else [])]).encode())
             whole.update(digests[row].tobytes())
         return whole.hexdigest()
 

@@ -1,221 +1,253 @@
-"""Tables about pictures: metadata.csv, .jsonl and .parquet, as texts by column. Nothing in a table is code."""
+"""Tables about pictures: separated text, JSON, Parquet, as texts by column. Nothing in a table is code."""
 
-import csv
 import io
-import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import PurePath
 from typing import Any
 
-from mmgen.errors import DataError, UsageError
-from mmgen.extras import how_to_install
-from mmgen.free_text import one_spelling
+from mmgen.data_recipes._own._cells import Cell, Columns, cell_of, texts_of
+from mmgen.data_recipes._own._parquet import read_parquet
+from mmgen.data_recipes._separated import read_separated
+from mmgen.errors import DataError
 from mmgen.parsing import Malformed, parse_json, printable
+from mmgen.plain_text import NotText, lines_of, text_of
 
-__all__ = ["ENDINGS", "MOST_BYTES", "Cell", "Columns", "cell_of", "read_table"]
-
-Cell = str | None
-"""Text; None where nothing is said."""
-
-Columns = dict[str, list[Cell]]
-"""Cells by column, all of them equally many."""
+__all__ = ["ALL_ENDINGS", "ENDINGS", "MOST_BYTES", "Table", "read_table"]
 
 ENDINGS = (".csv", ".jsonl", ".parquet")
+"""What tables called metadata end in."""
+_TEXT, _LINES, _JSON = (".csv", ".tsv", ".tab", ".txt"), (".jsonl", ".ndjson"), (".json",)
+ALL_ENDINGS = (*_TEXT, *_LINES, *_JSON, ".parquet")
+"""What tables that somebody names may end in."""
 
 MOST_BYTES = 2**28
 _MOST_COLUMNS = 1000
-_NO_ARROW = f"needs pyarrow, which is not installed: {how_to_install('hub')}; or save the table as metadata.csv"
+_MOST_CELLS = 2**24  # some 100 bytes each in memory, if all of them are different
+_NAMED_BY_PANDAS = re.compile(r"Unnamed: \d+(\.\d+)*|__index_level_\d+__")
+_NUMBERED = re.compile(r"\S\.\w+#\d+$")  # Flickr8k's names of pictures
+
+Rows = Iterator[tuple[int, Sequence[Any]]]
+"""Of each row its place in the file, and a value for each column."""
 
 
-def cell_of(value: Any) -> Cell:
-    """A value of JSON or of another table as a cell: yes and no for what is true or false, None for what is missing.
+@dataclass
+class Table:
+    """A table of n rows.
 
-    Letters with accents are spelled one way (NFC). Signs that cannot be seen stay, as some join letters or emoji; a
-    text of nothing else is missing.
-
-    Raises:
-        TypeError: It is a list, a table, bytes.
-        ValueError: It holds signs that no text has; says which text.
-
-    Example:
-        >>> [cell_of(value) for value in (" red cube ", 3, 3.0, 0.25, True, None, float("nan"), "")]
-        ['red cube', '3', '3', '0.25', 'yes', None, None, None]
+    Attributes:
+        columns: Cells by column; of several texts the first.
+        several: All texts of a cell that says several, by column and row.
+        places: Where each row stands in the file [n], counted in :attr:`unit`.
+        unit: "line" or "row".
+        said: What there is to say about how it is written.
+        left_out: What of it is left out, in words.
     """
-    if isinstance(value, str):
-        value = one_spelling(value)
-        if not value.isprintable() and any(not (sign.isprintable() or sign.isspace()) for sign in value):
-            raise ValueError(repr(printable(value, 40)))
-        return value.strip() or None
-    if value is None:
-        return None
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return str(value)
-    if isinstance(value, float):
-        return None if math.isnan(value) else f"{value:.15g}"
-    if hasattr(value, "isoformat"):
-        return str(value.isoformat())
-    raise TypeError(type(value).__name__)
+
+    columns: Columns
+    several: dict[str, dict[int, tuple[str, ...]]] = field(default_factory=dict)
+    places: list[int] = field(default_factory=list)
+    unit: str = "line"
+    said: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+    def place(self, row: int) -> str:
+        """Where a row stands, in words."""
+        return f"{self.unit} {self.places[row]:,}"
 
 
-def read_table(data: bytes, where: str) -> Columns:
+def read_table(
+    data: bytes, where: str, wanted: Callable[[str], bool] = "file_name".__eq__, ignore: Collection[str] = ()
+) -> Table:
     """The columns of a table; what it is says the end of its name.
 
     Args:
         data: The file's bytes.
-        where: The file, for messages; ends in one of :data:`ENDINGS`.
+        where: The file, for messages; ends in one of :data:`ALL_ENDINGS`.
+        wanted: Which columns are names of pictures.
+        ignore: Columns whose cells are not looked at; all of them are None.
 
     Raises:
         DataError: It is damaged, no UTF-8, has no rows, rows of different lengths, a column twice or without a name,
-            or a cell that holds more than a text or a number.
+            or a cell that holds more than a text or a number; or it would not fit into memory.
         UsageError: It needs a package that is not installed.
     """
-    ending = where[where.rindex(".") :].lower()
-    if ending == ".csv":
-        names, rows = _csv(data, where)
-    elif ending == ".jsonl":
-        names, rows = _jsonl(data, where)
+    if data.count(b"\n") + data.count(b"\r") > _MOST_CELLS and not where.lower().endswith(".parquet"):
+        raise DataError(f"{where} has more than {_MOST_CELLS:,} lines; leave out rows, or take another table")
+    found = Table({})
+    ending = PurePath(where).suffix.lower()
+    finish: Callable[[], None] = lambda: None  # noqa: E731
+    if ending in _LINES:
+        names, rows = _json_lines(data, where)
+    elif ending in _JSON:
+        names, rows = _json(data, where)
+        found.unit = "row"
+    elif ending == ".parquet":
+        names, rows = read_parquet(data, where, MOST_BYTES, _MOST_CELLS, ignore)
+        found.unit = "row"
     else:
-        names, rows = _parquet(data, where)
-    found: Columns = {name: [] for name in names}
-    known: dict[str, dict[str, str]] = {name: {} for name in names}
-    for number, row in rows:
-        for name, value in zip(names, row, strict=True):
-            try:
-                cell = cell_of(value)
-            except TypeError as error:
-                raise DataError(
-                    f"{where} holds a {error} in row {number} of the column '{printable(name, 60)}', expected texts "
-                    "and numbers; leave the column out, or make columns of it"
-                ) from None
-            except ValueError as error:
-                raise DataError(
-                    f"{where} holds a control character in row {number} of the column '{printable(name, 60)}' "
-                    f"({error}); take it out"
-                ) from None
-            # Of few values each is kept once, however many rows have it.
-            texts = known[name]
-            if cell is not None and (cell in texts or len(texts) < 1000):
-                cell = texts.setdefault(cell, cell)
-            found[name].append(cell)
-    if not any(found.values()):
+        names, rows, finish = _text(data, where, wanted, found)
+    called = [name or f"\0{number}" for number, name in enumerate(names)]
+    _check_names(called, where)
+    _fill(found, called, rows, where, {*ignore})
+    finish()
+    _leave_out_numbers(found, called, where)
+    if not found.places:
         raise DataError(f"{where} has no rows, expected one for each picture; check how it was written")
     return found
+
+
+def _fill(found: Table, names: Sequence[str], rows: Rows, where: str, ignore: Collection[str]) -> None:
+    columns: list[list[Cell]] = [[] for _ in names]
+    known: list[dict[str, str]] = [{} for _ in names]
+    looked_at = [(place, name) for place, name in enumerate(names) if name not in ignore]
+    for number, row in rows:
+        _check_cells(len(found.places) + 1, len(names), where)
+        for place, name in looked_at:
+            value = row[place]
+            try:
+                texts = texts_of(value) if isinstance(value, list) else None
+                cell = cell_of(value) if texts is None else next(iter(texts), None)
+            except Malformed as error:
+                raise DataError(
+                    f"{where} holds {error} in {found.unit} {number:,} of the column '{printable(name, 60)}'; mend it, "
+                    f"or leave the column out with --ignore {printable(name, 60)}"
+                ) from None
+            if texts is not None and len(texts) > 1:
+                found.several.setdefault(name, {})[len(found.places)] = texts
+            # Of few values each is kept once, however many rows have it.
+            if cell is not None and (cell in known[place] or len(known[place]) < 1000):
+                cell = known[place].setdefault(cell, cell)
+            columns[place].append(cell)
+        found.places.append(number)
+    for place, name in enumerate(names):
+        found.columns[name] = columns[place] if name not in ignore else [None] * len(found.places)
+
+
+def _check_cells(rows: int, columns: int, where: str) -> None:
+    if rows * columns > _MOST_CELLS:
+        raise DataError(
+            f"{where} has more than {_MOST_CELLS:,} cells, {columns:,} columns of {rows:,} rows or more; leave out "
+            "columns, or rows"
+        )
+
+
+def _leave_out_numbers(found: Table, names: Sequence[str], where: str) -> None:
+    """Columns without a name in which nothing is said, or that number the rows, as programs write them."""
+    empty = 0
+    for number, name in enumerate(names, 1):
+        nameless = name.startswith("\0")
+        if not nameless and not _NAMED_BY_PANDAS.fullmatch(name):
+            continue
+        cells = [cell for cell in found.columns[name] if cell is not None]
+        if not cells and nameless:
+            empty += 1
+        elif cells and len(set(cells)) == len(found.places) and all(map(str.isdecimal, cells)):
+            called = "" if nameless else f" ('{name}')"
+            found.left_out.append(f"column {number}{called}, which has no name and numbers the rows")
+        elif nameless:
+            raise DataError(
+                f"{where} has no name for column {number} ('{printable(cells[0], 40)}'); name it, or leave it out"
+            )
+        else:
+            continue
+        del found.columns[name]
+        found.several.pop(name, None)
+    if empty:
+        found.left_out.append(f"{empty} column{'s' * (empty > 1)} without a name in which every cell is empty")
 
 
 def _check_names(names: Sequence[str], where: str) -> None:
     if len(names) > _MOST_COLUMNS:
         raise DataError(f"{where} has {len(names):,} columns, expected at most {_MOST_COLUMNS:,}; leave some out")
     for number, name in enumerate(names, 1):
-        if not name.strip():
-            raise DataError(f"{where} has no name for column {number}; name it, or leave it out")
-        if not name.isprintable():
+        if not name.isprintable() and not name.startswith("\0"):
             raise DataError(f"{where} has a control character in the name of column {number}; rename it")
         if names.index(name) != number - 1:
             raise DataError(f"{where} has two columns '{printable(name, 60)}'; rename or remove one of them")
 
 
-def _text(data: bytes, where: str) -> io.TextIOWrapper:
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise DataError(f"{where} is UTF-16, expected UTF-8; save it as 'CSV UTF-8'")
-    return io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline="")
+def _text(
+    data: bytes, where: str, wanted: Callable[[str], bool], found: Table
+) -> tuple[list[str], Rows, Callable[[], None]]:
+    """Columns and rows of separated text, and what tells of it when the rows have been read."""
+    table = read_separated(data, where, wanted)
+    names, rows = table.names, table.rows
+    if len(names) == 2 and _NUMBERED.search(names[0]) and not any(map(wanted, names)):
+        found.said.append("it has no line of names, and is read as Flickr8k's: file_name and text")
+        names, rows = ["file_name", "text"], chain([(1, names)], rows)
+
+    def finish() -> None:
+        found.said += table.said
+        for what, count in table.left_out.items():
+            found.left_out.append(f"{count:,} row{'s' * (count > 1)} {what}")
+
+    return names, iter(rows), finish
 
 
-def _not_utf8(where: str, row: int) -> DataError:
-    return DataError(f"{where} is not UTF-8 behind row {row:,}; save it as UTF-8 (in Excel 'CSV UTF-8')")
-
-
-def _csv(data: bytes, where: str) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
-    if not data.strip():
-        raise DataError(f"{where} is empty, expected a line with the names of columns, file_name among them")
-    reader = csv.reader(_text(data, where), strict=True)
-
-    def lines() -> Iterator[list[str]]:
-        row = 0
+def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
+    def records() -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
-            for line in reader:
-                row += 1
-                if line:
-                    yield line
-        except UnicodeDecodeError:
-            raise _not_utf8(where, row) from None
-        except csv.Error as error:
-            raise DataError(
-                f"{where} is no table in CSV behind row {row:,} ({printable(str(error), 80)}); check its quotes"
-            ) from None
-
-    every = lines()
-    names = [name.strip() for name in next(every, [])]
-    for sign, said in ((";", "semicolons"), ("\t", "tabs")):
-        if len(names) == 1 and sign in names[0]:
-            raise DataError(f"{where} has {said} between its columns, expected commas; save it with commas")
-    _check_names(names, where)
-
-    def rows() -> Iterator[tuple[int, Sequence[Any]]]:
-        for number, row in enumerate(every, 1):
-            if len(row) != len(names):
-                raise DataError(
-                    f"{where} has {len(row)} cells in row {number:,}, expected {len(names)} as in its first line; put "
-                    "cells with commas into quotes"
-                )
-            yield number, row
-
-    return names, rows()
-
-
-def _jsonl(data: bytes, where: str) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
-    def tables() -> Iterator[tuple[int, Mapping[str, Any]]]:
-        number = 0
-        try:
-            for number, line in enumerate(_text(data, where), 1):
+            for number, line in enumerate(lines_of(io.BytesIO(data)), 1):
                 if not line.strip():
                     continue
                 try:
-                    row = parse_json(line)
+                    row = parse_json(line, keep_strange=True)
                 except Malformed as error:
                     raise DataError(f"{where} has no JSON in line {number:,} ({error}); mend it") from None
-                if not isinstance(row, dict):
-                    raise DataError(
-                        f"{where} has a {type(row).__name__} in line {number:,}, expected "
-                        '{"file_name": ..., other columns}; mend it'
-                    )
-                yield number, row
-        except UnicodeDecodeError:
-            raise _not_utf8(where, number) from None
+                yield number, _record(row, f"line {number:,}", where)
+        except NotText as error:
+            raise DataError(f"cannot read {where}: {error}") from None
 
-    names = list(dict.fromkeys(name for _, row in tables() for name in row))
-    _check_names(names, where)
-    return names, ((number, [row.get(name) for name in names]) for number, row in tables())
+    return _of_records(records, where)
 
 
-def _parquet(data: bytes, where: str) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
+def _json(data: bytes, where: str) -> tuple[list[str], Rows]:
+    """A list of records, or a table of columns, as programs write them."""
     try:
-        from pyarrow import ArrowException
-        from pyarrow.parquet import ParquetFile
-    except ImportError:
-        raise UsageError(f"{where} {_NO_ARROW}") from None
+        value = parse_json(text_of(data), keep_strange=True)
+    except NotText as error:
+        raise DataError(f"cannot read {where}: {error}") from None
+    except Malformed as error:
+        raise DataError(f"{where} is no JSON ({error}); save it as JSON lines, .jsonl, a record a line") from None
+    if isinstance(value, dict):
+        value = _of_columns(value, where)
+    if not isinstance(value, list):
+        raise DataError(f'{where} is no list of records such as [{{"file_name": ...}}, ...]; save it so')
+    return _of_records(lambda: ((n, _record(row, f"row {n:,}", where)) for n, row in enumerate(value, 1)), where)
 
-    def refused(error: Exception) -> DataError:
-        return DataError(f"{where} is no table in Parquet, or damaged ({printable(str(error), 120)}); write it again")
 
-    try:
-        file = ParquetFile(io.BytesIO(data))
-        size = sum(file.metadata.row_group(n).total_byte_size for n in range(file.metadata.num_row_groups))
-        names = list(file.schema_arrow.names)
-    except (ArrowException, OSError, ValueError) as error:
-        raise refused(error) from None
-    if size > MOST_BYTES:
-        raise DataError(f"{where} unpacks to {size:,} bytes, expected at most {MOST_BYTES:,}; leave out columns")
-    _check_names(names, where)
+def _of_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
+    """Records of {"file_name": [...], ...} or of {"file_name": {"0": ...}, ...}."""
+    if value.keys() >= {"images", "annotations"}:
+        raise DataError(
+            f"{where} is in COCO's form, lists of images and annotations, which is not read; save a table of it, a row "
+            "for each caption: file_name and text (docs/own-data.md)"
+        )
+    columns = {name: list(cells.values()) if isinstance(cells, dict) else cells for name, cells in value.items()}
+    sizes = {len(cells) if isinstance(cells, list) else -1 for cells in columns.values()}
+    if len(sizes) != 1 or -1 in sizes:
+        raise DataError(
+            f"{where} has {', '.join(printable(name, 40) for name in list(value)[:5]) or 'nothing'} at its top, "
+            'expected a list of records such as [{"file_name": ..., other columns}, ...]; save it so'
+        )
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
-    def rows() -> Iterator[tuple[int, Sequence[Any]]]:
-        number = 0
-        try:
-            for batch in file.iter_batches(batch_size=1024):
-                for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                    number += 1
-                    yield number, row
-        except (ArrowException, OSError, ValueError) as error:
-            raise refused(error) from None
 
-    return names, rows()
+def _record(row: Any, place: str, where: str) -> Mapping[str, Any]:
+    if not isinstance(row, dict):
+        kind = {"list": "list", "str": "text", "NoneType": "null"}.get(type(row).__name__, "number")
+        raise DataError(f'{where} has a {kind} in {place}, expected {{"file_name": ..., other columns}}; mend it')
+    return row
+
+
+def _of_records(records: Callable[[], Iterator[tuple[int, Mapping[str, Any]]]], where: str) -> tuple[list[str], Rows]:
+    """Columns and rows of records, which are run through twice."""
+    names: dict[str, None] = {}
+    for rows, (_, row) in enumerate(records(), 1):
+        names.update(dict.fromkeys(row))
+        _check_names(list(names) if len(names) > _MOST_COLUMNS else [], where)
+        _check_cells(rows, len(names), where)
+    return list(names), ((number, [row.get(name) for name in names]) for number, row in records())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._own._tables import Cell
+from mmgen.data_recipes._own._cells import Cell
 from mmgen.errors import DataError
 from mmgen.free_text import words_of
 

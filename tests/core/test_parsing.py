@@ -212,7 +212,7 @@ def test_lines_are_read_one_by_one(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b'"1"\n"\xe2\x80\xa8"\n' + b"x" * (MAX_TEXT_BYTES + 1))
     lines = lines_bounded(tmp_path / "a")
     assert [next(lines), next(lines)] == ['"1"\n', '"\u2028"\n'], "the line separator of Unicode ends no line"
-    with pytest.raises(Malformed, match="a line has more than"):
+    with pytest.raises(Malformed, match="line 3 has more than"):
         next(lines)
 
 

@@ -125,8 +125,8 @@ def test_a_zip_in_a_zip_is_to_be_unpacked(tmp_path):
 
 def test_a_list_that_is_no_text(tmp_path):
     folder = build_celeba(tmp_path / "c", NUMBER)
-    (folder / "Anno" / "list_attr_celeba.txt").write_bytes(b"\xff\xfe\x00\x00")
-    assert "is no list in plain text" in refusal(folder)
+    (folder / "Anno" / "list_attr_celeba.txt").write_bytes(b"PK\3\4")
+    assert "it is no text but a zip" in refusal(folder)
     (folder / "Anno" / "list_attr_celeba.txt").write_bytes(b"")
     assert "says '' in its first line" in refusal(folder)
 

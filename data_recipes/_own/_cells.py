@@ -1,0 +1,74 @@
+"""Cells of tables: what a value of CSV, JSON, Parquet or another table says as a text, or several texts."""
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from mmgen.free_text import one_spelling
+from mmgen.parsing import Malformed, Strange, printable
+
+__all__ = ["Cell", "Columns", "cell_of", "texts_of"]
+
+Cell = str | None
+"""Text; None where nothing is said."""
+
+Columns = dict[str, list[Cell]]
+"""Cells by column, all of them equally many."""
+
+_LONGEST = 2**17  # letters
+_MOST_TEXTS = 1000
+
+
+def cell_of(value: Any) -> Cell:
+    """A value of JSON or of another table as a cell: yes and no for what is true or false, None for what is missing.
+
+    Letters with accents are spelled one way (NFC). Signs that cannot be seen stay, as some join letters or emoji; a
+    text of nothing else is missing.
+
+    Raises:
+        Malformed: It is a list, a table, bytes, a number beyond all bounds, or holds signs that no text has; says what.
+
+    Example:
+        >>> [cell_of(value) for value in (" red cube ", 3, 3.0, 0.25, True, None, float("nan"), "")]
+        ['red cube', '3', '3', '0.25', 'yes', None, None, None]
+    """
+    if isinstance(value, str):
+        if len(value) > _LONGEST:
+            raise Malformed(f"a text of {len(value):,} letters, expected at most {_LONGEST:,}")
+        value = one_spelling(value)
+        if not value.isprintable() and any(not (sign.isprintable() or sign.isspace()) for sign in value):
+            raise Malformed(f"a control character ('{printable(value, 40)}')")
+        return value.strip() or None
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return None if math.isnan(value) else f"{value:.15g}"
+    if isinstance(value, Decimal):
+        return f"{value.normalize():f}" if value.is_finite() else None
+    if hasattr(value, "isoformat"):
+        return str(value.isoformat())
+    if isinstance(value, Strange):
+        raise Malformed(f"what no table can hold ({value.why})")
+    kind = {"dict": "a table", "bytes": "bytes", "list": "a list"}.get(type(value).__name__, type(value).__name__)
+    raise Malformed(f"{kind}, expected a text or a number")
+
+
+def texts_of(value: Any) -> tuple[str, ...] | None:
+    """What a list of texts says, each once, in its order; None of what is no such list.
+
+    Raises:
+        Malformed: It holds signs that no text has, or very many texts.
+
+    Example:
+        >>> texts_of(["A dog.", " A dog. ", "It runs."]), texts_of(["A dog.", 3]), texts_of([])
+        (('A dog.', 'It runs.'), None, ())
+    """
+    if not isinstance(value, list) or any(not (one is None or isinstance(one, str)) for one in value):
+        return None
+    if len(value) > _MOST_TEXTS:
+        raise Malformed(f"a list of {len(value):,} texts, expected at most {_MOST_TEXTS:,}")
+    return tuple(dict.fromkeys(filter(None, map(cell_of, value))))

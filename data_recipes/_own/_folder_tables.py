@@ -1,0 +1,280 @@
+"""The tables of a folder or zip: which they are, what of them names pictures, and several rows of one picture."""
+
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+
+from mmgen.data_recipes._own._attributes import check_columns
+from mmgen.data_recipes._own._cells import Cell, Columns
+from mmgen.data_recipes._own._files import Files, inside, listed
+from mmgen.data_recipes._own._source import modality_names
+from mmgen.data_recipes._own._tables import ALL_ENDINGS, ENDINGS, MOST_BYTES, Table, read_table
+from mmgen.errors import DataError, UsageError
+from mmgen.foreign import CannotReadError, read_file
+from mmgen.parsing import printable
+
+__all__ = ["FolderTables", "Named", "is_table"]
+
+_FILE_NAME = "file_name"
+_SUFFIX = "_file_name"
+_LONGEST_NAME = 1000
+_BOOKS = (".xlsx", ".xls", ".ods", ".numbers")
+
+Several = dict[str, dict[int, tuple[str, ...]]]
+
+
+def is_table(name: str) -> bool:
+    """Whether a file is read as a table without being named; systems differ in whether they tell M from m."""
+    path = PurePosixPath(name)
+    return path.stem.casefold() == "metadata" and path.suffix.lower() in ENDINGS
+
+
+@dataclass
+class Named:
+    """What tables say of N pictures.
+
+    Attributes:
+        pictures: Files [N] by modality, the picture itself first.
+        columns: What is said of them; of several texts the first.
+        several: All texts where there are several, by column and picture.
+        said: What there is to say about it.
+        left_out: What of the tables is left out.
+    """
+
+    pictures: dict[str, list[str]] = field(default_factory=dict)
+    columns: Columns = field(default_factory=dict)
+    several: Several = field(default_factory=dict)
+    said: list[str] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+
+
+class FolderTables:
+    """The tables of a folder or zip.
+
+    Args:
+        files: Its files.
+        where: It in words.
+        image_columns: Columns of pictures; by default ``file_name`` and all that end so.
+        ignore: Columns that are not looked at.
+    """
+
+    def __init__(self, files: Files, where: str, image_columns: tuple[str, ...], ignore: tuple[str, ...]) -> None:
+        self._files, self._where = files, where
+        self._image_columns, self._ignore = image_columns, ignore
+        self._how: Counter[str] = Counter()
+        self.used: set[str] = set()
+
+    def read(self, metadata: Path | None) -> Named | None:
+        """What all tables say together; None where there are none.
+
+        Args:
+            metadata: A table of another name or place; by default those called metadata inside.
+
+        Raises:
+            DataError: One cannot be read, or names pictures that are not there.
+            UsageError: It does not have the columns that are named.
+        """
+        tables = self._tables(metadata)
+        if not tables:
+            return None
+        named = Named()
+        for where, table in tables:
+            named.said += [f"{where}: {one}" for one in table.said]
+            named.left_out += [f"{where}: {one}" for one in table.left_out]
+        self._take(named, _together([table for _, table in tables]))
+        named.said += [f"{count:,} names in tables {how}" for how, count in self._how.items()]
+        return named
+
+    def _tables(self, metadata: Path | None) -> list[tuple[str, Table]]:
+        """Tables with their names in words, whose file names are relative to the source."""
+        if metadata is not None:
+            self._check_ending(metadata)
+            if not metadata.exists() and str(metadata) in self._files:  # inside of a zip, as the look at it says
+                return [self._inside(str(metadata))]
+            try:
+                data = read_file(metadata, MOST_BYTES)
+            except CannotReadError as error:
+                raise DataError(f"cannot read {metadata}: {error}; check the path") from None
+            return [(metadata.name, self._checked(self._parsed(data, str(metadata)), "", str(metadata)))]
+        names = [name for name in self._files.names if is_table(name)]
+        folders = [str(PurePosixPath(name).parent) for name in names]
+        twice = next((folder for folder, count in Counter(folders).items() if count > 1), None)
+        if twice is not None:
+            both = [self._files.said(name) for name, folder in zip(names, folders, strict=True) if folder == twice]
+            raise DataError(f"there are two tables, {both[0]} and {both[1]}; remove one of them")
+        return [self._inside(name) for name in names]
+
+    def _check_ending(self, metadata: Path) -> None:
+        ending = metadata.suffix.lower()
+        if ending not in ALL_ENDINGS:
+            advice = "; save it as CSV (UTF-8)" if ending in _BOOKS else ""
+            raise UsageError(
+                f"--metadata got {metadata}, expected a table that ends in {', '.join(ALL_ENDINGS)}{advice}"
+            )
+
+    def _inside(self, name: str) -> tuple[str, Table]:
+        where = str(self._files.path / (self._files.within + name))
+        self.used.add(name)
+        try:
+            data = self._files.read(name, MOST_BYTES)
+        except CannotReadError as error:
+            raise DataError(f"cannot read {where}: {error}; write it again") from None
+        folder = str(PurePosixPath(name).parent)
+        return name, self._checked(self._parsed(data, where), "" if folder == "." else f"{folder}/", where)
+
+    def _parsed(self, data: bytes, where: str) -> Table:
+        return read_table(data, where, self._is_of_pictures, {*self._ignore} - {*self._image_columns})
+
+    def _is_of_pictures(self, column: str) -> bool:
+        if self._image_columns:
+            return column in self._image_columns
+        return column == _FILE_NAME or (column.endswith(_SUFFIX) and column not in self._ignore)
+
+    def _checked(self, table: Table, folder: str, where: str) -> Table:
+        """A table with columns of pictures, whose names are honest ones and relative to the source."""
+        if self._image_columns:
+            check_columns("--image-column", self._image_columns, table.columns)
+        elif not any(map(self._is_of_pictures, table.columns)):
+            raise DataError(self._no_column(table, folder, where))
+        for column in filter(self._is_of_pictures, table.columns):
+            for row, cell in enumerate(table.columns[column]):
+                if cell is None:
+                    raise DataError(
+                        f"{where} has no '{column}' in {table.place(row)}; name a picture there, or remove the row"
+                    )
+                if not inside(cell.replace("\\", "/")) or len(cell) > _LONGEST_NAME:
+                    raise DataError(
+                        f"{where} names {printable(cell, 80)!r} in {table.place(row)}, expected a file in "
+                        f"{self._where}, without '..' and no place on a machine; mend it"
+                    )
+            table.columns[column] = [
+                str(PurePosixPath(folder + (cell or "").replace("\\", "/"))) for cell in table.columns[column]
+            ]
+        return table
+
+    def _no_column(self, table: Table, folder: str, where: str) -> str:
+        """The sentence for a table without names of pictures: with the column that could be meant, where one could."""
+        names = list(table.columns)
+        if any(self._found(folder + name) for name in names if inside(name)):
+            return (
+                f"{where} has no line with the names of columns, but begins with {listed(names)}; write one above it, "
+                "with file_name among them"
+            )
+        meant = next((name for name, cells in table.columns.items() if self._names_files(cells, folder)), "")
+        advice = f"name the pictures with --image-column {meant}" if meant else (
+            "add it, or say which column names the pictures with --image-column"
+        )  # fmt: skip
+        return f"{where} has no column file_name, only {listed(names)}; {advice}"
+
+    def _names_files(self, cells: Sequence[Cell], folder: str) -> bool:
+        some = [cell for cell in cells[:20] if cell]
+        return bool(some) and all(inside(cell) and self._found(folder + cell) is not None for cell in some)
+
+    def _take(self, named: Named, table: Table) -> None:
+        """Fill in pictures and what is said of them, rows of one picture together."""
+        columns = [name for name in table.columns if self._is_of_pictures(name)]
+        columns.sort(key=lambda name: name != _FILE_NAME)  # the picture itself is the first
+        if self._image_columns:
+            columns = list(self._image_columns)
+        called = modality_names(columns, _SUFFIX)
+        self._how.clear()
+        missing: list[str] = []
+        places: dict[str, list[str]] = {}
+        for column in columns:
+            found = [self._found(cell or "") for cell in table.columns[column]]
+            missing += [cell or "" for cell, name in zip(table.columns[column], found, strict=True) if name is None]
+            places[called[column]] = [name or "" for name in found]
+        if missing:
+            number = f"{len(missing):,} picture{'' if len(missing) == 1 else 's'}"
+            raise DataError(
+                f"{number} that the table names {'is' if len(missing) == 1 else 'are'} not in "
+                f"{self._where}: {listed(missing)}; add them, or remove their rows"
+            )
+        rows: dict[str, list[int]] = defaultdict(list)
+        for row, name in enumerate(places["image"]):
+            rows[name].append(row)
+        named.pictures = {"image": list(rows)}
+        for modality, files in places.items():
+            named.pictures[modality] = [files[those[0]] for those in rows.values()]
+            other = next((those for those in rows.values() if len({files[row] for row in those}) > 1), None)
+            if other is not None:
+                raise DataError(
+                    f"the table names '{printable(places['image'][other[0]], 80)}' in {len(other)} rows with different "
+                    f"pictures as {modality}; leave one of them"
+                )
+        _merge(named, table, columns, list(rows.values()))
+
+    @cached_property
+    def _by_stem(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in self._files.names:
+            found[name.rpartition(".")[0]].append(name)
+        return found
+
+    @cached_property
+    def _by_case(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in self._files.names:
+            found[unicodedata.normalize("NFC", name).casefold()].append(name)
+        return found
+
+    def _found(self, name: str) -> str | None:
+        """The file that a table means: as it is called, or from the folder above all; or the only one much like it."""
+        for one in (name, name.removeprefix(self._files.within)):
+            for form in ("NFC", "NFD"):  # macOS takes letters with accents apart
+                if (spelled := unicodedata.normalize(form, one)) in self._files:
+                    return spelled
+        bare, sign, number = name.rpartition("#")
+        if sign and number.isdecimal() and bare in self._files:
+            self._how["end in the number of a caption (#0), which is left out"] += 1
+            return bare
+        for how, known in (
+            ("are spelled otherwise than their files, in upper or lower case", self._by_case.get(name.casefold(), [])),
+            ("lack the ending of their files", self._by_stem.get(name, [])),
+        ):
+            if len(known) == 1:
+                self._how[how] += 1
+                return known[0]
+        return None
+
+
+def _together(tables: Sequence[Table]) -> Table:
+    """All rows as one table."""
+    if len(tables) == 1:
+        return tables[0]
+    whole = Table({name: [] for table in tables for name in table.columns})
+    for table in tables:
+        for name, texts in table.several.items():
+            shifted = {row + len(whole.places): each for row, each in texts.items()}
+            whole.several.setdefault(name, {}).update(shifted)
+        for name, cells in whole.columns.items():
+            cells += table.columns.get(name, [None] * len(table.places))
+        whole.places += table.places
+    return whole
+
+
+def _merge(named: Named, table: Table, of_pictures: Sequence[str], groups: Sequence[Sequence[int]]) -> None:
+    """Fill in what is said of each picture: what its rows say alike once, and what they say differently as several."""
+    for name, cells in table.columns.items():
+        if name in of_pictures:
+            continue
+        texts = table.several.get(name, {})
+        merged: list[Cell] = []
+        for place, rows in enumerate(groups):
+            first = cells[rows[0]]
+            if len(rows) > 1 or rows[0] in texts:
+                said = [one for row in rows for one in texts.get(row, (cells[row],)) if one is not None]
+                different = tuple(dict.fromkeys(said))
+                first = different[0] if different else None
+                if len(different) > 1:
+                    named.several.setdefault(name, {})[place] = different
+            merged.append(first)
+        named.columns[name] = merged
+    more = len(table.places) - len(groups)
+    if more:
+        named.said.append(
+            f"{len(table.places):,} rows are of {len(groups):,} pictures; rows of one picture are taken together"
+        )

@@ -1,0 +1,86 @@
+"""Tables in Parquet: what a footer claims is looked at before a row is read, and words that repeat stay single."""
+
+import io
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from mmgen.errors import DataError, UsageError
+from mmgen.extras import how_to_install
+from mmgen.parsing import printable
+
+__all__ = ["read_parquet"]
+
+_NO_ARROW = f"needs pyarrow, which is not installed: {how_to_install('hub')}; or save the table as metadata.csv"
+_AT_ONCE = 1024  # rows
+
+
+def read_parquet(
+    data: bytes, where: str, most_bytes: int, most_cells: int, ignore: Collection[str]
+) -> tuple[list[str], Iterator[tuple[int, Sequence[Any]]]]:
+    """The columns of a table in Parquet, and its rows with their numbers.
+
+    Args:
+        data: The file's bytes.
+        where: The file, for messages.
+        most_bytes: What it may hold unpacked.
+        most_cells: What it may have of rows times columns.
+        ignore: Columns that are not read, and None in every row.
+
+    Raises:
+        DataError: It is damaged, or holds more.
+        UsageError: The library pyarrow is not installed.
+    """
+    try:
+        import pyarrow
+        from pyarrow.parquet import ParquetFile
+    except ImportError:
+        raise UsageError(f"{where} {_NO_ARROW}") from None
+
+    def refused(error: Exception) -> DataError:
+        return DataError(f"{where} is no table in Parquet, or damaged ({printable(str(error), 120)}); write it again")
+
+    try:
+        # Words by number, as they are stored: a long one that every row has would else be there for every row.
+        words = [name for name, kind in _kinds(pyarrow, ParquetFile(io.BytesIO(data))) if name not in ignore and kind]
+        file = ParquetFile(io.BytesIO(data), read_dictionary=words)
+        names = list(file.schema_arrow.names)
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        rows, size = file.metadata.num_rows, sum(group.total_byte_size for group in groups)
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
+        raise refused(error) from None
+    read = [name for name in names if name not in ignore]
+    if rows * max(1, len(read)) > most_cells:
+        raise DataError(
+            f"{where} has {rows:,} rows and {len(read):,} columns that are read, expected at most {most_cells:,} "
+            "cells; leave out rows, or columns with --ignore"
+        )
+    if size > most_bytes:
+        raise DataError(f"{where} unpacks to {size:,} bytes, expected at most {most_bytes:,}; leave out columns")
+
+    def every() -> Iterator[tuple[int, Sequence[Any]]]:
+        number = 0
+        try:
+            for batch in file.iter_batches(batch_size=_AT_ONCE, columns=read):
+                found = dict(zip(batch.schema.names, batch.columns, strict=True))
+                nothing = [None] * batch.num_rows
+                cells = [_values(pyarrow, found[name]) if name in found else nothing for name in names]
+                for row in zip(*cells, strict=True):
+                    number += 1
+                    yield number, row
+        except (pyarrow.ArrowException, OSError, ValueError) as error:
+            raise refused(error) from None
+
+    return names, every()
+
+
+def _kinds(pyarrow: Any, file: Any) -> list[tuple[str, bool]]:
+    """The columns, and whether each holds texts."""
+    kinds = pyarrow.types
+    return [(one.name, kinds.is_string(one.type) or kinds.is_large_string(one.type)) for one in file.schema_arrow]
+
+
+def _values(pyarrow: Any, column: Any) -> list[Any]:
+    if not pyarrow.types.is_dictionary(column.type):
+        return list(column.to_pylist())
+    words = column.dictionary.to_pylist()
+    return [None if place is None else words[place] for place in column.indices.to_pylist()]

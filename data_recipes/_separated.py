@@ -1,0 +1,273 @@
+"""Tables as separated text: which sign parts the columns, how cells are quoted, and which rows are no rows."""
+
+import csv
+import io
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from mmgen.errors import DataError
+from mmgen.parsing import printable
+from mmgen.plain_text import NotText, lines_of
+
+__all__ = ["SEPARATORS", "Separated", "read_separated"]
+
+SEPARATORS = {
+    ",": "commas", "\t": "tabs", ";": "semicolons", "|": "pipes (|)", "^": "carets (^)", ":": "colons", " ": "spaces",
+}  # fmt: skip
+"""What may part columns, in words; in the order in which they are tried."""
+
+_LOOKED_AT = 100  # lines by which the separator is found
+_LONGEST_LINE = 2**24
+_TOTALS = ("total", "totals", "sum", "average", "mean", "count", "grand total", "summe", "gesamt")
+
+Wanted = Callable[[str], bool]
+"""Whether a column, by its name, is one that the table must have."""
+
+
+@dataclass
+class Separated:
+    """A table of separated text.
+
+    Attributes:
+        names: Names of the columns, as they stand there; "" for those without one.
+        rows: Of each row the line that it begins in, and its cells, as many as names; to be run through once.
+        said: What there is to say about it, complete after the last row.
+        left_out: How many rows are left out, by reason; complete after the last row.
+    """
+
+    names: list[str]
+    rows: Iterator[tuple[int, list[str]]]
+    said: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How a table is written.
+
+    Attributes:
+        separator: What parts its columns.
+        quote: What stands about cells.
+        plain: Whether each line is a row, whatever quotes stand in it.
+        skipped: Lines before the names.
+        commented: Whether the line of names begins with a ``#``.
+    """
+
+    separator: str = ","
+    quote: str = '"'
+    plain: bool = False
+    skipped: int = 0
+    commented: bool = False
+
+    def rows(self, data: bytes) -> Iterator[tuple[int, list[str]]]:
+        """All rows that are not empty lines, the names first, each with the line that it begins in."""
+        lines = islice(lines_of(io.BytesIO(data), _LONGEST_LINE), self.skipped, None)
+        if self.commented:
+            lines = (line.lstrip("# ") if number == 0 else line for number, line in enumerate(lines))
+        return self.of_lines(lines)
+
+    def of_lines(self, lines: Iterable[str]) -> Iterator[tuple[int, list[str]]]:
+        blank = self.separator == " "
+        given = (line.strip(" \n") + "\n" for line in lines) if blank else lines
+        if self.plain:
+            for number, line in enumerate(given, self.skipped + 1):
+                if line.strip():
+                    yield number, [_unquoted(cell.strip()) for cell in line.rstrip("\n").split(self.separator)]
+            return
+        reader = csv.reader(
+            given, delimiter=self.separator, quotechar=self.quote, strict=True, skipinitialspace=self.separator != "\t"
+        )
+        before = 0
+        for row in reader:
+            if row:
+                yield self.skipped + before + 1, [cell.strip() for cell in row]
+            before = reader.line_num
+
+
+def _unquoted(cell: str) -> str:
+    whole = len(cell) > 1 and cell[0] == cell[-1] == '"'
+    return cell[1:-1].replace('""', '"') if whole else cell
+
+
+def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
+    """The columns and rows of a text.
+
+    What parts its columns is seen by its first lines: commas, tabs, semicolons, pipes, carets, colons or spaces, or
+    what a first line ``sep=;`` says. Rows in which nothing is said, comments, a line of names that comes again and a
+    last row of totals are left out, and counted.
+
+    Args:
+        data: The file's bytes.
+        where: The file, for messages.
+        wanted: Which columns it must have, by which the separator is told from signs inside of names.
+
+    Raises:
+        DataError: It is no text, is empty, its quotes are wrong, or a row has more or fewer cells than there are names;
+            the last two only as rows are read.
+    """
+    try:
+        head = list(islice(lines_of(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
+        form, said = _form(head, wanted)
+        form = _as_lines(data, form)
+        every = form.rows(data)
+        _, names = next(every, (0, []))
+    except NotText as error:
+        raise DataError(f"cannot read {where}: {error}") from None
+    except csv.Error as error:
+        raise _quotes(where, form, 1, error) from None
+    if not any(names):
+        raise DataError(f"{where} is empty, expected a line with the names of columns, file_name among them")
+    if form.separator != ",":
+        said.append(f"its columns are parted by {_called(form.separator)}")
+    if _has_numbers(form, head, len(names)):
+        names = ["", *names]
+    found = Separated(names, iter(()), said)
+    found.rows = _checked(every, found, form, where)
+    return found
+
+
+def _has_numbers(form: _Form, head: Sequence[str], number: int) -> bool:
+    """Whether the rows begin with their own number, of which R's write.table says nothing among the names."""
+    try:
+        rows = [row for _, row in islice(form.of_lines(head[form.skipped :]), 1, 6)]
+    except csv.Error:
+        return False
+    numbers = [str(place) for place in range(1, len(rows) + 1)]
+    return len(rows) > 1 and [row[0] for row in rows] == numbers and all(len(row) == number + 1 for row in rows)
+
+
+def _called(separator: str) -> str:
+    return SEPARATORS.get(separator, f"'{printable(separator)}'")
+
+
+def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
+    """How a table that begins so is written, and what is to be said of its first lines."""
+    said: list[str] = []
+    place = next((number for number, line in enumerate(head) if line.strip()), 0)
+    first = head[place].strip("\n").strip('"') if head else ""
+    separators = list(SEPARATORS)
+    if first.lower().startswith("sep=") and len(first) <= 5:
+        separators = [first[4:] or "\t"]
+        said.append(f"its first line, '{printable(first)}', is Excel's and says what parts its columns")
+        place += 1
+    start = place
+    while place < len(head) and (not head[place].strip() or _is_comment(head[place], separators, wanted)):
+        place += 1
+    comments = sum(bool(line.strip()) for line in head[start:place])
+    if comments:
+        said.append(f"{comments} comment{'s' * (comments > 1)} (#) before its first row")
+    commented = place < len(head) and head[place].startswith("#")
+    lines = [head[place].lstrip("# "), *head[place + 1 :]] if commented else list(head[place:])
+    forms = [_Form(sep, quote, skipped=place, commented=commented) for quote in "\"'" for sep in separators]
+    with_it = [(form, len(names)) for form in forms if any(map(wanted, names := _names(form, lines)))]
+    if with_it:
+        return _quoted(next((form for form, number in with_it if number > 1), with_it[0][0]), lines), said
+    return max(forms[: len(separators)], key=lambda form: _evenness(form, lines)), said
+
+
+def _is_comment(line: str, separators: Sequence[str], wanted: Wanted) -> bool:
+    """Whether a line is one, and not the names of columns behind a ``#``."""
+    bare = line.lstrip("# ")
+    return line.startswith("#") and not any(any(map(wanted, _names(_Form(sign), [bare]))) for sign in separators)
+
+
+def _names(form: _Form, lines: Sequence[str]) -> list[str]:
+    try:
+        return next(form.of_lines(lines), (0, []))[1]
+    except csv.Error:
+        return []
+
+
+def _evenness(form: _Form, lines: Sequence[str]) -> float:
+    """The share of rows with as many cells as the first, if these are several; 0 where they cannot be read."""
+    try:
+        sizes = [len(row) for _, row in form.of_lines(lines)]
+    except csv.Error:
+        return 0
+    return sum(size == sizes[0] for size in sizes) / len(sizes) if sizes and sizes[0] > 1 else 0
+
+
+def _quoted(form: _Form, lines: Sequence[str]) -> _Form:
+    """The same with single quotes about cells, where all rows begin with one, or are as long as the first only so."""
+    other = _Form(form.separator, "'", skipped=form.skipped, commented=form.commented)
+    if not any(re.search(rf"(^|{re.escape(form.separator)}) *'", line) for line in lines):
+        return form
+    all_begin = len(lines) > 1 and all(line.startswith("'") for line in lines[1:] if line.strip())
+    if (all_begin or _evenness(form, lines) < 1) and _evenness(other, lines) == 1:
+        return other
+    return form
+
+
+def _as_lines(data: bytes, form: _Form) -> _Form:
+    """The same with quotes as letters, where columns are parted by signs that need none, and quotes would be wrong."""
+    if form.separator not in "\t|^" or form.quote.encode() not in data:
+        return form
+    try:
+        rows = form.rows(data)
+        _, names = next(rows, (0, []))
+        if all(len(row) == len(names) for _, row in rows):
+            return form
+    except csv.Error:
+        pass
+    return _Form(form.separator, plain=True, skipped=form.skipped, commented=form.commented)
+
+
+def _quotes(where: str, form: _Form, line: int, error: csv.Error) -> DataError:
+    what = str(error)
+    if "field larger" in what:
+        return DataError(f"{where} has a cell of more than {csv.field_size_limit():,} letters behind line {line:,}; "
+                         "check the quotes there")  # fmt: skip
+    return DataError(
+        f"{where} has a quote {form.quote} in or behind line {line:,} that is not closed, or is followed by a text; "
+        f"check it: a cell in quotes has its own ones doubled ({form.quote * 2})"
+    )
+
+
+def _checked(
+    every: Iterator[tuple[int, list[str]]], found: Separated, form: _Form, where: str
+) -> Iterator[tuple[int, list[str]]]:
+    """Rows as long as the names, without those that say nothing; the last one is kept back until it is known to be."""
+    held: tuple[int, list[str]] | None = None
+    line, number = 0, len(found.names)
+    try:
+        for line, row in every:
+            if not any(row):
+                found.left_out["in which every cell is empty"] += 1
+            elif row[0].startswith("#") and (len(row) != number or not any(row[1:])):
+                found.left_out["that are comments (#)"] += 1
+            elif row == found.names:
+                found.left_out["that name the columns again"] += 1
+            else:
+                if held is not None:
+                    yield held
+                held = line, _as_long(row, number, line, form, where)
+    except NotText as error:
+        raise DataError(f"cannot read {where}: {error}") from None
+    except csv.Error as error:
+        raise _quotes(where, form, line + 1, error) from None
+    if held is None:
+        return
+    first = next(filter(None, held[1]))
+    if first.casefold().rstrip(" :") in _TOTALS:
+        found.left_out["of totals"] += 1
+    else:
+        yield held
+
+
+def _as_long(row: list[str], number: int, line: int, form: _Form, where: str) -> list[str]:
+    if len(row) > number and not any(row[number:]):
+        return row[:number]
+    if len(row) == number:
+        return row
+    called, sign = _called(form.separator), form.separator
+    if len(row) > number:
+        advice = f"put cells with {called} into quotes" if not form.plain else f"take {called} out of its cells"
+    else:
+        advice = f"put the missing '{printable(sign)}' there, or remove the line" if sign.strip() else "mend the line"
+    raise DataError(
+        f"{where} has {len(row)} cells in line {line:,} ('{printable(sign.join(row), 60)}'), expected {number} as in "
+        f"its first line, parted by {called}; {advice}"
+    )

@@ -1,0 +1,147 @@
+"""Every reader of a person's text goes through one door: the same bytes are read, or refused, alike everywhere."""
+
+import codecs
+import io
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mmgen import plugins, reproductions
+from mmgen.config import read_toml
+from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, read_lists
+from mmgen.data_recipes._own._tables import read_table
+from mmgen.data_recipes._scene_file import read_scene_file
+from mmgen.errors import MmgenError
+from mmgen.figures.report.curves import read_log
+from mmgen.plain_text import NotText, lines_of, text_of
+from mmgen.reproductions._plan import read_plan
+from mmgen.score import read_scores
+
+LINES = "one\ntwö\nthree\n"
+READ = {
+    "UTF-8": LINES.encode(),
+    "a byte order mark": codecs.BOM_UTF8 + LINES.encode(),
+    "UTF-16": LINES.encode("utf-16"),
+    "UTF-16, the other way": codecs.BOM_UTF16_BE + LINES.encode("utf-16-be"),
+    "UTF-32": LINES.encode("utf-32"),
+    "line ends of Windows": LINES.replace("\n", "\r\n").encode(),
+    "line ends of old Macs": LINES.replace("\n", "\r").encode(),
+}
+
+
+@pytest.mark.parametrize("case", READ)
+def test_one_text_however_it_was_saved(case: str) -> None:
+    assert text_of(READ[case]) == LINES
+    assert list(lines_of(io.BytesIO(READ[case]))) == LINES.splitlines(keepends=True)
+
+
+@pytest.mark.parametrize("data", [b"", codecs.BOM_UTF8, codecs.BOM_UTF16_LE])
+def test_nothing_is_an_empty_text(data: bytes) -> None:
+    assert text_of(data) == "" and not list(lines_of(io.BytesIO(data)))
+
+
+REFUSED = {
+    "Windows-1252": (LINES.encode("cp1252"), r"line 2 has the byte 0xF6, perhaps of Windows-1252: save it as UTF-8"),
+    "a mark and Windows-1252": (codecs.BOM_UTF8 + LINES.encode("cp1252"), "line 2 has the byte 0xF6"),
+    "cut in a letter": (b"one\n\xc3", "line 2 has the byte 0xC3"),
+    "UTF-16 without a mark": (LINES.encode("utf-16-le"), "looks like UTF-16 without a byte order mark"),
+    "half a UTF-16": (LINES.encode("utf-16")[:-1], "no text in UTF-16, as which it begins"),
+    "a zero": (b"one\ntw\0\n", "line 2 has a zero character"),
+    "a zip": (b"PK\3\4" + bytes(50), "a zip, as .xlsx, .ods and .docx are: save it as text"),
+    "an old workbook": (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "as .xls is"),
+    "gzip": (b"\x1f\x8b\x08\0\0\0", "packed by gzip: unpack it"),
+    "a PDF": (b"%PDF-1.7\n", "a PDF: save it as text"),
+    "a picture": (b"\x89PNG\r\n\x1a\n", "a picture"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_text_is_refused_with_its_place(case: str) -> None:
+    data, says = REFUSED[case]
+    for read in (text_of, lambda data: list(lines_of(io.BytesIO(data)))):
+        with pytest.raises(NotText, match=says):
+            read(data)
+
+
+def _table(path: Path) -> object:
+    return read_table(path.read_bytes(), str(path.with_suffix(".csv")))
+
+
+def _json_lines(path: Path) -> object:
+    return read_table(path.read_bytes(), str(path.with_suffix(".jsonl")))
+
+
+def _celeba(path: Path) -> object:
+    partition = "".join(f"{name}.jpg {part}\n" for name, part in (("a", 0), ("b", 1), ("c", 2)))
+    texts = {"list_attr_celeba": path.read_bytes(), "list_eval_partition": partition.encode()}
+    return read_lists(lambda name: (name + ".txt", texts[name]) if name in texts else None, "here", "ignored").sha256
+
+
+_SCENE = {
+    "camera": [6, -6, 5], "lights": {"key": [1, 1, 5], "fill": [1, 1, 5], "back": [1, 1, 5]},
+    "objects": [{"size": "large", "colour": "red", "material": "metal", "shape": "cube", "x": 0.5, "y": -1, "rotation_rad": 0.3}],
+}  # fmt: skip
+_WORDS = {"size": ("large", "small"), "colour": ("red",), "material": ("metal",), "shape": ("cube",)}
+_LIST = "".join(f"{name}.jpg{' 1' * 40}\n" for name in "abc")
+
+READERS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a table": (_table, "file_name,colour\n1.png,red\n2.png,blue\n"),
+    "JSON lines": (_json_lines, '{"file_name": "1.png"}\n{"file_name": "2.png"}\n'),
+    "a list of CelebA": (_celeba, f"3\n{' '.join(ALL_ATTRIBUTES)}\n{_LIST}"),
+    "scenes": (lambda path: read_scene_file(path, 1, _WORDS).scenes, json.dumps([_SCENE], indent=1)),
+    "settings": (read_toml, "[training]\nsteps = 3\n"),
+    "a list to reproduce": (lambda path: read_plan(str(path)), reproductions.text_of("cremer-table1")),
+    "scores": (read_scores, '{"metric": "a", "value": 1}\n{"metric": "a", "value": 2}\n'),
+    "a log": (read_log, '{"step": 1, "bound": 2}\n{"step": 2, "bound": 3}\n'),
+    "code": (plugins.add_file, "one = 1\ntwo = 2\n"),
+}
+
+
+def _result(read: Callable[[Path], object], path: Path) -> str:
+    try:
+        return repr(read(path))
+    except MmgenError as error:
+        return str(error)
+
+
+@pytest.fixture
+def no_code(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(plugins, "_files", {})
+    yield
+    os.environ.pop(plugins.CODE_VARIABLE, None)
+
+
+@pytest.mark.usefixtures("no_code")
+@pytest.mark.parametrize("reader", READERS)
+def test_every_reader_goes_through_the_door(reader: str, tmp_path: Path) -> None:
+    """However it was saved, it is read as the plain text is; and what is no text is refused with the door's words."""
+    read, text = READERS[reader]
+    path = tmp_path / "file.toml"
+    path.write_text(text)
+    wanted = repr(read(path))
+    ends = [text.replace("\n", end) for end in ("\r\n", "\r")]
+    for data in (codecs.BOM_UTF8 + text.encode(), text.encode("utf-16"), *(one.encode() for one in ends)):
+        path.write_bytes(data)
+        assert _result(read, path) == wanted, data[:40]
+    hostile = {"0xF6": b"\xf6\n", "a zero": b"abcd\0\n", "a zip": b"PK\3\4", "UTF-16 w": "ab".encode("utf-16-le")}
+    for number, (says, data) in enumerate(hostile.items()):
+        other = tmp_path / f"{number}.toml"
+        other.write_bytes(data)
+        with pytest.raises(MmgenError, match=says):
+            read(other)
+    for data in (b"", codecs.BOM_UTF8, b"\n \n"):
+        path.write_bytes(data)
+        assert "Traceback" not in _result(read, path)
+
+
+def test_paths_that_another_shell_wrote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """PowerShell writes UTF-16, or a byte order mark, into a pipe's file."""
+    from mmgen.cli._streams import read_stdin
+
+    for data in (codecs.BOM_UTF8 + b"a.h5\r\n", "a.h5\r\n".encode("utf-16"), b"a.h5\n"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        assert read_stdin() == "a.h5\n"
