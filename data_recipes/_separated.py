@@ -64,7 +64,7 @@ class _Form:
 
     def rows(self, data: bytes) -> Iterator[tuple[int, list[str]]]:
         """All rows that are not empty lines, the names first, each with the line that it begins in."""
-        lines = islice(lines_of(io.BytesIO(data), _LONGEST_LINE), self.skipped, None)
+        lines: Iterator[str] = islice(lines_of(io.BytesIO(data), _LONGEST_LINE), self.skipped, None)
         if self.commented:
             lines = (line.lstrip("# ") if number == 0 else line for number, line in enumerate(lines))
         return self.of_lines(lines)

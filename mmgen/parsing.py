@@ -186,13 +186,13 @@ def parse_json(text: str | bytes, keep_strange: bool = False) -> Any:
     """
     if len(text) > MAX_TEXT_BYTES:
         raise Malformed(f"it has {len(text):,} bytes, expected at most {MAX_TEXT_BYTES:,}")
-    constant, integer, number, table = _constant, _integer, _number, _object
+    hooks: dict[str, Any] = {
+        "parse_constant": _constant, "parse_int": _integer, "parse_float": _number, "object_pairs_hook": _object,
+    }  # fmt: skip
     if keep_strange:
-        constant, integer, number, table = map(_kept, (_nan, _integer, _number, _object))
+        hooks = {name: _kept(hook) for name, hook in {**hooks, "parse_constant": _nan}.items()}
     try:
-        value = json.loads(
-            text, parse_constant=constant, parse_int=integer, parse_float=number, object_pairs_hook=table
-        )
+        value = json.loads(text, **hooks)
     except Malformed:
         raise
     except RecursionError:

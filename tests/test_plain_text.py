@@ -83,7 +83,9 @@ def _celeba(path: Path) -> object:
 
 _SCENE = {
     "camera": [6, -6, 5], "lights": {"key": [1, 1, 5], "fill": [1, 1, 5], "back": [1, 1, 5]},
-    "objects": [{"size": "large", "colour": "red", "material": "metal", "shape": "cube", "x": 0.5, "y": -1, "rotation_rad": 0.3}],
+    "objects": [{
+        "size": "large", "colour": "red", "material": "metal", "shape": "cube", "x": 0.5, "y": -1, "rotation_rad": 0.3,
+    }],
 }  # fmt: skip
 _WORDS = {"size": ("large", "small"), "colour": ("red",), "material": ("metal",), "shape": ("cube",)}
 _LIST = "".join(f"{name}.jpg{' 1' * 40}\n" for name in "abc")

@@ -284,7 +284,7 @@ class OwnRecipe(Recipe):
             else:
                 said.append(f"left out: column '{chosen.name}': nothing is said in it")
         named = {*(self.attributes or ()), *bins}
-        said += leave_out_several(told, chosen, {*named, self.group, self.split} - {None})
+        said += leave_out_several(told, chosen, {*named, self.group or "", self.split or ""})
         used = {
             *(chosen.columns if chosen is not None else ()),
             self.group,

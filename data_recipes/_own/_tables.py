@@ -101,25 +101,27 @@ def read_table(
 
 def _fill(found: Table, names: Sequence[str], rows: Rows, where: str, ignore: Collection[str]) -> None:
     columns: list[list[Cell]] = [[] for _ in names]
-    known: list[dict[str, str]] = [{} for _ in names]
+    known: list[dict[str, Cell]] = [{} for _ in names]  # of few values each is read and kept once
     looked_at = [(place, name) for place, name in enumerate(names) if name not in ignore]
     for number, row in rows:
         _check_cells(len(found.places) + 1, len(names), where)
         for place, name in looked_at:
             value = row[place]
+            if isinstance(value, str) and value in known[place]:
+                columns[place].append(known[place][value])
+                continue
             try:
                 texts = texts_of(value) if isinstance(value, list) else None
                 cell = cell_of(value) if texts is None else next(iter(texts), None)
             except Malformed as error:
                 raise DataError(
-                    f"{where} holds {error} in {found.unit} {number:,} of the column '{printable(name, 60)}'; mend it, "
+                    f"{where} has in {found.unit} {number:,} of the column '{printable(name, 60)}' {error}; mend it, "
                     f"or leave the column out with --ignore {printable(name, 60)}"
                 ) from None
             if texts is not None and len(texts) > 1:
                 found.several.setdefault(name, {})[len(found.places)] = texts
-            # Of few values each is kept once, however many rows have it.
-            if cell is not None and (cell in known[place] or len(known[place]) < 1000):
-                cell = known[place].setdefault(cell, cell)
+            if isinstance(value, str) and len(known[place]) < 1000:
+                known[place][value] = cell
             columns[place].append(cell)
         found.places.append(number)
     for place, name in enumerate(names):

@@ -131,7 +131,9 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
         table(lambda rows: [row | {"file_name": f"x{n}.png"} for n, row in enumerate(rows)]), [], 1,
         "30 pictures that the table names are not in p: 'x0.png', 'x1.png', 'x2.png' and 27 more",
     ),
-    "double names": (named("003.png"), [], 1, "the column 'colour' says several things of one picture, such as 'red' and 'green' of '003.png'"),
+    "double names": (
+        named("003.png"), [], 1, "the column 'colour' says several things of one picture, such as 'red' and 'green' of"
+        " '003.png'"),
     "path traversal": (named("../secret.png"), [], 1, "names '../secret.png' in line 6, expected a file in p"),
     "inner traversal": (named("a/../../secret.png"), [], 1, "in line 6, expected a file in p"),
     "absolute path": (named("/etc/passwd"), [], 1, "names '/etc/passwd' in line 6"),
@@ -145,13 +147,16 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     ),
     "no rows": (text(b"file_name,colour\n"), [], 1, "metadata.csv has no rows"),
     "empty table": (text(b"\n  \n"), [], 1, "metadata.csv is empty"),
-    "ragged row": (text(lambda data: data + b"029.png,red\n"), [], 1, "has 2 cells in line 32 ('029.png,red'), expected 4"),
+    "ragged row": (
+        text(lambda data: data + b"029.png,red\n"), [], 1, "has 2 cells in line 32 ('029.png,red'), expected 4"),
     "column twice": (text(b"file_name,colour,colour\n000.png,red,red\n"), [], 1, "has two columns 'colour'"),
     "column without name": (text(b",file_name\nx,000.png\n"), [], 1, "has no name for column 1 ('x')"),
-    "latin-1": (text(lambda data: data.replace(b"red", b"gr\xfcn")), [], 1, "line 2 has the byte 0xFC, perhaps of Windows-1252: save it as UTF-8"),
+    "latin-1": (text(lambda data: data.replace(b"red", b"gr\xfcn")), [], 1,
+                "line 2 has the byte 0xFC, perhaps of Windows-1252: save it as UTF-8"),
     "a workbook": (text(b"PK\3\4" + bytes(99)), [], 1, "it is no text but a zip, as .xlsx, .ods and .docx are"),
     "zero character": (text(lambda data: data.replace(b"green", b"gr\0en")), [], 1, "line 3 has a zero character"),
-    "escape sequence": (column("x", lambda n: f"\x1b[2J{n % 2}"), [], 1, "holds a control character ('?[2J0') in line 2"),
+    "escape sequence": (
+        column("x", lambda n: f"\x1b[2J{n % 2}"), [], 1, "line 2 of the column 'x' a control character ('?[2J0')"),
     "huge cell": (column("x", lambda n: "x" * 200_000), [], 1, "has a cell of more than 131,072 letters behind line"),
     "open quote": (text(lambda data: data + b'"029.png,red'), [], 1, "that is not closed, or is followed by a text"),
     "2,000 columns": (
@@ -187,8 +192,8 @@ WRONG: dict[str, tuple[Break, list[str], int, str]] = {
     "json list": (jsonl('["000.png"]'), [], 1, "has a list in line 1"),
     "json broken": (jsonl('{"file_name": "000.png"', "}"), [], 1, "has no JSON in line 1"),
     "json key twice": (jsonl('{"file_name": "0", "a": 1, "a": 2}'), [], 1, "the key 'a' stands there twice"),
-    "json infinite": (jsonl('{"file_name": "000.png", "a": -Infinity}'), [], 1, "(-Infinity is not a JSON number) in line 1"),
-    "json number": (jsonl('{"file_name": "000.png", "a": 1' + "0" * 30 + "}"), [], 1, "has more than 64 bits) in line 1"),
+    "json infinite": (jsonl('{"file_name": "000.png", "a": -Infinity}'), [], 1, "-Infinity is not a JSON number"),
+    "json number": (jsonl('{"file_name": "000.png", "a": 1' + "0" * 30 + "}"), [], 1, "has more than 64 bits)"),
     "json cell": (jsonl('{"file_name": "000.png", "box": [1, 2]}'), [], 1, "in line 1 of the column 'box'"),
     "json deep": (jsonl("[" * 100_000), [], 1, "has no JSON in line 1"),
     "two tables": (file("metadata.jsonl", b"{}"), [], 1, "there are two tables"),
