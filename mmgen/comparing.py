@@ -134,6 +134,8 @@ def compare_scores(files: Sequence[tuple[str, Sequence[Score]]], against: str = 
         found = [(who, score) for who, score in named if Conditions.of(score) == one]
         tables.append(_table(one, conditions, found, names, base, notes))
     notes += _apart_notes(conditions)
+    other = dict.fromkeys((one.dataset[:_SHORT], one.named["content"]) for one in conditions if "content" in one.named)
+    notes += [f"the dataset {dataset} is {content}" for dataset, content in other]
     if silent := sorted({file for file, scores in files if any(not score.run for score in scores)}):
         notes.append(
             f"{', '.join(silent)}: these scores do not tell of which run they are, as those of earlier versions; each "

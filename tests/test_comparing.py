@@ -211,7 +211,9 @@ def test_what_is_not_alike_is_never_in_one_column() -> None:
 def test_data_that_are_not_the_published_ones_say_so_above_their_scores() -> None:
     plain = score("a", 0, 80.0)
     other = replace(plain, ids={"dataset": "e" * 64}, extra=plain.extra | {"content": "not MNIST as published"})
-    tables = compare_scores([("a", [plain, other])]).tables
+    compared = compare_scores([("a", [plain, other])])
+    assert f"the dataset {'e' * 12} is not MNIST as published" in compared.notes
+    tables = compared.tables
     assert ["content not MNIST as published" in table.about for table in tables] == [False, True]
     assert "content not MNIST as published" in compare_scores([("a", [other])]).tables[0].about, "alone as well"
 
