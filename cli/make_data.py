@@ -73,6 +73,8 @@ def make_data_command(
     chosen = validate(schema, settings | assigned)
     where = workers if scheduler is None else scheduler
     if dry_run:
+        if output is not None:  # what is there and would be lost, or a folder that is not there
+            plan_data(recipe, chosen, output, seed=seed, command=command_line(), overwrite=overwrite)
         surveying = chosen.survey(seed, where)
         found = follow(surveying) if surveying is not None else [*_settings(chosen), *look_ahead(chosen, seed)]
         result_lines(found, [[line] for line in found])

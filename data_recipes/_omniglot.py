@@ -263,7 +263,9 @@ def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
         raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
     with archive:
         members = sorted((member for member in archive.infolist()), key=lambda member: member.filename)
-        matches = [(member, match) for member in members if (match := _MEMBER.fullmatch(member.filename))]
+        matches = [
+            (member, match) for member in members if (match := _MEMBER.fullmatch(member.filename.replace("\\", "/")))
+        ]
         if not 0 < len(matches) <= _MOST_CHARACTERS:
             raise DataError(
                 f"{path} holds {len(matches)} drawings, expected at least one ALPHABET/characterNN/NNNN_NN.png; "

@@ -51,7 +51,7 @@ class Source:
     def __init__(self, path: Path, use_points: Points) -> None:
         self.path = path
         self._zips: list[zipfile.ZipFile] = []
-        self._md5: dict[str, str] = {}
+        self._md5: dict[str, set[str]] = {}
         try:
             self._open(use_points)
         except BaseException:
@@ -90,7 +90,7 @@ class Source:
 
     def content(self) -> Content:
         """Whether this is CelebA: all of its lists as published, and an image for every name; those have no hash."""
-        number, names = len(self.lists), [name for name, md5 in self._md5.items() if md5 != PUBLISHED[name]]
+        number, names = len(self.lists), [name for name, md5 in self._md5.items() if PUBLISHED[name] not in md5]
         if number != CELEBA_SIZE:
             return other("CelebA", self.path, f"it has {number:,} images, expected {CELEBA_SIZE:,}")
         if names:
@@ -143,7 +143,9 @@ class Source:
                 try:
                     data = _read(found[0], _MAX_LIST_BYTES)
                     if ending == ".txt":
-                        self._md5[name] = hashlib.md5(data, usedforsecurity=False).hexdigest()
+                        unix = data.replace(b"\r\n", b"\n")  # some programs change the ends of lines
+                        forms = (data, unix, unix.replace(b"\n", b"\r\n"))
+                        self._md5[name] = {hashlib.md5(form, usedforsecurity=False).hexdigest() for form in forms}
                     return _said(found[0]), data
                 except CannotReadError as error:
                     raise DataError(f"cannot read {_said(found[0])}: {error}; get it again") from None

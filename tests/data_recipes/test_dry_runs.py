@@ -101,6 +101,18 @@ def test_settings_and_what_is_to_do_are_said(
     assert f"{small_mnist} is not MNIST as published" in out and not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("out", ["nowhere/d.h5", "other.h5", "m"])
+def test_a_place_where_nothing_can_be_written_is_refused(
+    out: str, small_mnist: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("m").mkdir()
+    Path("other.h5").write_text("somebody's")
+    arguments = ["mnist", "--mnist", str(small_mnist), "-o", out]
+    code, printed, sentence = said(capsys, *arguments, "--dry-run")
+    assert code in (1, 2) and not printed and (code, printed, sentence) == said(capsys, *arguments)
+
+
 def test_what_would_be_downloaded_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
