@@ -61,6 +61,7 @@ def test_the_published_digits_are_known_whatever_they_are_packed_in(
     assert settings["content"] == "not MNIST as published" and len(said) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("data", ["mnist", "binary-mnist"])
 def test_mnist_is_mnist(data: str, tmp_path: Path) -> None:
     if data == "mnist":

@@ -128,5 +128,5 @@ def test_a_zip_of_zips_says_what_to_do(tmp_path: Path) -> None:
         archive.writestr("1.png", picture(1))
     with zipfile.ZipFile(tmp_path / "p.zip", "w") as archive:
         archive.writestr("pictures.zip", inner.getvalue())
-    with pytest.raises(DataError, match=r"no pictures in .*, only '.zip'; unpack the .zip in it, or name that"):
+    with pytest.raises(DataError, match=r"no pictures in .*, only '.zip'; unpack the .zip in it and name the folder"):
         FolderSource(tmp_path / "p.zip", None, ())
