@@ -81,7 +81,8 @@ class FolderSource(Source):
         if not there:
             endings = [ending for ending, _ in self._endings(set())]
             inner = next((ending for ending in endings if ending in _ARCHIVES), "")
-            advice = f"unpack the {inner} in it and name the folder" if inner else f"expected {', '.join(FORMATS)} files"
+            expected = f"expected {', '.join(FORMATS)} files"
+            advice = f"unpack the {inner} in it and name the folder" if inner else expected
             raise DataError(f"there are no pictures in {self.where}, only {listed(endings) or 'nothing'}; {advice}")
         used = {name for places in self.pictures.values() for name in places} | tables.used
         self.names = list(self.pictures["image"])
