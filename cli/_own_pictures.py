@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COMMANDS",
+    "CURVE",
     "EXPLORE",
     "REPORT",
     "Sizes",
@@ -33,6 +34,9 @@ _PRIOR_SCORES = "prior-scores.jsonl"
 _SCORES = "aggregate-scores.jsonl"
 GUIDANCE, BALANCED = "3", "3:balanced"
 """That of the quickstart; nothing more is fitted for it. Captions do not say what they leave out."""
+
+CURVE = "--set training.validate_every=100"
+"""Of judges and fits, which are short: several points of validation on the report's curves."""
 
 COMMANDS = "commands.sh"  # in the folder of the run
 _DESCRIPTIONS = 3  # that the picture shows
@@ -229,7 +233,7 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unread
         ),
         (
             "q_agg: where pictures that fit the words really lie",
-            f"fit-aggregate model.safetensors --steps {sizes.fit_steps} {seeded}",
+            f"fit-aggregate model.safetensors --steps {sizes.fit_steps} {CURVE} {seeded}",
             "aggregate.safetensors",
         ),
         (
@@ -254,7 +258,7 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unread
     if found.attributes:
         judging = (
             f"A judge: it reads {', '.join(found.attributes)} off a picture, and is measured on pictures new to it",
-            f"train-classifier own.h5 --network small --steps {sizes.judge_steps} {seeded}",
+            f"train-classifier own.h5 --network small --steps {sizes.judge_steps} {CURVE} {seeded}",
             judge,
         )
         another = (

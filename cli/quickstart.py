@@ -12,7 +12,7 @@ import typer
 from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._folders import folder_of_run
 from mmgen.cli._options import Seed, jobs_option, output_option
-from mmgen.cli._own_pictures import score_files
+from mmgen.cli._own_pictures import CURVE, score_files
 from mmgen.cli._quickstart_table import asked_of, final_table, finding, read_scores
 from mmgen.errors import UsageError
 
@@ -90,7 +90,7 @@ def stages(size: Size, seed: int) -> "list[Stage]":
     """All commands, in order; the paths in them are relative to the folder that they run in."""
     from mmgen.reproductions._stages import Stage
 
-    alike = f"--steps {size.fit_steps} --seed {seed}"
+    alike = f"--steps {size.fit_steps} {CURVE} --seed {seed}"
     judge = "judge.safetensors"  # named wherever it is used: what runs side by side waits for what it names
     second = "second-judge.safetensors"
     measure = (
@@ -108,7 +108,7 @@ def stages(size: Size, seed: int) -> "list[Stage]":
         ),
         (
             "A judge: it reads those words off a picture, and is measured on digits that it has not seen",
-            f"train-classifier digits.h5 --network small --steps {size.judge_steps} --seed {seed}",
+            f"train-classifier digits.h5 --network small --steps {size.judge_steps} {CURVE} --seed {seed}",
             judge,
         ),
         (

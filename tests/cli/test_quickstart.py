@@ -45,6 +45,16 @@ def test_the_report_shows_the_best_row_and_waits_for_the_page_that_it_links_to()
         assert f"--guidance {quickstart.GUIDANCE}" in stage.command and other in stage.command
 
 
+def test_short_runs_are_validated_several_times() -> None:
+    """Else their learning curves would be of one point, at the end."""
+    short = [stage.arguments for stage in quickstart.stages(quickstart.FULL, 0)
+             if stage.arguments[0] in ("train-classifier", "fit-aggregate")]  # fmt: skip
+    for words in short:
+        every = next(int(word.partition("=")[2]) for word in words if word.startswith("training.validate_every="))
+        assert int(words[words.index("--steps") + 1]) >= 5 * every
+    assert len(short) >= 4
+
+
 def test_all_posteriors_are_treated_alike() -> None:
     """One family, size and number of steps; every fit is measured, and the same is asked of each."""
     commands = [stage.command.removesuffix(stage.makes) for stage in quickstart.stages(quickstart.FULL, 0)]
