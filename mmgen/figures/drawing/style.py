@@ -92,7 +92,7 @@ def _css(word: str) -> str | None:
     name = word.rpartition("=")[2].strip("'\" ").lower()
     if re.fullmatch("#([0-9a-f]{3}|[0-9a-f]{6})", name):
         return to_hex(name)
-    return CSS4_COLORS.get(re.sub("[ _-]", "", name), "").lower() or None
+    return str(CSS4_COLORS.get(re.sub("[ _-]", "", name), "")).lower() or None
 
 
 def rim(colour: str) -> str:
