@@ -36,7 +36,7 @@ GUIDANCE, BALANCED = "3", "3:balanced"
 """That of the quickstart; nothing more is fitted for it. Captions do not say what they leave out."""
 
 CURVE = "--set training.validate_every=100"
-"""Of judges and fits, which are short: several points of validation on the report's curves."""
+"""Judges and fits are short: without it their curves in the report would have one point of validation."""
 
 COMMANDS = "commands.sh"  # in the folder of the run
 _DESCRIPTIONS = 3  # that the picture shows

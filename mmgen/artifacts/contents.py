@@ -52,7 +52,7 @@ def trained(header: Header, done: int | None = None) -> str:
     """How long something was trained, and which of its weights a file holds: "2,800 steps, weights of step 2,000".
 
     Args:
-        header: Of the file; its fact ``step`` is that of the weights.
+        header: The file's; its fact ``step`` is that of the weights.
         done: Steps of the whole run, where somebody knows them; by default those that its settings ask for.
 
     Returns:

@@ -70,15 +70,18 @@ _BROKEN = """() => [...document.querySelectorAll(".pictures figcaption")].flatMa
 """Words under pictures that go on in the next line."""
 
 
-@pytest.mark.parametrize("width", [1400, 420, 320])
-def test_no_word_is_broken_and_nothing_is_wider_than_the_screen(
-    lively: Path, tmp_path: Path, chromium: Any, width: int
-) -> None:
-    """With long words, whose values are wrong under some picture; with all that can be opened."""
-    out = tmp_path / "explore.html"
+@pytest.fixture(scope="module")
+def long_words(lively: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("words") / "explore.html"
     source, _ = page_of([lively / "flat-aggregate.safetensors"], out, limits=SMALL)
     out.write_text(source.replace('"even"', '"counterclockwise"').replace('"odd"', '"upside-down"'))
-    with Opened(chromium, out, width=width) as opened:
+    return out
+
+
+@pytest.mark.parametrize("width", [1400, 320, pytest.param(420, marks=pytest.mark.slow)])
+def test_no_word_is_broken_and_nothing_is_wider_than_the_screen(long_words: Path, chromium: Any, width: int) -> None:
+    """With long words, whose values are wrong under some picture; with all that can be opened."""
+    with Opened(chromium, long_words, width=width) as opened:
         page = opened.page
         page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
         assert not page.query_selector("#density-menus .menus").is_visible(), "no density is chosen"

@@ -148,7 +148,7 @@ def test_drawings_in_lines_are_turned_on_a_dark_page_and_those_whose_colours_are
 
 
 def test_words_under_pictures_have_room_for_the_longest_one() -> None:
-    """Of what is joined by dashes the longest part; the last comma is a part of its word."""
+    """What is joined by dashes may be broken there; the comma after a word is a part of it."""
     sheet = TileSheet("t", "w", [PageTile("", "3, counterclockwise, top-left", "judge: a")])
     wide, narrow = TileSheet("t", "w", [PageTile("", "mm-mm")]), TileSheet("t", "w", [PageTile("", "mmmm")])
     assert 8 < sheet.widest < 12 and wide.widest < narrow.widest and TileSheet("t", "w", []).widest == 0
