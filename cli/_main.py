@@ -104,7 +104,7 @@ class _Commands(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name = args[0]
         if name not in command_names() and not name.startswith("-") and not ctx.resilient_parsing:
-            ctx.fail(unknown_name("command", name, command_names()))
+            ctx.fail(unknown_name("command", name, command_names(), more="mmgen --help"))
         return super().resolve_command(ctx, args)
 
 

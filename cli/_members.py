@@ -16,8 +16,9 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import Command, command_of, literal
+from mmgen.cli._mistakes import meant_pictures
 from mmgen.errors import MmgenError, UsageError
-from mmgen.registry import BUILT_IN, Registry, add_code, registry_of, unknown_name
+from mmgen.registry import BUILT_IN, Registry, add_code, registry_of
 from mmgen.switches import Positional, Switches
 
 __all__ = ["MemberCommands", "of_member", "options_of", "parameters_of"]
@@ -94,7 +95,9 @@ class MemberCommands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if not ctx.resilient_parsing:
-            raise UsageError(unknown_name(self.registry.noun, args[0], self.registry.names()))
+            if self.registry.noun == "recipe" and (meant := meant_pictures(args[0])):
+                raise UsageError(meant)
+            raise UsageError(self.registry.unknown(args[0]))
         return super().resolve_command(ctx, args)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmgen.errors import clip
 
-__all__ = ["folder_for_file", "holds_pictures"]
+__all__ = ["folder_for_file", "holds_pictures", "meant_pictures"]
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 _MOST = 1000  # names of a folder that are looked at
@@ -32,6 +32,14 @@ def _names(folder: Path, depth: int = 0) -> Iterator[str]:
 def holds_pictures(folder: Path) -> bool:
     """Whether a folder, or one in it, has a file whose name ends as those of pictures do."""
     return any(name.lower().endswith(_PICTURES) for name in islice(_names(folder, 2), _MOST))
+
+
+def meant_pictures(text: str) -> str:
+    """The sentence for pictures that were named where a recipe is expected; "" where it is no folder and no archive."""
+    if not os.path.isdir(text) and not (os.path.isfile(text) and text.lower().endswith(".zip")):
+        return ""
+    what = "a folder" if os.path.isdir(text) else "an archive"
+    return f"{text} is {what}, expected a recipe; of your own pictures: mmgen make-data folder {shlex.quote(text)}"
 
 
 def folder_for_file(folder: Path, what: str) -> str:

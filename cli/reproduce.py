@@ -146,7 +146,6 @@ def _check_typed(scale: "Scale", listed: str) -> None:
     """
     from mmgen.cli._main import complaint, load_command
     from mmgen.cli._members import MemberCommands
-    from mmgen.registry import unknown_name
 
     for number, stage in enumerate(scale.stage, 1):
         command, *words = stage.arguments
@@ -156,8 +155,7 @@ def _check_typed(scale: "Scale", listed: str) -> None:
             loaded = load_command(command)
             context = loaded.make_context(f"mmgen {command}", list(words))
             if isinstance(loaded, MemberCommands) and context.command is loaded:  # which stops where it is run
-                noun = loaded.registry.noun
-                raise UsageError(unknown_name(noun, words[0], loaded.registry.names()))
+                raise UsageError(loaded.registry.unknown(words[0]))
         except (MmgenError, typer.TyperException) as error:
             said = complaint(error) if isinstance(error, typer.TyperException) else str(error)
             raise UsageError(f"{listed}: stage {number}, mmgen {command}: {said.rstrip('.')}") from None

@@ -175,17 +175,26 @@ class _Base:
         self.name, self.posterior = next(
             ((name, posterior) for name, posterior in rows if wanted == f"{name}, {posterior}"), (wanted, "")
         )
-        if self.name not in [name for name, _ in rows]:
+        alike = list(dict.fromkeys(posterior for _, posterior in rows if _is_called(posterior, wanted)))
+        if self.name not in [name for name, _ in rows] and len(alike) == 1:  # a posterior, as tables print it
+            self.name, self.posterior = "", alike[0]
+        elif self.name not in [name for name, _ in rows]:
             several = [f"{name}, {posterior}" for name, posterior in rows]
             raise ValueError(unknown_name("row", wanted, list(dict.fromkeys([*(name for name, _ in rows), *several]))))
         self.text = wanted
 
     def of(self, row: _Who, rows: Iterable[_Who]) -> _Who | None:
         """What a row is compared with: the same posterior of the base, or its only one; None for itself."""
-        own = [one for one in rows if one[0] == self.name and self.posterior in ("", one[1])]
+        own = [one for one in rows if self.name in ("", one[0]) and self.posterior in ("", one[1])]
+        own = [one for one in own if self.name or one[0] == row[0]] or own  # of a posterior that of the same run
         same = [one for one in own if one[1] == row[1]]
         chosen = same[0] if same else own[0] if len(own) == 1 else None
         return None if chosen == row else chosen
+
+
+def _is_called(posterior: str, wanted: str) -> bool:
+    """Whether a posterior is meant: by its name, or by what stands before its weight."""
+    return wanted in (posterior, posterior.partition("(w =")[0])
 
 
 def _table(

@@ -1,6 +1,6 @@
 """Settings: typed, nested by room; unknown keys are refused with a suggestion, all errors at once."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -10,12 +10,13 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from mmgen import presets
 from mmgen.errors import SettingsError, UsageError, clip
 from mmgen.parsing import MAX_DEPTH, Malformed, NotToml, parse_toml, printable, read_bounded
-from mmgen.registry import unknown_name
+from mmgen.registry import nearest, unknown_name
 
 __all__ = [
     "Settings",
     "build_member",
     "find_preset",
+    "leaves_of",
     "merge",
     "nested",
     "plain",
@@ -27,6 +28,10 @@ __all__ = [
 
 T = TypeVar("T")
 
+_ELSEWHERE = {"lr": "learning_rate", "batch_size": "batch", "epochs": "steps", "max_steps": "steps"} | dict.fromkeys(
+    ("z_dim", "dim_z", "latent_dim", "latent_dims", "zdim", "nz"), "latent_size"
+)
+"""What settings are called elsewhere."""
 _LONGEST_VALUE = 120
 """Characters of a refused value that a message repeats."""
 
@@ -85,13 +90,31 @@ def refused(name: str, fault: Mapping[str, Any]) -> str:
     return f"{name}: {told[:1].lower()}{told[1:]}, got {shown}"
 
 
-def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
+def leaves_of(schema: Any, before: str = "", depth: int = 4) -> list[str]:
+    """Dotted names of all settings in a nested model, behind that of their room."""
+    kind = _plain_kind(schema)
+    fields = getattr(kind, "model_fields", None) or getattr(kind, "__pydantic_fields__", {})
+    if not depth or not fields:
+        return [before]
+    inside = [(f"{before}.{name}".removeprefix("."), field.annotation) for name, field in fields.items()]
+    return [leaf for name, annotation in inside for leaf in leaves_of(annotation, name, depth - 1)]
+
+
+def _leaf(name: str, leaves: Sequence[str]) -> str:
+    """The setting that was most likely meant by a name without its room, or in a wrong one; "" where there is none."""
+    names = (name, _ELSEWHERE.get(name))
+    found = [leaf for leaf in leaves if leaf.rpartition(".")[2] in names]
+    return min(found, key=lambda leaf: (leaf.count("."), leaf), default="")
+
+
+def validate(schema: type[T], values: Mapping[str, Any], where: str = "", leaves: Sequence[str] = ()) -> T:
     """Build ``schema`` (a pydantic model or dataclass) from plain values.
 
     Args:
         schema: What to build.
         values: Nested plain values, as a TOML file gives them.
         where: Prefix of the keys in messages ("objective").
+        leaves: Dotted names of settings that may have been meant too, besides those of ``schema``.
 
     Raises:
         SettingsError: Names every wrong key and value, with the nearest known key for a misspelt one.
@@ -108,8 +131,10 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
             room = (where, *location[:-1]) if where else location[:-1]
             key = _key((*room, *location[-1:]))
             if fault["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-                known = _known_keys(schema, location[:-1])
-                faults.append(unknown_name("setting", key, [_key((*room, name)) for name in known]))
+                known, name = _known_keys(schema, location[:-1]), str(location[-1])
+                near = nearest(name, known)
+                meant = _key((*room, near)) if near else _leaf(name, [*leaves_of(schema, where), *leaves])
+                faults.append(unknown_name("setting", key, [_key((*room, one)) for one in known], meant=meant))
             elif fault["type"] == "missing":
                 faults.append(f"setting '{key}' is missing")
             elif fault["type"] == "value_error":  # a room's own words, which say what it got
@@ -120,8 +145,8 @@ def validate(schema: type[T], values: Mapping[str, Any], where: str = "") -> T:
         raise SettingsError("; ".join(faults)) from None
 
 
-def build_member(room: Any, values: Mapping[str, Any], where: str) -> Any:
-    """A member of a room from ``{"name": ..., **its own settings}``.
+def build_member(room: Any, values: Mapping[str, Any], where: str, leaves: Sequence[str] = ()) -> Any:
+    """A member of a room from ``{"name": ..., **its own settings}``; ``leaves`` as in :func:`validate`.
 
     Raises:
         UsageError: No such member.
@@ -131,7 +156,7 @@ def build_member(room: Any, values: Mapping[str, Any], where: str) -> Any:
     name = options.pop("name", None)
     if not isinstance(name, str):
         raise SettingsError(f"setting '{where}.name' is missing; give one of {', '.join(room.names())}")
-    return validate(room.get(name), options, where)
+    return validate(room.get(name), options, where, leaves)
 
 
 def plain(value: Any) -> Any:
@@ -245,7 +270,7 @@ def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
     for candidate in [name, *variants]:
         if candidate in presets.names():
             return candidate
-    raise UsageError(unknown_name("preset", name, presets.names()))
+    raise UsageError(unknown_name("preset", name, presets.names(), more="mmgen list preset"))
 
 
 def preset(name: str) -> dict[str, Any]:

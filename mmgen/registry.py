@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 from mmgen import plugins
@@ -47,6 +48,7 @@ ROOMS = (
 )
 """Packages that are registries, in the order of the pipeline."""
 
+_SHOWN = 8  # names that a message lists, where there are more
 _LONGEST_NAME = 100
 """Characters of a name that a message repeats, and that are compared with others."""
 
@@ -62,17 +64,41 @@ def nearest(got: str, expected: Sequence[str]) -> str | None:
     return next(iter(difflib.get_close_matches(got[:_LONGEST_NAME], expected, n=1, cutoff=0.6)), None)
 
 
-def unknown_name(what: str, got: str, expected: Sequence[str]) -> str:
-    """The one sentence for a name that does not exist: it suggests the nearest and lists the rest.
+def unknown_name(what: str, got: str, expected: Sequence[str], *, meant: str | None = None, more: str = "") -> str:
+    """The one sentence for a name that does not exist: it suggests the nearest, and lists all or the eight nearest.
+
+    Args:
+        what: What is named ("objective").
+        got: The name.
+        expected: The names that there are.
+        meant: The one that was meant, where that is known better than by its letters; "" for none.
+        more: The command that lists all of them, for where there are many.
 
     Example:
         >>> unknown_name("objective", "tebo", ["elbo", "telbo"])
         "unknown objective 'tebo': did you mean 'telbo'? Available: elbo, telbo"
+        >>> unknown_name("letter", "j5z7", [*"abcdefghij"])
+        "unknown letter 'j5z7': Available: j, a, b, c, d, e, f, g and 2 more"
     """
-    near = nearest(got, expected)
-    listed = ", ".join(f"'{name}'" if "," in name else name for name in expected)
+    near = nearest(got, expected) if meant is None else meant
     hint = f"did you mean '{near}'? " if near else ""
-    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}{f'Available: {listed}' if listed else 'there is none'}"
+    shown = [f"'{name}'" if "," in name else name for name in _likest(got, expected)]
+    left = len(expected) - len(shown)
+    listed = ", ".join(shown) + (f" and {left:,} more{f', which {more} lists' if more else ''}" if left else "")
+    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}{f'Available: {listed}' if shown else 'there is none'}"
+
+
+def _likest(got: str, expected: Sequence[str]) -> Sequence[str]:
+    """All names in their order; of many the eight that are most like one: those that hold it, then those alike."""
+    if len(expected) <= _SHOWN:
+        return expected
+    matcher = difflib.SequenceMatcher(b=got[:_LONGEST_NAME])
+
+    def unlikeness(name: str) -> tuple[bool, float]:
+        matcher.set_seq1(name[:_LONGEST_NAME])
+        return got not in name, -matcher.ratio()
+
+    return sorted(expected, key=unlikeness)[:_SHOWN]
 
 
 class Registry(Generic[T_co]):
@@ -85,13 +111,22 @@ class Registry(Generic[T_co]):
         noun: What a member is called in messages ("objective").
         group: The entry points of members from outside; the package's name by default.
         base: What every member derives from, a name in the package's ``_base``; the noun as a class by default.
+        elsewhere: What members are called elsewhere, by those names.
     """
 
-    def __init__(self, package: str, noun: str, group: str = "", base: str = "") -> None:
+    def __init__(
+        self,
+        package: str,
+        noun: str,
+        group: str = "",
+        base: str = "",
+        elsewhere: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.package = package
         self.noun = noun
         self.group = group or package
         self.base = base or noun.capitalize()
+        self._elsewhere = elsewhere
         self._used: dict[str, Origin] = {}
         _registries[package] = self
 
@@ -146,7 +181,14 @@ class Registry(Generic[T_co]):
                 if member.fault:
                     raise UsageError(f"{self.noun} '{clip(name, _LONGEST_NAME)}' cannot be used: {member.fault}")
                 return member
-        raise UsageError(unknown_name(self.noun, name, self.names()))
+        raise UsageError(self.unknown(name))
+
+    def unknown(self, name: str) -> str:
+        """The sentence for a name that no member has."""
+        listing = f"mmgen list {self.noun.replace(' ', '-')}"
+        meant = self._elsewhere.get(name.lower().replace("_", "-"))
+        said = unknown_name(self.noun, name, self.names(), meant=meant, more=listing)
+        return said if "did you mean" in said else f"{said}; one of your own needs its file, --code FILE.py"
 
     def get(self, name: str) -> T_co:
         """The member called ``name``; imports that one alone.

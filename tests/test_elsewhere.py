@@ -15,7 +15,11 @@ PLANTED = {
     "wandb/settings": "[default]\nbase_url = https://evil.example\n",
 }
 SEEN = """
-import mmgen.figures.plots.traversal, mmgen.figures.report.curves, matplotlib, os
+import os, sys
+from mmgen.figures import plots
+assert "matplotlib" not in sys.modules, "a mistake need not wait for it"
+plots.get("traversal")
+import matplotlib, mmgen.figures.report.curves
 from mmgen.data_recipes._clevr._jit import numba
 from numba.core import config
 config.reload_config()
@@ -59,6 +63,8 @@ def test_each_such_library_is_first_imported_in_one_place() -> None:
                 for name in names:
                     if (library := name.split(".")[0]) in found:
                         found[library].add(str(path.relative_to(ROOT)).removeprefix("mmgen/data_recipes/"))
-    assert all(name.startswith("mmgen/figures/") for name in found["matplotlib"])
+    rooms = {"drawing", "report", "plots"}  # of plots only the figures, which are loaded by name
+    for name in found["matplotlib"]:
+        assert name.split("/")[:2] == ["mmgen", "figures"] and name.split("/")[2] in rooms and "plots/_" not in name
     assert {name.removeprefix("data_recipes/") for name in found["numba"]} == {"_clevr/_jit.py"}
     assert found["wandb"] == {"mmgen/training/loggers/wandb.py"}

@@ -3,8 +3,3 @@
 Drawing (``grids``, ``latent_maps``, ``curves``) works on plain arrays; ``draws`` gets them from a loaded model;
 ``report`` puts everything on one page. Pictures are PIL images or matplotlib figures without pyplot's state.
 """
-
-from mmgen.elsewhere import elsewhere
-
-with elsewhere():
-    import matplotlib  # noqa: F401  # before any file of this room does

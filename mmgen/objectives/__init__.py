@@ -7,7 +7,10 @@ from mmgen.registry import Registry
 if TYPE_CHECKING:
     from mmgen.objectives._base import Objective
 
-_registry: Registry["type[Objective]"] = Registry(__name__, "objective")
+_ELBO = ("vae", "beta-vae", "vlvae", "vl-vae", "joint-vae", "multimodal-vae", "negative-elbo", "bound", "loss")
+_registry: Registry["type[Objective]"] = Registry(
+    __name__, "objective", elsewhere={**dict.fromkeys(_ELBO, "elbo"), "conditional-vae": "cvae", "poe": "mvae"}
+)
 names = _registry.names
 get = _registry.get
 describe = _registry.describe

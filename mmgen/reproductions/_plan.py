@@ -52,7 +52,8 @@ def read_plan(name: str) -> Plan:
     if name in names():
         return validate(Plan, parse_toml(text_of(name)))
     if not name.endswith(".toml"):
-        raise UsageError(unknown_name("table", name, names()) + ", or the path of a list of your own (.toml)")
+        said = unknown_name("table", name, names(), more="mmgen reproduce --help")
+        raise UsageError(f"{said}, or the path of a list of your own (.toml)")
     values = read_toml(Path(name))
     check_text(values, name)
     try:

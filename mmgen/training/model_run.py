@@ -14,7 +14,7 @@ from torch import Tensor
 import mmgen.models
 import mmgen.objectives
 from mmgen.artifacts import Dataset, Header
-from mmgen.config import build_member, merge, plain, validate
+from mmgen.config import build_member, leaves_of, merge, plain, validate
 from mmgen.errors import SettingsError, UsageError
 from mmgen.modalities._base import Description
 from mmgen.models._base import Model
@@ -57,7 +57,7 @@ class ExperimentSettings(StageSettings):
 
     def build_objective(self) -> Objective:
         """The objective that the settings name."""
-        objective: Objective = build_member(mmgen.objectives, self.objective, "objective")
+        objective: Objective = build_member(mmgen.objectives, self.objective, "objective", leaves_of(type(self)))
         return objective
 
     @property
@@ -90,7 +90,15 @@ def read_experiment(values: Mapping[str, Any]) -> ExperimentSettings:
     name = model.get("name", _USUAL_MODEL) if isinstance(model, Mapping) else _USUAL_MODEL
     if not isinstance(name, str):
         raise SettingsError(f"setting 'model.name' got {name!r}, expected one of {', '.join(mmgen.models.names())}")
-    return validate(_schema(name), values)
+    return validate(_schema(name), values, leaves=_leaves_of(values.get("objective")))
+
+
+def _leaves_of(objective: Any) -> list[str]:
+    """Dotted names of the settings of the objective that is named, which are a table of its own."""
+    name = objective.get("name") if isinstance(objective, Mapping) else None
+    if name not in mmgen.objectives.names():
+        return []
+    return leaves_of(mmgen.objectives.get(str(name)), "objective")
 
 
 def complete_settings(values: dict[str, Any], dataset: Dataset) -> ExperimentSettings:

@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.config import parse_assignments, validate
-from mmgen.errors import SettingsError
+from mmgen import objectives
+from mmgen.config import find_preset, merge, parse_assignments, validate
+from mmgen.errors import SettingsError, UsageError
 from mmgen.models._settings import DataSettings
+from mmgen.registry import Registry, rooms
+from mmgen.training.model_run import read_experiment
 from tests.cli.conftest import Run
 
 GOLDEN = Path(__file__).parents[1] / "golden"
@@ -63,3 +66,46 @@ def test_a_method_that_is_a_path_is_unknown(run: Run, tmp_path: Path) -> None:
     (tmp_path / "d.h5").touch()
     for name in ("/etc/passwd", "a/b", "..", "d.h5"):
         assert run("baseline", "d.h5", "-m", name).stderr.startswith(f"mmgen: unknown baseline '{name}'")
+
+
+@pytest.mark.parametrize("called", ["vae", "beta-vae", "Beta_VAE", "vlvae", "joint-vae"])
+def test_what_an_objective_is_called_elsewhere(called: str) -> None:
+    with pytest.raises(UsageError, match=f"unknown objective '{called}': did you mean 'elbo'"):
+        objectives.get(called)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("latent_size=20", "model.latent_size"), ("z_dim=20", "model.latent_size"), ("beta=4", "objective.beta"),
+        ("model.beta=4", "objective.beta"), ("objective.latent_size=3", "model.latent_size"),
+        ("training.latent_size=3", "model.latent_size"), ("steps=4", "training.steps"),
+        ("lr=1", "training.learning_rate"), ("training.stepss=4", "training.steps"),
+        ("paired=0.1", "data.paired"), ("modle.latent_size=3", "model"),
+    ],
+)  # fmt: skip
+def test_settings_without_their_room_or_in_a_wrong_one(typed: str, meant: str) -> None:
+    values = merge({"objective": {"name": "elbo"}}, parse_assignments([typed]))
+    with pytest.raises(SettingsError, match=f"unknown setting '.*': did you mean '{meant}'"):
+        read_experiment(values).build_objective()
+
+
+@pytest.mark.parametrize("room", rooms(), ids=lambda room: room.noun)
+def test_of_many_names_the_nearest_are_listed_and_what_lists_all(room: Registry[object]) -> None:
+    said = room.unknown("zzz")
+    names, listed = room.names(), said.split("Available: ")[1].split(" and ")[0].split(";")[0].split(", ")
+    assert set(listed) <= set(names) and len(listed) == min(len(names), 8)
+    assert len(said) < 400 and "--code FILE.py" in said
+    if len(names) > 8:
+        assert f"and {len(names) - 8} more, which mmgen list {room.noun} lists" in said
+
+
+def test_presets_that_hold_the_name_come_first() -> None:
+    with pytest.raises(UsageError, match=r"Available: \S*telbo\S*, \S*telbo\S*, .* which mmgen list preset lists$"):
+        find_preset("telbo")
+
+
+def test_pictures_where_a_recipe_is_expected(letters: Path, run: Run) -> None:
+    done = run("make-data", "letters")
+    assert done.returncode == 2
+    assert "letters is a folder, expected a recipe; of your own pictures: mmgen make-data folder letters" in done.stderr

@@ -130,7 +130,7 @@ def test_a_word_like_no_command_gets_no_suggestion(name: str, capsys) -> None:
         _main.main([name])
     said = capsys.readouterr().err.splitlines()[0]
     assert leaving.value.code == 2
-    assert "did you mean" not in said and said.endswith(_main.command_names()[-1]) and len(said) < 400
+    assert "did you mean" not in said and said.endswith(" more, which mmgen --help lists") and len(said) < 400
 
 
 @pytest.mark.parametrize("arguments", [("list", "--jsn"), ("list", "a", "b"), ("--nonsense",)])
@@ -209,4 +209,4 @@ def test_a_reader_that_leaves_early_is_no_bug() -> None:
 def test_long_sentences_are_not_wrapped_where_stderr_is_no_terminal(run) -> None:
     done = run("lst")
     sentence = done.stderr.splitlines()[0]
-    assert sentence.endswith(_main.command_names()[-1])
+    assert sentence.endswith(" more, which mmgen --help lists")

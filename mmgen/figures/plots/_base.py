@@ -102,7 +102,7 @@ class Plot:
             raise UsageError(f"{name} {chooses}, got {' and '.join(asked)}; leave out {' and '.join(asked)}")
         for metric in options.metrics:
             if metric not in mmgen.metrics.names():
-                raise UsageError(unknown_name("metric", metric, mmgen.metrics.names()))
+                raise UsageError(unknown_name("metric", metric, mmgen.metrics.names(), more="mmgen list metric"))
 
     def check_output(self, path: Path) -> None:
         """Refuse a file that it cannot be written to, before anything is computed.
