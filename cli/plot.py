@@ -8,6 +8,7 @@ import typer
 from mmgen.cli._completion import members
 from mmgen.cli._console import result, say
 from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, output_option, read_paths
+from mmgen.cli._words import check_words
 
 __all__ = ["plot_command"]
 
@@ -112,6 +113,8 @@ def plot_command(
     paths = read_paths(files)
     out = output or Path(f"{name}.png")
     check_page(out, "picture", overwrite, *paths)
+    for path in paths:
+        check_words(path, given or ())
 
     from mmgen.figures import plots  # seconds, which a mistake need not take
     from mmgen.figures.plots._draw import draw_plot

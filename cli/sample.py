@@ -20,6 +20,7 @@ from mmgen.cli._options import (
     command_line,
     read_path,
 )
+from mmgen.cli._words import check_words
 
 if TYPE_CHECKING:
     import numpy as np
@@ -151,6 +152,8 @@ def sample_command(
     if mean is not None and out.suffix.lower() == ".h5":
         typed = "--mean" if mean else "--sampled"
         raise UsageError(f"{typed} got {out}, expected a picture (.png): a file of samples holds both; leave it out")
+
+    check_words(path, given or [])  # before seconds of loading
 
     from mmgen.generation.translations import parse_start
     from mmgen.loading import load

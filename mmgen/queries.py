@@ -14,7 +14,7 @@ import numpy as np
 from mmgen.errors import UsageError, clip
 from mmgen.free_text import is_free, unknown_word, words_of_free_text
 from mmgen.notation import UNKNOWN
-from mmgen.registry import nearest, unknown_name
+from mmgen.registry import listed, nearest, unknown_name
 
 if TYPE_CHECKING:
     from mmgen.batch import Batch
@@ -104,9 +104,8 @@ def split_words(text: str, signs: str = "") -> list[str]:
     try:
         return list(lexer)
     except ValueError:
-        raise UsageError(
-            f"description '{text}' has a quote that is not closed; quote values as name='two words'"
-        ) from None
+        said = f"description '{text}' has a quote that is not closed; quote values as name='two words'"
+        raise UsageError(said) from None
 
 
 def _bare_word(word: str, info: Vocabulary) -> str:
@@ -118,11 +117,12 @@ def _bare_word(word: str, info: Vocabulary) -> str:
     owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]
     if owners:
         return f"description has '{word}', expected attribute=value: did you mean '{owners[0]}={word}'?"
-    every = [f"{name}={value}" for name, words in zip(info.names, info.values, strict=True) for value in words]
-    plain = {pair.partition("=")[2]: pair for pair in reversed(every)}
+    every = zip(reversed(info.names), reversed(info.values), strict=True)
+    plain = {value: f"{name}={value}" for name, words in every for value in words}
     near = nearest(word, [*plain, *info.names])
-    hint = f": did you mean '{plain.get(near, near + '=...')}'?" if near else "."
-    return f"description has '{word}', expected attribute=value{hint} The attributes are {', '.join(info.names)}"
+    example = " ".join(f"{name}={quoted(words[0])}" for name, words in zip(info.names, info.values[:2], strict=False))
+    hint = f": did you mean '{plain.get(near, near + '=...')}'?" if near else f", such as {example}."
+    return f"description has '{word}', expected attribute=value{hint} The attributes are {listed(word, info.names)}"
 
 
 def parse_query(text: str, info: Vocabulary) -> np.ndarray:
@@ -176,7 +176,7 @@ def parse_pair(word: str, info: Vocabulary) -> tuple[int, int]:
     if value not in UNSPECIFIED:
         near = nearest(value, words_of_it)
         hint = f": did you mean '{near}'?" if near else "."
-        raise UsageError(f"{name} has no value '{clip(value, 100)}'{hint} Its values are {', '.join(words_of_it)}")
+        raise UsageError(f"{name} has no value '{clip(value, 100)}'{hint} Its values are {listed(value, words_of_it)}")
     return position, UNKNOWN
 
 

@@ -25,7 +25,18 @@ from mmgen import plugins
 from mmgen.errors import MmgenError, UsageError, clip
 from mmgen.plugins import Member, Origin
 
-__all__ = ["Member", "Registry", "add_code", "misplaced", "nearest", "registry_of", "rooms", "unknown_name", "used_in"]
+__all__ = [
+    "Member",
+    "Registry",
+    "add_code",
+    "listed",
+    "misplaced",
+    "nearest",
+    "registry_of",
+    "rooms",
+    "unknown_name",
+    "used_in",
+]
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -82,10 +93,15 @@ def unknown_name(what: str, got: str, expected: Sequence[str], *, meant: str | N
     """
     near = nearest(got, expected) if meant is None else meant
     hint = f"did you mean '{near}'? " if near else ""
+    names = f"Available: {listed(got, expected, more)}" if expected else "there is none"
+    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}{names}"
+
+
+def listed(got: str, expected: Sequence[str], more: str = "") -> str:
+    """Names for a sentence: all, or of many the eight that are most like ``got``, and the command that lists all."""
     shown = [f"'{name}'" if "," in name else name for name in _likest(got, expected)]
     left = len(expected) - len(shown)
-    listed = ", ".join(shown) + (f" and {left:,} more{f', which {more} lists' if more else ''}" if left else "")
-    return f"unknown {what} '{clip(got, _LONGEST_NAME)}': {hint}{f'Available: {listed}' if shown else 'there is none'}"
+    return ", ".join(shown) + (f" and {left:,} more{f', which {more} lists' if more else ''}" if left else "")
 
 
 def _likest(got: str, expected: Sequence[str]) -> Sequence[str]:

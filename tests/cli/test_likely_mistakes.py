@@ -3,8 +3,12 @@
 from pathlib import Path
 
 import pytest
+import torch
 
 from mmgen import objectives
+from mmgen.artifacts import write_checkpoint
+from mmgen.artifacts.lineage import reference
+from mmgen.cli._words import check_words
 from mmgen.config import find_preset, merge, parse_assignments, validate
 from mmgen.errors import SettingsError, UsageError
 from mmgen.models._settings import DataSettings
@@ -109,3 +113,47 @@ def test_pictures_where_a_recipe_is_expected(letters: Path, run: Run) -> None:
     done = run("make-data", "letters")
     assert done.returncode == 2
     assert "letters is a folder, expected a recipe; of your own pictures: mmgen make-data folder letters" in done.stderr
+
+
+DESCRIBED = {
+    "names": ["digit", "scale", "letter"],
+    "values": [["3", "5"], ["big", "small"], [*"abcdefghijklmnopqrstuvwxyz"]],
+}
+WRONG = {
+    "digit=11": "digit has no value '11'",
+    "digt=3": "unknown attribute 'digt': did you mean 'digit'?",
+    "a big three": "description has 'a', expected attribute=value, such as digit=3 scale=big. The attributes are",
+    "digit=3 OR scale=huge": "scale has no value 'huge'",
+    "NOT digit=7": "digit has no value '7'",
+    "letter=A": "letter has no value 'A'. Its values are a, b, c, d, e, f, g, h and 18 more",
+}
+
+
+@pytest.mark.parametrize("kind", ["model", "aggregate"])
+@pytest.mark.parametrize("command", ["sample", "plot traversal"])
+def test_words_are_looked_at_before_the_model_is_loaded(
+    kind: str, command: str, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Loading takes seconds, and the words are in the headers."""
+    data = {"modalities": {"image": {"kind": "image"}, "attributes": {"kind": "attributes", **DESCRIBED}}}
+    file = tmp_path / "m.safetensors"
+    write_checkpoint(file, kind="model", tensors={"w": torch.zeros(1)}, settings={"data": data}, seed=0)
+    if kind == "aggregate":
+        parents = [reference(file, "model", tmp_path / "a.safetensors")]
+        file = tmp_path / "a.safetensors"
+        write_checkpoint(file, kind="aggregate", tensors={"w": torch.zeros(1)}, settings={}, seed=0, parents=parents)
+    monkeypatch.setattr("mmgen.loading.load", lambda *_: pytest.fail("it is loaded"))
+    for words, said in WRONG.items():
+        done = run(*command.split(), file.name, "--given", "digit=3", "--given", words)
+        assert (done.returncode, done.stderr.startswith(f"mmgen: {said}")) == (2, True), done.stderr
+
+
+def test_words_that_may_be_right_are_left_to_whoever_draws(tmp_path: Path) -> None:
+    """Captions, operators, parentheses, and models of which the header does not tell."""
+    file = tmp_path / "m.safetensors"
+    for modalities in ({"attributes": {"kind": "attributes", **DESCRIBED}, "text": {"kind": "text"}}, {}, 3, {"x": 3}):
+        write_checkpoint(
+            file, kind="model", tensors={"w": torch.zeros(1)}, settings={"data": {"modalities": modalities}}, seed=0
+        )
+        check_words(file, ["a big three", "", "anything", "(digit=3 AND scale=big) IGNORE digit=3", "NOT digit=3"])
+    check_words(tmp_path / "nothing.safetensors", ["digit=3"])

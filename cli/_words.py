@@ -1,0 +1,68 @@
+"""Descriptions are looked at before torch and the model are loaded: the words stand in the files' headers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mmgen.errors import ArtifactError
+
+__all__ = ["check_words"]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """The attributes of a model's data, as descriptions are checked against them."""
+
+    names: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+
+
+def check_words(path: Path, descriptions: Sequence[str]) -> None:
+    """Refuse a description with a word that no model of these data can know; what is left, whoever draws looks at.
+
+    Args:
+        path: A model, an aggregate, or the folder of an export.
+        descriptions: As they were typed.
+
+    Raises:
+        UsageError: An attribute or a value does not exist; the nearest is suggested.
+    """
+    if not any(descriptions):
+        return
+    from mmgen.queries import ANYTHING, NOT, OPERATORS, OR, parse_pair, split_words
+
+    words, has_text = _known(path)
+    if words is None:
+        return
+    between = {ANYTHING, NOT, OR, "(", ")", *" ".join(OPERATORS).split()}
+    for text in descriptions:
+        if has_text and "=" not in text:
+            continue  # a caption
+        for word in split_words(text):
+            if word not in between and not (has_text and "=" not in word) and not set("()") & set(word):
+                parse_pair(word, words)
+
+
+def _known(path: Path) -> tuple[_Words | None, bool]:
+    """The attributes that the headers tell of, None where they tell of none, and whether there are captions."""
+    from mmgen.artifacts import find_parent, read_header
+    from mmgen.artifacts.files import exported_file
+
+    try:
+        file = exported_file(path) if path.is_dir() else path
+        header = read_header(file)
+        if header.kind == "aggregate":
+            header = read_header(find_parent(file, "model"))
+    except ArtifactError:  # whoever loads it says what is wrong
+        return None, False
+    data = header.settings.get("data")
+    described = data.get("modalities") if isinstance(data, Mapping) else None
+    tables: list[Any] = list(described.values()) if isinstance(described, Mapping) else []
+    kinds = [table.get("kind") for table in tables if isinstance(table, Mapping)]
+    found = next((table for table in tables if isinstance(table, Mapping) and table.get("kind") == "attributes"), None)
+    try:
+        words = _Words(tuple(map(str, found["names"])), tuple(tuple(map(str, each)) for each in found["values"]))
+    except (KeyError, TypeError):
+        return None, False
+    return (words if len(words.names) == len(words.values) else None), "text" in kinds
