@@ -34,7 +34,9 @@ _LOG_WIDTH = 200
 WIDTH = "MMGEN_WIDTH"
 """The variable of the environment that says how wide talk may be where stderr is no terminal, in columns."""
 _ROOMY = 120  # columns of a terminal that takes a long bar and figures beside it
-_RATE_WINDOW = 30.0  # seconds that the rate and the time left are estimated from
+_RATE_WINDOW = 30.0  # seconds that the rate is estimated from
+_ENOUGH = 0.05  # of the work, and so many seconds, before the time left is said
+_ENOUGH_SECONDS = 5.0
 
 
 def _stderr() -> "Console":
@@ -128,18 +130,23 @@ def result_table(
 
 
 class _Pace:
-    """Rate of work, from the reports of the last half minute.
+    """Rate of work, from the reports of the last half minute; the time left, from the later half of all reports.
 
-    The first report is only the origin: a resumed run starts with much done that took no time.
+    The first report is only the origin: a resumed run starts with much done that took no time. Work begins slowly, as
+    files are read and kernels compiled, and has parts of unequal length: a short look back would say now minutes, now
+    hours.
     """
 
     def __init__(self) -> None:
         self._reports: deque[tuple[float, int]] = deque()
+        self._marks: list[tuple[float, int]] = []  # some of the reports, the further back the fewer
 
     def note(self, done: int, now: float) -> None:
         self._reports.append((now, done))
         while len(self._reports) > 2 and now - self._reports[0][0] > _RATE_WINDOW:
             self._reports.popleft()
+        if not self._marks or 64 * (now - self._marks[-1][0]) >= now - self._marks[0][0]:
+            self._marks.append((now, done))
 
     @property
     def rate(self) -> float | None:
@@ -148,6 +155,16 @@ class _Pace:
             return None
         (start, first), (end, last) = self._reports[0], self._reports[-1]
         return (last - first) / (end - start) if end > start and last > first else None
+
+    def left(self, total: int) -> float | None:
+        """Seconds until all is done; None before it can be known: a twentieth of the work, and some seconds."""
+        if not self._marks:
+            return None
+        (began, first), (now, done) = self._marks[0], self._reports[-1]
+        if now - began < _ENOUGH_SECONDS or done - first < _ENOUGH * (total - first):
+            return None
+        since, before = next(mark for mark in reversed(self._marks) if mark[0] <= (began + now) / 2)
+        return (total - done) * (now - since) / (done - before) if done > before else None
 
 
 def _clock(seconds: float) -> str:
@@ -167,7 +184,7 @@ def _facts(progress: Progress, work: Work[T], pace: _Pace, room: int | None = No
     rate = pace.rate
     if rate is not None and work.unit:
         parts.append(f"{rate:,.0f} {work.unit}/s" if rate >= 10 else f"{rate:.2g} {work.unit}/s")
-    left = [(work.total - progress.done) / rate] if rate is not None else []
+    left = [seconds for seconds in [pace.left(work.total)] if seconds is not None]
     left += [progress.seconds_left] if progress.seconds_left is not None else []
     if left:
         parts.append(f"{_clock(min(left))} left")
@@ -185,7 +202,8 @@ def _follow_plainly(work: Work[T]) -> T:
         now = time.monotonic()
         pace.note(progress.done, now)
         if now - max(last, started) >= _PLAIN_INTERVAL:
-            say(f"{work.description}: {progress.done:,} of {work.total:,} · {_facts(progress, work, pace)}")
+            told = (f"{work.description}: {progress.done:,} of {work.total:,}", _facts(progress, work, pace))
+            say(" · ".join(filter(None, told)))
             last = now
     values = " · ".join(f"{name} {_figure(value)}" for name, value in (progress.values if progress else {}).items())
     done = f"{work.description}: done in {_clock(time.monotonic() - started)}"

@@ -1,6 +1,7 @@
 """Progress, tables and results."""
 
 import io
+import itertools
 import re
 import sys
 from collections.abc import Generator
@@ -84,6 +85,43 @@ def test_the_rate_follows_the_last_half_minute() -> None:
     for second in range(100):
         pace.note(second if second < 50 else 50 + 10 * (second - 50), float(second))
     assert pace.rate == pytest.approx(10.0)
+
+
+def test_the_time_left_does_not_jump() -> None:
+    """A slow start, parts of unequal length, pauses of a minute: from a tenth on what is said is right within a half."""
+    pace, now, lengths = _console._Pace(), 0.0, [0.0, 60.0, *[0.5, 0.5, 0.5, 0.5, 60.0] * 100]
+    times = list(itertools.accumulate(lengths))
+    for done, now in enumerate(times):
+        pace.note(done, now)
+        left = pace.left(len(times) - 1)
+        if done < 25:
+            assert left is None, "too little is known"
+        elif 50 <= done < len(times) - 50:
+            assert left == pytest.approx(times[-1] - now, rel=0.5)
+
+
+def test_the_time_left_of_steady_work_is_said_soon_and_right() -> None:
+    pace = _console._Pace()
+    for second in range(1000):
+        pace.note(500 + second, float(second))  # resumed in the middle
+        left = pace.left(1500)
+        assert left == (pytest.approx(1000 - second) if second >= 50 else None)
+    assert len(pace._marks) < 500, "few are kept"
+
+
+def test_lines_without_a_rate_have_no_hanging_dot(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = iter(range(0, 10_000, 40))
+    monkeypatch.setattr(_console.time, "monotonic", lambda: float(next(clock)))
+
+    def generate() -> Generator[Progress, None, int]:
+        yield Progress(0)
+        yield Progress(0)
+        return 7
+
+    _console.follow(Work("waiting", 9, "step", generate))
+    assert capsys.readouterr().err.splitlines()[1:3] == ["waiting: 0 of 9", "waiting: 0 of 9"]
 
 
 def test_clock() -> None:
