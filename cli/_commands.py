@@ -3,18 +3,22 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from types import MappingProxyType
+from typing import Any, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-from mmgen.cli._options import Code, Reads
+from mmgen.cli._mistakes import meant_by
+from mmgen.cli._options import LARGEST_SEED, Code, LookedAt, Reads
 from mmgen.errors import MmgenError, UsageError
 from mmgen.registry import registry_of
 
-__all__ = ["Command", "command_of", "literal"]
+__all__ = ["Command", "command_of", "literal", "without_types"]
+
+T = TypeVar("T")
 
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
 """What an option's value is called in help unless the option says it itself; a switch has none."""
@@ -28,12 +32,35 @@ _MAY_BE_EMPTY = ("--given",)
 
 
 class Command(TyperCommand):
-    """A command that refuses words that are empty, as ``-o "$OUT"`` has one where the variable is not set."""
+    """A command that refuses words that are empty, as ``-o "$OUT"`` has one where the variable is not set.
+
+    Of a line that is refused the arguments that are there are looked at first (:class:`LookedAt`).
+    """
+
+    looked_at: Mapping[str, LookedAt] = MappingProxyType({})
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_types(super().get_params(ctx))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if not ctx.resilient_parsing:  # completion asks with words that are not typed yet
-            self._check_words(str(ctx.command_path), args)
-        return super().parse_args(ctx, args)
+        if ctx.resilient_parsing:  # completion asks with words that are not typed yet
+            return super().parse_args(ctx, args)
+        self._check_words(str(ctx.command_path), args)
+        typed = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except typer.TyperException as error:
+            arguments = [one for one in self.params if one.param_type_name == "argument"]
+            for parameter, word in zip(arguments, typed, strict=False):
+                if word.startswith("-"):
+                    break
+                if parameter.name in self.looked_at:
+                    self.looked_at[parameter.name].check(word)
+            lacking = getattr(error, "param", None)
+            likely = meant_by(str(self.name), typed, str(lacking.metavar) if lacking in arguments else "")
+            if likely:
+                ctx.fail(likely)
+            raise
 
     def _check_words(self, path: str, args: list[str]) -> None:
         options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
@@ -63,6 +90,7 @@ def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Com
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(name=name, cls=cls)(_with_code(function))
     loaded = typer.main.get_command(single)
+    loaded.looked_at = _marks(function, LookedAt)
     parameters: list[Any] = loaded.params
     for parameter in parameters:
         if getattr(parameter, "help", None):
@@ -82,13 +110,7 @@ def _members_of(package: str) -> str:
 
 def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
     """The command with the one option that all of them have, ``--code``, and told of missing files before it begins."""
-    hints = get_type_hints(function, include_extras=True)
-    files = {
-        name: mark
-        for name, hint in hints.items()
-        for mark in getattr(hint, "__metadata__", ())
-        if isinstance(mark, Reads)
-    }
+    files = _marks(function, Reads)
 
     @functools.wraps(function)
     def command(*, code: list[Path] | None = None, **options: Any) -> Any:
@@ -110,13 +132,52 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
+def _marks(function: Callable[..., Any], kind: type[T]) -> dict[str, T]:
+    """What stands beside the annotations of a function's parameters, by name."""
+    return {
+        name: mark
+        for name, hint in get_type_hints(function, include_extras=True).items()
+        for mark in getattr(hint, "__metadata__", ())
+        if isinstance(mark, kind)
+    }
+
+
 def literal(command: Any) -> Any:
-    """The command with its help as it is written: square brackets are text there, and no markup."""
+    """The command with its help as it is written: square brackets are text there, and no markup.
+
+    Lines of a paragraph are one line, as wide as the terminal; defaults in words have no parentheses, and bounds that
+    nobody meets are not shown.
+    """
     from rich.markup import escape
 
     for holder in (command, *command.params):
         for name in ("help", "short_help", "rich_help_panel"):
             text = getattr(holder, name, None)
             if isinstance(text, str):
-                setattr(holder, name, escape(text))
+                setattr(holder, name, escape(_flowing(text)))
+    for parameter in command.params:
+        _plainly(parameter)
     return command
+
+
+def _flowing(text: str) -> str:
+    """Paragraphs whose lines are joined."""
+    return "\n\n".join(" ".join(part.split()) for part in inspect.cleandoc(text).split("\n\n"))
+
+
+def _plainly(parameter: Any) -> None:
+    """Let help show a default in words as it is written, and no bound of a parameter that only computers have."""
+    if isinstance(parameter.show_default, str):
+        parameter._get_default_string = lambda **_: parameter.show_default
+    if parameter.param_type_name == "argument":
+        parameter.display_type_rich = lambda **_: None  # its name says what it is
+    if str(LARGEST_SEED) in str(parameter._get_number_range_help_str()):
+        parameter._get_number_range_help_str = lambda: None
+
+
+def without_types(parameters: Sequence[Any]) -> list[Any]:
+    """The parameters of a command, with no type beside switches that typer adds: --help has no value."""
+    for parameter in parameters:
+        if parameter.metavar is None and getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+    return list(parameters)

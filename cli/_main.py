@@ -19,7 +19,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mmgen.cli._commands import command_of, literal
+from mmgen.cli._commands import command_of, literal, without_types
 from mmgen.cli._console import is_first_process, result, say
 from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
@@ -84,6 +84,9 @@ class _Commands(TyperGroup):
 
     _listing = False
 
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_types(super().get_params(ctx))
+
     def list_commands(self, ctx: Any) -> list[str]:
         return command_names()
 
@@ -113,7 +116,8 @@ app = typer.Typer(
     name="mmgen",
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Each command prints the path of what it made, and '-' reads a path from the command before: "
+    epilog="New here? [bold]mmgen quickstart[/bold] shows everything in some minutes. Each command prints the path of "
+    "what it made, and '-' reads a path from the command before: "
     "[bold]mmgen train data.h5 | mmgen fit-aggregate - | mmgen eval -[/bold]",
 )
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from mmgen.cli._commands import Command, command_of, literal
+from mmgen.cli._commands import Command, command_of, literal, without_types
 from mmgen.cli._mistakes import meant_pictures
 from mmgen.errors import MmgenError, UsageError
 from mmgen.registry import BUILT_IN, Registry, add_code, registry_of
@@ -77,6 +77,9 @@ class MemberCommands(TyperGroup):
             subcommand_metavar="[OPTIONS]",
             epilog=f"mmgen {name} {noun.upper()} --help shows the options of that {noun}.",
         )
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        return without_types(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
         return self.registry.names()

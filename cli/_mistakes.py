@@ -2,13 +2,13 @@
 
 import os
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
 from mmgen.errors import clip
 
-__all__ = ["folder_for_file", "holds_pictures", "meant_pictures"]
+__all__ = ["folder_for_file", "holds_pictures", "meant_by", "meant_pictures"]
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 _MOST = 1000  # names of a folder that are looked at
@@ -40,6 +40,38 @@ def meant_pictures(text: str) -> str:
         return ""
     what = "a folder" if os.path.isdir(text) else "an archive"
     return f"{text} is {what}, expected a recipe; of your own pictures: mmgen make-data folder {shlex.quote(text)}"
+
+
+def meant_by(command: str, words: Sequence[str], lacking: str) -> str:
+    """The sentence for a line that cannot be read, where it is plain what was meant; else "".
+
+    Args:
+        command: Its name.
+        words: What was typed after it.
+        lacking: What the argument is called in help that is missing, if one is.
+    """
+    first = words[0] if words else ""
+    if command == "quickstart" and meant_pictures(first):
+        return f"quickstart got {first}, expected options alone: did you mean --images {shlex.quote(first)}?"
+    if lacking.startswith("FILE") and (found := _newest(_READS.get(command, ".safetensors"))):
+        return f"Missing argument '{lacking}': a file that mmgen made, such as {shlex.quote(found)}."
+    return ""
+
+
+_READS = {"train": ".h5", "train-classifier": ".h5", "baseline": ".h5", "compare": ".jsonl"}
+"""What the files end in that commands start from; of all others it is a model or an aggregate."""
+_NOT_MEANT = (".last.safetensors", "judge.safetensors", "-samples.h5", ".log.jsonl")
+
+
+def _newest(ending: str) -> str:
+    """The file that was written last, of those here and in folders here that end so; "" where there is none."""
+    found = [*_here(f"*{ending}"), *_here(f"*/*{ending}")]
+    known = [path for path in found if not path.name.endswith(_NOT_MEANT)]
+    return str(max(known, key=os.path.getmtime, default=""))
+
+
+def _here(pattern: str) -> Iterator[Path]:
+    return islice((path for path in Path().glob(pattern) if path.is_file()), _MOST)
 
 
 def folder_for_file(folder: Path, what: str) -> str:

@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,12 +16,14 @@ from mmgen.errors import MmgenError, UsageError, clip
 from mmgen.processes import MOST
 
 __all__ = [
+    "LARGEST_SEED",
     "Code",
     "Device",
     "Guidance",
     "InputPath",
     "KeepState",
     "LogTo",
+    "LookedAt",
     "Output",
     "Anew",
     "Overwrite",
@@ -41,8 +43,27 @@ __all__ = [
     "seed_option",
 ]
 
+
+@dataclass(frozen=True)
+class LookedAt:
+    """Beside an argument's annotation: how it is looked at where the line is refused, for a wrong word comes first.
+
+    Attributes:
+        check: Is given the word, and raises what is wrong with it.
+    """
+
+    check: Callable[[str], object]
+
+
+def _input(text: str) -> None:
+    if text != "-":
+        read_path(text, "model or aggregate" if Path(text).is_dir() else "file")
+
+
 InputPath = Annotated[
-    str, typer.Argument(metavar="FILE", show_default=False, help="File to start from; '-' reads its path from stdin.")
+    str,
+    typer.Argument(metavar="FILE", show_default=False, help="File to start from; '-' reads its path from stdin."),
+    LookedAt(_input),
 ]
 
 
@@ -54,9 +75,12 @@ def output_option(default: str) -> Any:
 Output = Annotated[Path | None, output_option("named after the input by default")]
 
 
+LARGEST_SEED = 2**63 - 1
+
+
 def seed_option(text: str = "All randomness comes from this number.", **more: Any) -> Any:
     """--seed, saying what it is for; no header holds a larger one."""
-    return typer.Option("--seed", min=0, max=2**63 - 1, help=text, **more)
+    return typer.Option("--seed", min=0, max=LARGEST_SEED, help=text, **more)
 
 
 def jobs_option(default: str, what: str) -> Any:

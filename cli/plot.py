@@ -7,10 +7,16 @@ import typer
 
 from mmgen.cli._completion import members
 from mmgen.cli._console import result, say
-from mmgen.cli._options import Device, Guidance, OverwriteOthers, Seed, output_option, read_paths
+from mmgen.cli._options import Device, Guidance, LookedAt, OverwriteOthers, Seed, output_option, read_paths
 from mmgen.cli._words import check_words
 
 __all__ = ["plot_command"]
+
+
+def _check_figure(name: str) -> None:
+    from mmgen.figures import plots
+
+    plots.describe(name)
 
 
 def plot_command(
@@ -22,6 +28,7 @@ def plot_command(
             help="The figure: {mmgen.figures.plots}.",
             autocompletion=members("mmgen.figures.plots"),
         ),
+        LookedAt(_check_figure),
     ],
     files: Annotated[
         list[str],

@@ -239,9 +239,13 @@ def _own_pictures(
         run_side_by_side(plan, folder, jobs, "the quickstart")
     say("")
     _say_own_scores([score for file in score_files(plan) for score in read_scores(folder / file)])
-    say(f"Took {time.monotonic() - started:.0f} s. Report:")
-    result(folder / own.REPORT)
-    say(f"explore: {folder / own.EXPLORE}, a page to play with; open it in any browser")
+    _say_pages(folder, own.REPORT, own.EXPLORE, f"Took {time.monotonic() - started:.0f} s.")
+
+
+def _say_pages(folder: Path, report: str, explore: str, before: str) -> None:
+    """The last words, with the paths of the pages in them; that of the report is the result."""
+    say(f"{before} Open in any browser: {folder / report}, the report; {folder / explore}, a page to play with.")
+    result(folder / report)
 
 
 def quickstart_command(
@@ -311,6 +315,5 @@ def quickstart_command(
     say("")
     table(_TITLE, *final_table(scores))
     say(finding(scores))
-    say(f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}. Report:")
-    result(folder / REPORT)
-    say(f"explore: {folder / EXPLORE}, a page to play with; open it in any browser")
+    took = f"Took {time.monotonic() - started:.0f} s. The same words, drawn from each: {folder / PICTURE}."
+    _say_pages(folder, REPORT, EXPLORE, took)

@@ -24,6 +24,11 @@ _MOST_FILES = 10_000_000
 _SAID = 3
 _ENCRYPTED = 1  # bit of a member in a zip
 
+_KINDS = dict.fromkeys((".csv", ".tsv", ".jsonl", ".json", ".parquet", ".xlsx", ".txt"), "a table") | dict.fromkeys(
+    (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff"), "a picture"
+)
+"""Files that are named in place of their folder."""
+
 _Place = Path | zipfile.ZipInfo
 
 
@@ -69,6 +74,10 @@ class Files:
         self.path = path
         self.left_out: Counter[str] = Counter()
         self._zip: zipfile.ZipFile | None = None
+        if what := _KINDS.get(path.suffix.lower()) if path.is_file() else None:
+            raise DataError(
+                f"{path} is {what}, expected a folder or a zip; name the folder that holds it, {path.parent}"
+            )
         try:
             found: dict[str, _Place] = {}
             for name, place in self._members() if not path.is_dir() else self._walk(path, "", 0):

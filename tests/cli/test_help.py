@@ -43,6 +43,8 @@ def test_every_word_of_help_is_there(command: str, monkeypatch: pytest.MonkeyPat
     for parameter in _main.load_command(command).params:
         words = "" if parameter.hidden else " ".join((parameter.help or "").split())
         assert words[:60] in text, f"{command} {parameter.opts}"
+    for odd in ("<bool>", "<str>", "<list", "<path>", "[default: (", str(2**63 - 1)):
+        assert odd not in text, "types of the program, and bounds that nobody meets"
     assert "range" not in re.sub(r"within range|in range", "", " ".join(re.findall(r"<[^>]*>", text)))
 
 
@@ -60,3 +62,15 @@ def test_each_command_says_where_it_writes_by_default() -> None:
         for parameter in _main.load_command(command).params:
             if "--output" in parameter.opts and command in ("quickstart", "reproduce", "plot", "report", "show"):
                 assert "named after the input" not in parameter.help
+
+
+def test_paragraphs_are_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    """Line ends of the source are none of help."""
+    lines = [line.strip() for line in helped("quickstart", monkeypatch=monkeypatch, capsys=capsys).splitlines()]
+    assert any(
+        line.startswith("Runs the commands that you would type") and line.endswith('("quickstart").') for line in lines
+    )
+
+
+def test_who_types_the_name_alone_is_told_where_to_begin(monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    assert "New here? mmgen quickstart" in helped(monkeypatch=monkeypatch, capsys=capsys)

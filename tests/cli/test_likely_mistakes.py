@@ -157,3 +157,35 @@ def test_words_that_may_be_right_are_left_to_whoever_draws(tmp_path: Path) -> No
         )
         check_words(file, ["a big three", "", "anything", "(digit=3 AND scale=big) IGNORE digit=3", "NOT digit=3"])
     check_words(tmp_path / "nothing.safetensors", ["digit=3"])
+
+
+def test_a_wrong_word_is_told_before_one_that_is_missing(letters: Path, run: Run) -> None:
+    assert "letters is a folder, expected a model or aggregate: make a dataset" in run("export", "letters").stderr
+    assert "there is no file at nowhere" in run("export", "nowhere").stderr
+    assert run("plot", "traversals").stderr.startswith("mmgen: unknown figure 'traversals': did you mean 'traversal'?")
+    assert "letters is a folder" in run("eval", "letters", "--nonsense").stderr
+    assert "Missing argument 'DIR'" in run("export", str(GOLDEN / "model-v2.safetensors")).stderr
+
+
+def test_what_is_missing_is_named_where_there_is_one(letters: Path, run: Run) -> None:
+    assert "Missing argument 'FILE': a file that mmgen made, such as made/my.safetensors." in run("sample").stderr
+    assert "such as made/my.h5." in run("train").stderr
+    assert "such as" not in run("compare").stderr and "Missing argument" in run("compare").stderr
+
+
+@pytest.mark.parametrize("name", ["letters", "letters.zip"])
+def test_pictures_behind_quickstart(name: str, letters: Path, run: Run) -> None:
+    letters.with_name("letters.zip").touch()
+    done = run("quickstart", name)
+    assert (done.returncode, f"did you mean --images {name}?" in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(("name", "what"), [("a/1.png", "a picture"), ("metadata.csv", "a table")])
+@pytest.mark.parametrize("command", [("make-data", "folder"), ("quickstart", "--images")])
+def test_a_file_where_its_folder_is_expected(
+    name: str, what: str, command: tuple[str, ...], letters: Path, run: Run
+) -> None:
+    done = run(*command, f"letters/{name}")
+    folder = Path(f"letters/{name}").parent
+    assert f"letters/{name} is {what}, expected a folder or a zip; name the folder" in done.stderr
+    assert done.stderr.rstrip().endswith(str(folder)) and done.returncode == 1

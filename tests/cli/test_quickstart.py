@@ -203,7 +203,7 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
     assert (tmp_path / "q" / quickstart.PICTURE).exists()
     explored = (tmp_path / "q" / quickstart.EXPLORE).read_text(encoding="utf-8")
     assert len(explored) < 3_000_000 and "default-src 'none'" in explored
-    assert done.stderr.rstrip().splitlines()[-1].startswith("explore: ")
+    assert done.stderr.rstrip().splitlines()[-1].endswith("explore.html, a page to play with.")
     assert (
         "q_agg guided (w = 3, balanced)" in done.stderr
         and "q_true(w = 300)" in done.stderr
