@@ -7,6 +7,7 @@ import typer
 
 from mmgen.cli._completion import members, presets
 from mmgen.cli._console import follow, result, say, table
+from mmgen.cli._ending import last_moments
 from mmgen.cli._options import Device, InputPath, Output, Overwrite, Seed, read_path
 
 if TYPE_CHECKING:
@@ -116,8 +117,9 @@ def baseline_command(
         asked = {"steps": steps, "seed": seed, "device": device}
         settled = (preset, assignments or [], asked, split, networks)
         scores = _labels(path, method, (paired, labelled), settled, attribute)
-    write_text_atomic(out, lines_of(scores))
-    result(out)
+    with last_moments():
+        write_text_atomic(out, lines_of(scores))
+        result(out)
 
 
 def _refuse(method: str, answers: str, options: "Mapping[str, object]") -> None:

@@ -13,6 +13,7 @@ import typer
 from mmgen.cli._completion import members, words
 from mmgen.cli._console import CONSOLE, result, result_lines, result_table, say
 from mmgen.cli._console import table as talk_table
+from mmgen.cli._ending import last_moments
 from mmgen.cli._options import Device, InputPath, Overwrite, Reads, Seed, read_path
 
 if TYPE_CHECKING:
@@ -263,16 +264,17 @@ def eval_command(
         device=device,
     )
     # Lines first: nothing that goes wrong with a table loses the work.
-    if kept:
-        write_scores(kept, scores)
-    if as_json:
-        for score in scores:
-            result(json.dumps(score.to_json(), allow_nan=False))
-    elif output:
-        result(output)
-    show_scores(scores, as_result=not as_json and output is None)
-    if kept and not output:
-        say(f"scores kept in {kept}")
+    with last_moments():
+        if kept:
+            write_scores(kept, scores)
+        if as_json:
+            for score in scores:
+                result(json.dumps(score.to_json(), allow_nan=False))
+        elif output:
+            result(output)
+        show_scores(scores, as_result=not as_json and output is None)
+        if kept and not output:
+            say(f"scores kept in {kept}")
 
 
 def _beside(path: Path) -> Path | None:
