@@ -28,6 +28,11 @@ Results go to stdout: the path of what was made, one per line, or what was asked
 lines. Everything else goes to stderr. Where a command takes a path, `-` reads it from stdin, so that commands form
 pipes. Exit codes: 0 done, 1 something failed, 2 bad usage or settings, 130 interrupted, 143 terminated.
 
+No command imports a Python file or takes a plug-in from the current folder, nor does any process that it starts; and
+all of those end when the command does, however that is. Two things Python does before mmgen has a say: `python -m
+mmgen` takes the package itself from the current folder if something there is called `mmgen` (`mmgen` and `python -P -m
+mmgen` do not), and a `PYTHONPATH` with an empty entry makes Python look there as it starts.
+
 No command replaces a finished dataset, model, judge, aggregate or file of scores unless told `--overwrite`. Pages and
 pictures replace those that mmgen has made, which say so inside, and any other file only if told. None replaces what is
 no regular file, such as a device or a pipe. What `reproduce` and `quickstart` have made they replace when it no longer
