@@ -20,7 +20,7 @@ __all__ = ["csv", "json_lines", "latex", "legend", "markdown", "plain", "shown"]
 
 _OVER = {
     "seeds": "a t interval over the seeds, which both have",
-    "points": "a normal interval over the same points of one run each",
+    "points": "a t interval over the same points of one run each",
     "both": "Welch's interval of two groups of other seeds",
     "examples": "a normal interval by the standard errors of one run each, as if they were independent",
 }
@@ -56,7 +56,7 @@ def _difference(one: "Contrast | None", most: int) -> str:
     places = _places(one.stderr)
     value = f"{one.value:+,.{places}f}"
     if one.low is None or one.high is None:
-        return value
+        return f"{value} (no spread)" if one.stderr == 0 else value
     interval = f"[{one.low:+,.{places}f}, {one.high:+,.{places}f}]"
     return f"{value} {interval}" + (f", n = {one.n}" if one.n != most else "")
 
@@ -112,10 +112,12 @@ def legend(compared: "Comparison", mark: str = "*", errors: bool = True) -> str:
         said.append(
             f"{mark} is what no other row beats: the {LEVEL:.0%} interval of the difference holds 0".replace("%", " %")
         )
-    found = {one.over for table in compared.tables for row in table.rows for one in row.differences if one is not None}
-    if found:
+    differences = [one for table in compared.tables for row in table.rows for one in row.differences if one is not None]
+    if found := {one.over for one in differences if one.low is not None}:
         kinds = " or ".join(_OVER[name] for name in _OVER if name in found)
         said.append(f"[low, high] is a {LEVEL:.0%} interval of the difference: {kinds}".replace("%", " %"))
+    if any(one.stderr == 0 for one in differences):
+        said.append("no spread: what is compared differs by the same everywhere, which gives no interval")
     return "; ".join(said) + "." if said else ""
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+from itertools import chain, takewhile
 from statistics import fmean, stdev
 from typing import Any, Literal, TypeGuard
 
@@ -27,6 +27,11 @@ __all__ = [
 
 LEVEL = 0.95
 """Share of intervals that hold the truth."""
+
+_ROUNDED = 1e-12
+"""Part of a number below which differences are those of rounding."""
+_EXACT = "parameters"
+"""Unit of what has no error: a number of parameters is the same with every seed."""
 
 _NOT_OF_THE_RUN = ("seed", "device", "devices", "tensorboard")
 """Settings of training that a run may differ in and still be another seed of the same."""
@@ -117,13 +122,14 @@ class Contrast:
 
     Attributes:
         value: The difference of the means.
-        stderr: Its standard error; None where nothing is known of one of them.
-        low: Lower end of the interval of :data:`LEVEL`; None without an error.
+        stderr: Its standard error; None where nothing is known of one of them; 0 where nothing that it comes from
+            differs, so that there is no spread to tell it by.
+        low: Lower end of the interval of :data:`LEVEL`; None without an error, or where that is 0.
         high: Its upper end.
         n: Seeds, where it is paired over these; else 1.
         over: What the error is over: "seeds", of which both have the same (t interval); "points", the same ones of
-            two single runs; "both", two groups of other seeds (Welch's interval); "examples", as if two single runs had
-            been asked different questions. The last is a normal interval, and so is that over points.
+            two single runs (t interval); "both", two groups of other seeds (Welch's interval); "examples", as if two
+            single runs had been asked different questions (normal interval).
     """
 
     value: float
@@ -142,14 +148,16 @@ def contrast(last: Group, first: Group) -> Contrast:
         1947), Biometrika 34
     """
     value, one, other = last.mean - first.mean, first.by_seed, last.by_seed
+    if last.runs[0].unit == _EXACT:
+        return Contrast(value, None, None, None, 1, "examples")
     if one.keys() == other.keys() and len(one) == first.n == last.n > 1:
-        error = _spread([other[seed].value - one[seed].value for seed in one]) / math.sqrt(first.n)
+        error = _paired_spread([(one[seed].value, other[seed].value) for seed in one]) / math.sqrt(first.n)
         return _interval(value, error, first.n - 1, first.n, "seeds")
     if first.n == last.n == 1:
         before, after = first.runs[0], last.runs[0]
         points = paired_points(before, after)
         if points is not None:
-            return _interval(value, points[1], None, 1, "points")
+            return _interval(value, points[1], len(before.extra["values"]) - 1, 1, "points")
         return _interval(value, _apart(before.stderr, after.stderr), None, 1, "examples")
     both = _apart(first.stderr, last.stderr)
     if first.n < 2 or last.n < 2 or not both:
@@ -164,14 +172,20 @@ def _spread(values: Sequence[float]) -> float:
     return stdev(values) if all(map(math.isfinite, values)) else math.nan
 
 
+def _paired_spread(pairs: Sequence[tuple[float, float]]) -> float:
+    """That of differences; 0 where they differ by no more than such numbers are rounded by."""
+    found = _spread([b - a for a, b in pairs])
+    return 0.0 if found <= _ROUNDED * max(map(abs, chain(*pairs))) else found
+
+
 def _apart(one: float | None, other: float | None) -> float | None:
     """Standard error of the difference of two numbers that have nothing to do with each other."""
     return None if one is None or other is None else math.hypot(one, other)
 
 
 def _interval(value: float, error: float | None, freedom: float | None, n: int, over: Any) -> Contrast:
-    if error is None or not math.isfinite(error):
-        return Contrast(value, None, None, None, n, over)
+    if not error or not math.isfinite(error):
+        return Contrast(value, error, None, None, n, over)
     from scipy import stats  # takes as long to load as all else here
 
     share = 0.5 + LEVEL / 2
@@ -206,6 +220,8 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
     middle, count = mean(differences), len(differences)
     # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
     spread = math.fsum((w * (d - middle)) ** 2 for w, d in zip(weights, differences, strict=True)) * count / (count - 1)
+    if not _paired_spread(list(zip(values, others, strict=True))):
+        spread = 0.0
     shared = [score.extra.get("shared_stderr", 0.0) for score in (before, after)]
     return (middle, math.hypot(math.sqrt(spread) / total, *shared)) if _are_numbers(shared) else None
 
@@ -223,7 +239,10 @@ def _is_rounded(mean: float, value: float) -> bool:
 def is_best(cell: Group | None, rivals: Sequence[Group | None]) -> bool:
     """Whether no rival beats it: the interval of :data:`LEVEL` of the difference holds 0; never without a rival.
 
-    None is where neither way is better. Without an interval the difference itself counts.
+    None is where neither way is better. Between numbers that have no error the difference itself counts; where there
+    is an error and no interval, none beats the other: equal differences of two seeds are no certainty.
+
+    The level is of each comparison alone: among eight equal rows, one of them is beaten in about every seventh table.
     """
     others = [rival for rival in rivals if rival is not None]
     if cell is None or not others or not math.isfinite(cell.mean) or cell.runs[0].better == "neither":
@@ -233,8 +252,10 @@ def is_best(cell: Group | None, rivals: Sequence[Group | None]) -> bool:
 
 
 def _beats(found: Contrast, higher: bool) -> bool:
-    low = found.value if found.low is None else found.low
-    high = found.value if found.high is None else found.high
+    if found.low is None or found.high is None:
+        low = high = found.value if found.stderr is None else 0.0
+    else:
+        low, high = found.low, found.high
     return low > 0 if higher else high < 0
 
 

@@ -14,7 +14,7 @@ from mmgen.artifacts import Header, read_header, reference, write_checkpoint
 from mmgen.comparing import compare_scores
 from mmgen.errors import ArtifactError
 from mmgen.metrics._run import run_of_files
-from mmgen.runs import contrast, described_run, paired_points, summed_up
+from mmgen.runs import contrast, described_run, is_best, paired_points, summed_up
 from mmgen.score import Score, read_scores
 
 HERE = {"split": "iid", "part": "test", "seed": 0}
@@ -139,6 +139,42 @@ def test_two_seeds_need_the_quantile_of_two() -> None:
     assert [row.best for row in table.rows] == [(True,), (True,)]
 
 
+@pytest.mark.parametrize("better", ["higher", "lower"])
+@pytest.mark.parametrize("values", [(70.0, 80.0), (70.1, 82.3, 64.7), (5.0,) * 5])
+def test_equal_differences_have_no_interval_and_beat_nothing(values: tuple[float, ...], better: Any) -> None:
+    """Of two seeds that differ by the same nobody knows by how much a third would; nor do rounded numbers say it."""
+    files = [*of("a", *values), *of("b", *(value + 1 for value in values))]
+    (table,) = compare_scores(
+        [(name, [replace(one, better=better) for one in part]) for name, part in files], "a"
+    ).tables
+    found = table.rows[1].differences[0]
+    assert found is not None and found.value == pytest.approx(1.0)
+    assert (found.stderr, found.low, found.high) == (0.0, None, None)
+    assert [row.best for row in table.rows] == [(True,), (True,)]
+
+
+@pytest.mark.parametrize("stderr", [0.0, math.nan])
+def test_single_runs_without_a_spread_have_no_interval_either(stderr: float) -> None:
+    """Such as counts of which every resample has the same."""
+    a, b = (summed_up([score(name, 0, value, stderr=stderr)]) for name, value in (("a", 3.0), ("b", 5.0)))
+    found = contrast(b, a)
+    assert (found.value, found.low, found.high) == (2.0, None, None)
+    assert is_best(a, [b]) and is_best(b, [a])
+    groups = [summed_up([score(name, seed, value) for seed in (place, place + 1)]) for place, (name, value) in
+              enumerate((("a", 3.0), ("b", 5.0)))]  # fmt: skip
+    assert contrast(groups[1], groups[0]).low is None, "nor do groups of other seeds, alike in themselves"
+
+
+def test_numbers_of_parameters_are_exact() -> None:
+    files = [
+        (name, [replace(one, unit="parameters", better="lower", stderr=None) for one in part])
+        for name, part in [*of("a", 100.0, 100.0), *of("b", 90.0, 90.0)]
+    ]
+    (table,) = compare_scores(files, "a").tables
+    assert [row.best for row in table.rows] == [(False,), (True,)]
+    assert table.rows[1].differences[0] is not None and table.rows[1].differences[0].stderr is None
+
+
 def test_groups_without_a_seed_in_common_are_compared_as_welch_does() -> None:
     first, last = [70.0, 75.0, 64.0, 71.0], [72.0, 79.0, 78.0]
     a = summed_up([score("a", seed, value) for seed, value in enumerate(first)])
@@ -150,13 +186,13 @@ def test_groups_without_a_seed_in_common_are_compared_as_welch_does() -> None:
 
 
 def test_single_runs_are_paired_over_their_queries() -> None:
-    """Differences 2, 4, 3: mean 3, sd 1, error 1 / sqrt(3)."""
+    """Differences 2, 4, 3: mean 3, sd 1, error 1 / sqrt(3), and of three the quantile of two degrees of freedom."""
     a = score("a", 0, 20.0, values=[10.0, 20.0, 30.0])
     b = score("b", 0, 23.0, values=[12.0, 24.0, 33.0])
     found = contrast(summed_up([b]), summed_up([a]))
     assert (found.value, found.over, found.n) == (3.0, "points", 1)
     assert found.stderr == pytest.approx(3**-0.5)
-    assert found.high == pytest.approx(3 + stats.norm.ppf(0.975) * 3**-0.5)
+    assert found.high == pytest.approx(3 + stats.t.ppf(0.975, 2) * 3**-0.5)
     other = replace(b, extra=b.extra | {"seed": 1})  # asked about other examples
     apart = contrast(summed_up([other]), summed_up([a]))
     assert (apart.over, apart.stderr) == ("examples", pytest.approx(math.hypot(0.5, 0.5)))

@@ -1,5 +1,6 @@
 """A reproduced table for people: on the terminal, in a page of Markdown, in a report."""
 
+import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -99,7 +100,9 @@ def _with_error(difference: Difference | None) -> str:
     if difference is None:
         return ""
     value, error = difference
-    return f"{value:+,.2f}" + (f" ± {error:.2f}" if error is not None else "")
+    if error == 0:
+        return f"{value:+,.2f} (no spread)"
+    return f"{value:+,.2f}" + (f" ± {error:.2f}" if error is not None and math.isfinite(error) else "")
 
 
 def _seeds(cells: Sequence[Cell]) -> str:

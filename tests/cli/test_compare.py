@@ -115,6 +115,15 @@ def test_markdown_is_a_table() -> None:
     assert "| jmvae_a&b | q(z\\|y) | -2.00 [-4.48, +0.48] | 3 |" in rows  # differences 2, 3, 1: 2 -+ 4.303 / sqrt(3)
 
 
+def test_equal_differences_say_that_they_have_no_spread() -> None:
+    compared = compare_scores([*of("a", 70.1, 82.3), *of("b", 71.1, 83.3)], "a")
+    text = _comparisons.markdown(compared)
+    assert "+1.00 (no spread)" in text and "[" not in text.replace("[low", "")
+    assert "no spread: what is compared differs by the same everywhere" in text
+    (line,) = (json.loads(line) for line in _comparisons.json_lines(compared).splitlines() if '"b"' in line)
+    assert (line["difference_stderr"], line["difference_low"], line["difference_high"]) == (0.0, None, None)
+
+
 def test_latex_is_escaped() -> None:
     text = _comparisons.latex(compare_scores(files(), "telbo"))
     assert r"jmvae\_a\&b & q(z\textbar{}y) & $\mathbf{81.0} \pm 4.4$ & 3 \\" in text
