@@ -33,9 +33,9 @@ __all__ = ["Balance", "Balanced", "Candidates", "effective_size", "key_of", "mul
 
 _FIRST, _MOST = 4096, 65_536
 """Draws that a description is balanced by, at first and at most: half find lambda, half say how far off shares are."""
-_ENOUGH, _PER_VALUE = 256.0, 8.0
+_ENOUGH, _PER_VALUE = 512.0, 8.0
 """The effective sample size of a half that is worked for, at least, and for each value of what is left out."""
-_FAR = 0.03
+_FAR = 0.05
 """How far shares may be from what they are to be, the error of that distance added; what stays farther is said."""
 _ERRORS = 2.0
 """Standard errors within which a share is taken for what it is to be, and that are added to its distance from it."""
