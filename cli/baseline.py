@@ -191,8 +191,8 @@ def _densities(
         error = "" if score.stderr is None else f" ± {score.stderr:.2f}"
         bits = score.extra.get("bits_per_pixel")
         rows.append((f"{score.value:.2f}{error} nats", "" if bits is None else f"{bits:.3f}", f"{score.n:,}"))
-    patches = any("bits_per_pixel" in score.extra for score in scores)
-    errors = "; errors take patches for independent" if patches else ""
+    clusters = {score.extra["number_of_clusters"] for score in scores if "number_of_clusters" in score.extra}
+    errors = f"; errors over the {max(clusters):,} pictures or sources that they are of" if clusters else ""
     table(f"{method}: log p(x) of test examples{errors}", ("log p(x)", "bits per pixel", "examples"), rows)
     return scores
 

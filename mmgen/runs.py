@@ -10,6 +10,7 @@ from itertools import chain, takewhile
 from statistics import fmean, stdev
 from typing import Any, Literal, TypeGuard
 
+from mmgen.clusters import clustered_error
 from mmgen.conditions import Conditions
 from mmgen.score import Score
 
@@ -157,7 +158,8 @@ def contrast(last: Group, first: Group) -> Contrast:
         before, after = first.runs[0], last.runs[0]
         points = paired_points(before, after)
         if points is not None:
-            return _interval(value, points[1], len(before.extra["values"]) - 1, 1, "points")
+            units = before.extra.get("number_of_clusters", len(before.extra["values"]))
+            return _interval(value, points[1], units - 1, 1, "points")
         return _interval(value, _apart(before.stderr, after.stderr), None, 1, "examples")
     both = _apart(first.stderr, last.stderr)
     if first.n < 2 or last.n < 2 or not both:
@@ -198,11 +200,12 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
 
     Points are what ``values`` in ``extra`` are of: data points, images or queries; queries may have weights. They are
     not of a score that is no mean of them, such as a median, nor where one of them was not finite. Noise that points of
-    a score share (``shared_stderr``) is no part of how their differences spread, and is added.
+    a score share (``shared_stderr``) is no part of how their differences spread, and is added. Where several points are
+    of one picture or source (``clusters``), these are the independent units.
     """
     if Conditions.of(before) != Conditions.of(after) or before.given != after.given:
         return None
-    if any(before.extra.get(key) != after.extra.get(key) for key in ("seed", "weights", "queries")):
+    if any(before.extra.get(key) != after.extra.get(key) for key in ("seed", "weights", "queries", "clusters")):
         return None
     values, others = before.extra.get("values"), after.extra.get("values")
     if not _are_numbers(values) or not _are_numbers(others) or len(values) != len(others) or len(values) < 2:
@@ -217,13 +220,12 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
     if not (_is_rounded(mean(values), before.value) and _is_rounded(mean(others), after.value)):
         return None
     differences = [b - a for a, b in zip(values, others, strict=True)]
-    middle, count = mean(differences), len(differences)
     # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
-    spread = math.fsum((w * (d - middle)) ** 2 for w, d in zip(weights, differences, strict=True)) * count / (count - 1)
+    error = clustered_error(differences, before.extra.get("clusters"), weights)
     if not _paired_spread(list(zip(values, others, strict=True))):
-        spread = 0.0
+        error = 0.0
     shared = [score.extra.get("shared_stderr", 0.0) for score in (before, after)]
-    return (middle, math.hypot(math.sqrt(spread) / total, *shared)) if _are_numbers(shared) else None
+    return (mean(differences), math.hypot(error, *shared)) if _are_numbers(shared) else None
 
 
 def _are_numbers(values: Any) -> TypeGuard[list[float]]:

@@ -12,9 +12,9 @@ FLOORS = ("mmgen", "data_recipes", "cli")  # from the ground up: folders of the 
 # Rooms of mmgen/ in order: each imports only from itself and from rooms before it. A file at the root is a room too.
 GROUND = (
     "version", "errors", "elsewhere", "extras", "markup", "notation", "plain_text", "parsing", "seeding", "sights",
-    "progress", "batch", "gaussian", "shares", "naming", "score", "plugins", "registry", "conditions", "runs",
-    "comparing", "presets", "config", "settings_table", "switches", "memory", "foreign", "picture_bytes", "pictures",
-    "free_text", "queries", "expressions", "recombinations", "published", "processes",
+    "progress", "batch", "gaussian", "shares", "naming", "score", "clusters", "plugins", "registry", "conditions",
+    "runs", "comparing", "presets", "config", "settings_table", "switches", "memory", "foreign", "picture_bytes",
+    "pictures", "free_text", "queries", "expressions", "recombinations", "published", "processes",
 )  # fmt: skip
 ROOMS = (
     *GROUND,

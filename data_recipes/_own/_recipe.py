@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr
 
-from mmgen.artifacts.elements import NAME
 from mmgen.data_recipes._base import Recipe, Workers, in_order
 from mmgen.data_recipes._own._attributes import Attributes, attributes_of, check_columns, parse_bins
+from mmgen.data_recipes._own._factors import add_factors
 from mmgen.data_recipes._own._files import listed
 from mmgen.data_recipes._own._found import Found
 from mmgen.data_recipes._own._parts import (
@@ -54,6 +54,7 @@ class _Contents:
         captions: Captions of these, where there are some.
         scheme: The way to split: its name and meaning.
         parts: Rows of these by part.
+        groups: Number of the group of each [n], where there are groups.
         said: What there is to say about them.
     """
 
@@ -62,6 +63,7 @@ class _Contents:
     captions: Captions | None
     scheme: tuple[str, str]
     parts: Parts
+    groups: NDArray[np.int64] | None
     said: list[str]
 
 
@@ -296,7 +298,8 @@ class OwnRecipe(Recipe):
         attributes = attributes_of(left, self.attributes, bins, "leave out with --ignore")
         scheme, parts, about = self._split(columns, names, rows, digests, given, seed)
         nothing = [] if attributes.values or captions else ["there are no attributes and no captions: pictures alone"]
-        return _Contents(rows, attributes, captions, scheme, parts, [*attributes.said, *said, *nothing, *about])
+        groups = None if self.group is None else together(columns[self.group])
+        return _Contents(rows, attributes, captions, scheme, parts, groups, [*attributes.said, *said, *nothing, *about])
 
     def _given_parts(self, source: Source, rows: NDArray[np.int64], columns: dict[str, Any]) -> list[str] | None:
         """The part of each example, where folders or a column say so."""
@@ -358,8 +361,6 @@ class OwnRecipe(Recipe):
         settings["sources_sha256"] = source.sha256(rows, seen.digests)
         unreadable = [source.names[row] for row in seen.unreadable]
         facts = {"unreadable": len(unreadable), "unreadable_images": unreadable[:_RECORDED]}
-        sizes = {"width": seen.sizes[rows, 0, 0], "height": seen.sizes[rows, 0, 1]}
-        numbers = {_factor(name, number): found for number, (name, found) in enumerate(attributes.numbers.items())}
         with DatasetWriter(path, len(rows), settings, seed, command, facts=facts) as writer:
             for image in source.pictures:
                 writer.add_image(image, fitting.shape, "bytes")
@@ -367,10 +368,7 @@ class OwnRecipe(Recipe):
                 writer.add_attributes("attributes", attributes.values)
             if captions is not None:
                 writer.add_text("text", captions.vocabulary, captions.length)
-            for name, axis in (("width", "width"), ("height", "height")):
-                writer.add_factor(name, np.int32, "pixel", f"{axis} of the picture before it was fitted")
-            for name, column in zip(numbers, attributes.numbers, strict=True):
-                writer.add_factor(name, np.float64, "", f"the number behind the attribute {column}; NaN unknown")
+            factors = add_factors(writer, seen.sizes[rows, 0], attributes.numbers, contents.groups)
             writer.add_splits(contents.scheme[0], **contents.parts, meaning=contents.scheme[1])
             codes = attributes.table
             calls = ((files, fitting) for _, files in source.chunks(rows.tolist(), chunk))
@@ -383,16 +381,10 @@ class OwnRecipe(Recipe):
                     stored: dict[str, NDArray[Any]] = dict(zip(source.pictures, pixels, strict=True))
                     stored |= {"attributes": codes[some]} if codes is not None else {}
                     stored |= {"text": captions.codes[some]} if captions is not None else {}
-                    writer.write(start, stored, {name: found[some] for name, found in (sizes | numbers).items()})
+                    writer.write(start, stored, {name: found[some] for name, found in factors.items()})
                     start += len(digests)
                     yield Progress(start)
             except CannotReadError as error:
                 raise DataError(
                     f"a picture in {source.where} has changed meanwhile ({error}); run the same command again"
                 ) from None
-
-
-def _factor(name: str, number: int) -> str:
-    """A factor's name, which has fewer letters to choose from than an attribute's."""
-    taken = name in ("width", "height")
-    return name if NAME.match(name) and not taken else f"number_{number}"

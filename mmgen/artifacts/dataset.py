@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 import mmgen.modalities
 from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, place
@@ -27,6 +28,8 @@ __all__ = ["PARTS", "Dataset"]
 
 PARTS = ("train", "val", "test")
 D = TypeVar("D", bound="Description")
+_SOURCES = ("source", "source_part", "source_group", "picture")
+"""Factors, as recipes write them, that tell which examples were made from one thing."""
 
 
 class Dataset:
@@ -281,6 +284,17 @@ class Dataset:
     def factor_names(self) -> list[str]:
         """Names of the generative factors."""
         return list(self.factors)
+
+    def sources(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """A number [n] for each of ``rows``, the same for those of one picture, source or group; None if none is known.
+
+        Such examples are alike, and are no independent ones.
+        """
+        kept = [name for name in _SOURCES if name in self.factors and self.factors[name].dtype.kind in "iu"]
+        if not kept:
+            return None
+        table = np.column_stack([self.factor(name)[rows] for name in kept])
+        return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def factor(self, name: str) -> np.ndarray:
         """A generative factor [N], or [N, *shape]."""

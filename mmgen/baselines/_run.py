@@ -12,6 +12,7 @@ import mmgen.baselines
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
 from mmgen.baselines._base import LabelReader, LabelSupply, Material, in_units
+from mmgen.clusters import clustered
 from mmgen.errors import UsageError
 from mmgen.notation import UNKNOWN
 from mmgen.progress import Work, relay
@@ -89,7 +90,8 @@ def _score(
         **facts,
         "values": [100.0 * value for value in values.tolist()],  # of each image, for paired comparisons
     }
-    return Score(
+    sources = material.dataset.sources(material.rows("test").rows)
+    score = Score(
         metric="label-accuracy",
         quantity="whole description",
         value=100 * right,
@@ -109,6 +111,7 @@ def _score(
             members=[member.to_json() for member in members_of(settings)],
         ),
     )
+    return clustered(score, None if sources is None else sources[known])
 
 
 def _drawn(material: Material, labels: LabelSupply) -> dict[str, Any]:

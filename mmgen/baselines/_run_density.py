@@ -12,6 +12,7 @@ from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
 from mmgen.baselines._base import in_units
 from mmgen.baselines._density import DensityBaseline, Numbers
+from mmgen.clusters import clustered
 from mmgen.config import plain, validate
 from mmgen.errors import DataError, UsageError
 from mmgen.modalities._base import Description
@@ -69,7 +70,8 @@ def measure_density(
             facts = {"train_examples": len(parts["train"]), **fitted.facts}
             where = {"split": scheme, "part": "test", "seed": seed, "modality": described.name}
             settings = {"method": method, **plain(density), **where}
-            return [_score(dataset, described, method, settings, np.concatenate(found), {**where, **facts})]
+            score = _score(dataset, described, method, settings, np.concatenate(found), {**where, **facts})
+            return [clustered(score, dataset.sources(dataset.split(scheme, "test")))]
 
     return in_units(f"baseline {method}", 1, fractions)
 

@@ -25,6 +25,9 @@ class Metric(ABC):
     scores_points: ClassVar[bool] = False
     """Whether it scores single data points, which should not be training examples."""
     takes_guidance: ClassVar[bool] = True
+    values_of_points: ClassVar[bool] = False
+    """Whether ``extra["values"]`` of its scores are of ``evaluation.points``, in their order, so that errors are those
+    of pictures or sources where several points are of one."""
     """Whether it asks posteriors of descriptions, which can be guided."""
     per_posterior: ClassVar[bool] = True
     """Whether it is asked once per posterior, or once per model."""

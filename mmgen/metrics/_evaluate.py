@@ -4,6 +4,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from mmgen.clusters import clustered
 from mmgen.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluation import Evaluation
@@ -89,6 +90,8 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
                 except StopIteration as stop:
                     about = _provenance(evaluation, member)
                     named = [evaluation.named(score) for score in stop.value]
+                    if member.values_of_points:
+                        named = [clustered(score, evaluation.sources_of_points) for score in named]
                     scores[member] += [replace(score, extra={**about, **score.extra}) for score in named]
                     break
                 yield Progress(int((number + min(1.0, fraction)) * _UNITS))

@@ -276,10 +276,19 @@ class Evaluation:
 
         from mmgen.training.batches import DatasetRows
 
+        source = DatasetRows(self.dataset, self._rows_of_points, self.loaded.device, seed=self.settings.seed)
+        return source.batch(torch.arange(len(source)))
+
+    @cached_property
+    def _rows_of_points(self) -> NDArray[np.int64]:
         rows = self.dataset.split(self.split, self.settings.part)
         chosen = numpy_generator(self.settings.seed, "points").permutation(len(rows))[: self.settings.number]
-        source = DatasetRows(self.dataset, rows[np.sort(chosen)], self.loaded.device, seed=self.settings.seed)
-        return source.batch(torch.arange(len(source)))
+        return rows[np.sort(chosen)]
+
+    @cached_property
+    def sources_of_points(self) -> NDArray[np.int64] | None:
+        """Which picture, source or group each data point is of; None where nothing is known of it."""
+        return self.dataset.sources(self._rows_of_points)
 
     @cached_property
     def factors(self) -> Factors:

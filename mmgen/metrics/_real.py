@@ -26,8 +26,6 @@ __all__ = ["LEAST", "Points", "Real", "halves", "sources"]
 LEAST = 8
 """Real pictures of a description in each half, at least, for it to be measured by itself."""
 
-_SOURCE = ("source", "source_part")
-"""Factors that say which picture an example was rendered from, where the recipe has them."""
 _BASIS = 4096
 """Training pictures that principal components are found from."""
 
@@ -123,11 +121,8 @@ class Real:
 
 def sources(dataset: "Dataset", rows: NDArray[np.int64]) -> NDArray[np.int64]:
     """A number [n] for each of ``rows``, the same for those that were rendered from one picture."""
-    known = [dataset.factor(name)[rows] for name in _SOURCE if name in dataset.factor_names]
-    if not known:
-        return np.arange(len(rows))
-    _, number = np.unique(np.stack(known, 1), axis=0, return_inverse=True)
-    return number.reshape(-1).astype(np.int64)
+    known = dataset.sources(rows)
+    return np.arange(len(rows)) if known is None else known
 
 
 def halves(codes: NDArray[np.uint8], source: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -55,6 +55,7 @@ class LabelAccuracy(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    values_of_points = True
     reads = ("samples", *POINTS)
     protocols: ClassVar = {
         "samples": "The description that is likeliest on average over draws of q(z|x).",

@@ -74,6 +74,7 @@ class LogLikelihood(Metric):
     better = "higher"
     per_posterior = False
     scores_points = True
+    values_of_points = True
     reads = ("samples", "proposal", "text_samples", "text_proposal", "posteriors", *POINTS)
     protocols: ClassVar = {
         "importance": "The log of the mean of K importance weights: a bound that is tight as K grows.",

@@ -46,6 +46,7 @@ class NegativeElbo(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    values_of_points = True
     reads = ("samples", *POINTS)
     columns: ClassVar = {"pixels": "pixels", "samples": "samples"}
 

@@ -49,6 +49,7 @@ class Reconstruction(Metric):
     takes_guidance = False
     per_posterior = False
     scores_points = True
+    values_of_points = True
     reads = POINTS
 
     def check(self, evaluation: "Evaluation") -> None:
@@ -155,5 +156,6 @@ def _score(
                 if known[:, k].any()
             },
             "pixels": "sampled" if evaluation.draws.sampled else "mean",
+            "values": [round(value, 4) for value in of_point.tolist()],
         },
     )

@@ -134,6 +134,21 @@ def test_a_score_is_that_of_eval(points: Path, heavy: Numbers) -> None:
     assert score.run["seed"] == "0"
 
 
+def test_errors_of_patches_are_those_of_pictures(tmp_path: Path, heavy: Numbers) -> None:
+    """Ten of each picture, which are alike."""
+    path, number = tmp_path / "patches.h5", 400
+    alike = heavy[np.arange(number) // 10] + 0.1 * heavy[-number:]
+    with DatasetWriter(path, number, {"recipe": "points"}, seed=0, command="make") as writer:
+        writer.add(VectorDescription(size=2))
+        writer.add_factor("picture", np.int32, "", "number of the picture")
+        writer.write(0, {"vector": alike.astype(np.float32)}, {"picture": np.arange(number) // 10})
+        writer.add_splits("iid", train=range(200), val=range(200, 250), test=range(250, 400))
+    (score,) = measure_density(path, "gaussian", {}).run()
+    by_picture = np.array(score.extra["values"]).reshape(15, 10).mean(1)
+    assert score.stderr == pytest.approx(stats.sem(by_picture), rel=1e-3)
+    assert score.stderr > 2 * stats.sem(score.extra["values"]) and score.extra["number_of_clusters"] == 15
+
+
 def test_scores_go_beside_the_dataset_as_models_do(
     points: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -164,7 +164,8 @@ def test_as_many_draws_are_taken_as_bring_shares_close(posterior: str, words: st
     guide = tilted.guide(posterior)
     masses = (base + guide.log_weight(GRID.z, batch)).softmax(0)
     assert (masses @ read - base.softmax(0) @ read).abs().max() < 0.05
-    assert guide.diagnostics["largest_share_missed"] < 0.03
+    missed = (masses @ read - base.softmax(0) @ read).abs().max()
+    assert missed <= guide.diagnostics["largest_share_missed"] < 0.05
 
 
 @torch.no_grad()

@@ -9,8 +9,10 @@ import pytest
 import torch
 from scipy.spatial.distance import jensenshannon
 
+import mmgen.metrics
 from mmgen.artifacts import Dataset
 from mmgen.classifier._files import build_classifier
+from mmgen.clusters import clustered_error
 from mmgen.errors import UsageError
 from mmgen.metrics._correctness import agreement
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
@@ -18,6 +20,7 @@ from mmgen.metrics._evaluate import evaluate, notice
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics.coverage import exact_coverage, picture_error
+from mmgen.shares import share_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
 
 
@@ -294,3 +297,23 @@ def test_judge_of_other_attributes_is_refused(dataset: Dataset) -> None:
     evaluation = Evaluation(loaded_painter(Path("m")), dataset, None, ("own",), EvaluationSettings())
     with pytest.raises(UsageError, match="needs a judge"):
         evaluate(evaluation, ["coverage"])
+
+
+@pytest.mark.parametrize("metric", ["reconstruction"])
+def test_errors_are_of_pictures_where_several_points_are_of_one(
+    dataset: Dataset, metric: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = evaluate(asked(dataset), [metric]).run()
+    monkeypatch.setattr(Dataset, "sources", lambda self, rows: rows // 4)
+    together = evaluate(asked(dataset), [metric]).run()
+    for before, after in zip(plain, together, strict=True):
+        rows = np.sort(dataset.split("iid", "test")) // 4
+        assert (before.value, before.n) == (after.value, after.n) and "clusters" not in before.extra
+        assert after.extra["number_of_clusters"] == len(np.unique(rows)) < after.n
+        spread = clustered_error(after.extra["values"], rows)  # 0 of a painter that is always right, and no share has 0
+        assert after.stderr == pytest.approx(share_error(after.value, spread, after.n))
+
+
+def test_which_metrics_have_values_of_points() -> None:
+    found = {name for name, member in mmgen.metrics.importable().items() if member.values_of_points}
+    assert found == {"label-accuracy", "log-likelihood", "negative-elbo", "reconstruction"}

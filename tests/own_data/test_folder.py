@@ -200,6 +200,10 @@ def test_a_group_is_never_in_two_parts(tmp_path: Path, make: Make) -> None:
     people = {part: {row // 6 for row in data.split("iid", part).tolist()} for part in PARTS}
     assert all(people.values()) and sum(map(len, people.values())) == 10
     assert "person" not in attributes(data)
+    sources = data.sources(np.arange(60))  # of which standard errors are
+    assert sources is not None and len(np.unique(sources)) == 10
+    assert all(len(set(sources[start : start + 6])) == 1 for start in range(0, 60, 6))
+    assert "source_group" not in make(folder).factors
     assert "person" in attributes(make(folder, group="person", attributes=("person", "size")))
 
 

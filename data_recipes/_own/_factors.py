@@ -1,0 +1,46 @@
+"""Factors of own pictures: their sizes, numbers behind attributes, and which group each is of."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mmgen.artifacts.elements import NAME
+
+if TYPE_CHECKING:
+    from mmgen.artifacts import DatasetWriter
+
+__all__ = ["add_factors"]
+
+
+def add_factors(
+    writer: "DatasetWriter",
+    sizes: NDArray[np.int64],
+    numbers: Mapping[str, NDArray[np.float64]],
+    groups: NDArray[np.int64] | None,
+) -> dict[str, NDArray[Any]]:
+    """Declares the factors, and gives their columns by name.
+
+    Args:
+        writer: What writes the file.
+        sizes: Width and height of each picture before it was fitted [n, 2].
+        numbers: By attribute, the numbers behind it [n], NaN where unknown.
+        groups: Number of the group of each [n], of which no two parts have the same; None without groups.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    for name, column in zip(("width", "height"), sizes.T, strict=True):
+        writer.add_factor(name, np.int32, "pixel", f"{name} of the picture before it was fitted")
+        found[name] = column
+    for place, (attribute, values) in enumerate(numbers.items()):
+        # A factor's name has fewer letters to choose from than an attribute's.
+        name = attribute if NAME.match(attribute) and attribute not in _TAKEN else f"number_{place}"
+        writer.add_factor(name, np.float64, "", f"the number behind the attribute {attribute}; NaN unknown")
+        found[name] = values
+    if groups is not None:
+        writer.add_factor("source_group", np.int32, "", "number of the group, of which standard errors are")
+        found["source_group"] = groups
+    return found
+
+
+_TAKEN = ("width", "height", "source_group")

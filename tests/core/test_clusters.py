@@ -1,0 +1,80 @@
+"""Errors of examples that come in clusters: by hand, by simulation, and in what is compared."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from mmgen.clusters import clustered, clustered_error
+from mmgen.runs import contrast, paired_points, summed_up
+from mmgen.score import Score
+
+
+def score(values: Any, **changed: Any) -> Score:
+    made = Score("log-likelihood", "log p(x)", float(np.mean(values)), 0.1, "nats", "higher", len(values), "image")
+    return replace(made, extra={"values": [float(one) for one in values]}, **changed)
+
+
+def test_singletons_have_the_usual_error_and_weights_the_ratio_estimators() -> None:
+    values, weights = np.random.default_rng(0).normal(size=(2, 9))
+    assert clustered_error(values) == pytest.approx(stats.sem(values))
+    assert clustered_error(values, np.arange(9)[::-1]) == pytest.approx(stats.sem(values))
+    weights = np.abs(weights)
+    off = weights * (values - np.average(values, weights=weights))
+    expected = np.sqrt(9 / 8 * (off**2).sum()) / weights.sum()
+    assert clustered_error(values, weights=weights) == pytest.approx(expected)
+
+
+def test_equal_clusters_have_the_error_of_their_means() -> None:
+    values, clusters = np.random.default_rng(0).normal(size=40), np.repeat([7, 3, 9, 1, 2], 8)
+    assert clustered_error(values, clusters) == pytest.approx(stats.sem(values.reshape(5, 8).mean(1)))
+
+
+def test_the_error_is_how_much_means_of_other_pictures_differ() -> None:
+    """20 pictures of 5 to 50 patches, of which those of one share most: plain errors are three times too small."""
+    rng, means, errors, plain = np.random.default_rng(0), [], [], []
+    for _ in range(400):
+        sizes = rng.integers(5, 51, size=20)
+        values = np.repeat(rng.normal(size=20), sizes) + 0.5 * rng.normal(size=sizes.sum())
+        found = score(values)
+        told = clustered(found, np.repeat(np.arange(20), sizes)).stderr
+        assert told is not None
+        means.append(found.value)
+        errors.append(told)
+        plain.append(stats.sem(values))
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(means), rel=0.1)
+    assert np.mean(plain) < np.std(means) / 3
+
+
+def test_scores_change_only_where_points_share_a_picture() -> None:
+    values = [1.0, 1.0, 3.0, 3.0]
+    alone, shared = np.arange(4), np.array([5, 5, 2, 2])
+    plain = score(values)
+    assert clustered(plain, None) is plain and clustered(plain, alone) is plain
+    assert clustered(plain, np.array([0, 0, 1])) is plain, "not of these points"
+    assert clustered(replace(plain, value=9.0), shared).stderr == 0.1, "no mean of them"
+    found = clustered(plain, shared)
+    assert (found.stderr, found.extra["clusters"], found.extra["number_of_clusters"]) == (1.0, [1, 1, 0, 0], 2)
+    bits = clustered(replace(plain, extra=plain.extra | {"bits_per_pixel_stderr": 0.2, "shared_stderr": 0.0}), shared)
+    assert bits.extra["bits_per_pixel_stderr"] == pytest.approx(2.0), "ten times the error, so ten times this one"
+    assert clustered(plain, np.zeros(4)).stderr is None, "of one picture nothing says how much others differ"
+    percent = clustered(score([100.0] * 4, unit="%"), shared)
+    assert percent.stderr is not None and percent.stderr > 10, "shares have no error of 0"
+
+
+def test_differences_are_clustered_too() -> None:
+    pictures = np.repeat(np.arange(6), 10)
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=60)
+    first, last = base, base + np.repeat(rng.normal(size=6), 10)
+    a, b = (clustered(score(values), pictures) for values in (first, last))
+    points = paired_points(a, b)
+    assert points is not None
+    by_picture = (last - first).reshape(6, 10).mean(1)
+    assert points[1] == pytest.approx(stats.sem(by_picture))
+    found, expected = contrast(summed_up([b]), summed_up([a])), stats.ttest_1samp(by_picture, 0).confidence_interval()
+    assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
+    other = replace(b, extra=b.extra | {"clusters": [0] * 60})
+    assert paired_points(a, other) is None
