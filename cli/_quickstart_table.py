@@ -104,29 +104,26 @@ def finding(scores: Sequence[Score]) -> str:
     if guided is None:
         return ""
     said, pictures = [], []
-    for judge, ours in rows[guided].items():
+    for name, by_judge in rows.items():
+        if not _is_of(by_judge, ("true", "aggregate")):
+            continue
         told = []
-        for name, by_judge in rows.items():
-            row = by_judge.get(judge)
-            if row is None or not _is_of(by_judge, ("true", "aggregate")):
-                continue
+        for judge, row in by_judge.items():
             pairs = [
                 (one, other)
-                for asked, one, other in zip(ASKED, ours, row, strict=True)
+                for asked, one, other in zip(ASKED, rows[guided].get(judge, _Row()), row, strict=False)
                 if asked in _OF_FINDING and one and other
                 if math.isfinite(one.value) and math.isfinite(other.value)
             ]
-            if pairs:
-                gains = [f"{_gain(one, other)} {one.metric} ({one.given} given)" for one, other in pairs]
-                told.append(f"{', '.join(gains)}, against {name}")
-                pictures += [score.n for pair in pairs for score in pair]
-        if told:
-            said.append(f"{f'by the judge {judge}: ' * (len(rows[guided]) > 1)}{'; '.join(told)}")
+            gains = [f"{_gain(one, other)} {one.metric} ({one.given} given)" for one, other in pairs]
+            told += [f"{f'by {judge} ' * (len(by_judge) > 1)}{', '.join(gains)}"] if gains else []
+            pictures += [score.n for pair in pairs for score in pair]
+        said += [f"{', '.join(told)}, against {name}"] if told else []
     if not said:
         return ""
     return (
-        f"{guided}, points of %, {'. '.join(said)} (same family, size and steps; {min(pictures):,} pictures or more "
-        "each, of concepts in the test split; ± combines their standard errors)."
+        f"{guided}, differences in points: {'; '.join(said)} (same family, size and steps; {min(pictures):,} pictures "
+        "or more each, of concepts in the test split; ± combines their standard errors)."
     )
 
 

@@ -221,7 +221,7 @@ def eval_command(
 
     Prints a table with standard errors, and the judge's own accuracy on real images beside every score that it gives.
     A pipe or a file gets lines of metric, quantity, posterior, protocol, number of given attributes, value, standard
-    error, unit and number of samples, with tabs between.
+    error, unit, number of samples and judge, with tabs between.
     """
     path = read_path(checkpoint, "model or aggregate")
 
@@ -308,17 +308,22 @@ def _numbers(text: str | None, option: str) -> list[int] | None:
         raise UsageError(f"{option} got '{text}', expected numbers with commas between, for example 0,1,2") from None
 
 
-def _plain(score: "Score") -> list[str]:
-    """A score as a line's cells; numbers in full."""
-    values: list[object] = [score.metric, score.quantity, score.source, score.protocol, score.given]
-    values += [score.value, score.stderr, score.unit, score.n]
-    return ["" if value is None else str(value) for value in values]
+def _plain(scores: Sequence["Score"]) -> list[list[str]]:
+    """Scores as lines' cells; numbers in full."""
+    from mmgen.score import judge_names
+
+    lines = []
+    for score, judge in zip(scores, judge_names(scores), strict=True):
+        values: list[object] = [score.metric, score.quantity, score.source, score.protocol, score.given]
+        values += [score.value, score.stderr, score.unit, score.n, judge]
+        lines.append(["" if value is None else str(value) for value in values])
+    return lines
 
 
 def show_scores(scores: Sequence["Score"], as_result: bool) -> None:
     """One table per metric, on stdout where it is the result, else as talk; and what the scores warn of."""
     if as_result and not sys.stdout.isatty():
-        result_lines((), [_plain(score) for score in scores])
+        result_lines((), _plain(scores))
     else:
         table = result_table if as_result else talk_table
         for name, unit in dict.fromkeys((score.metric, score.unit) for score in scores):

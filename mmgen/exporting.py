@@ -30,7 +30,7 @@ from mmgen.metrics._kept import scores_beside, write_scores
 from mmgen.parsing import printable
 from mmgen.progress import Watch
 from mmgen.queries import ANYTHING, quoted
-from mmgen.score import Score, read_scores
+from mmgen.score import Score, judge_names, read_scores
 from mmgen.version import __version__
 
 __all__ = ["export"]
@@ -326,7 +326,9 @@ def _front_matter(about: _Exported, name: str, objective: str) -> list[str]:
         {
             "task": {"type": "text-to-image", "name": "Pictures from words"},
             "dataset": {"type": recipe, "name": recipe},
-            "metrics": [_metric(score) for score in about.scores],
+            "metrics": [
+                _metric(score, judge) for score, judge in zip(about.scores, _judges(about.scores), strict=True)
+            ],
         }
     ]
     lines = [
@@ -344,23 +346,34 @@ def _recipes(commands: Sequence[str]) -> list[str]:
     return [words[2] for command in commands if (words := command.split())[:2] == [_PROGRAM, "make-data"] and words[2:]]
 
 
-def _metric(score: Score) -> dict[str, Any]:
+def _metric(score: Score, judge: str) -> dict[str, Any]:
     given = "" if score.given is None else f", {score.given} words given"
     error = {} if score.stderr is None else {"args": {"standard_error": score.stderr, "n": score.n}}
-    told = f"{score.quantity or score.metric} ({score.unit}), {score.source}{given}"
+    told = f"{score.quantity or score.metric}{judge} ({score.unit}), {score.source}{given}"
     return {"type": score.metric, "name": told, "value": score.value, **error}
+
+
+def _judges(scores: Sequence[Score]) -> list[str]:
+    """What tells scores of several judges apart, " (judge small)" each; "" where there is one."""
+    names = judge_names(scores)
+    return [f" (judge {name})" if name and len({*names} - {""}) > 1 else "" for name in names]
 
 
 def _measured(scores: Sequence[Score]) -> list[str]:
     if not scores:
         return []
-    rows = []
-    for score in scores:
+    rows, judges = [], _judges(scores)
+    for score, judge in zip(scores, judges, strict=True):
         error = "" if score.stderr is None else f" ± {score.stderr:.2g}"
         given = "" if score.given is None else str(score.given)
-        told = (score.quantity or score.metric, score.source, given, f"{score.value:.2f}{error} {score.unit}", score.n)
+        measured = (score.quantity or score.metric) + judge
+        told = (measured, score.source, given, f"{score.value:.2f}{error} {score.unit}", score.n)
         rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in told) + " |")
     heads = ["| measured | drawn from | words given | value ± standard error | samples |", "|---|---|---|---|---|"]
-    judged = next((score.judge_accuracy for score in scores if score.judge_accuracy), None)
-    note = f"The judge itself is right on {judged['mean']:.1f} % of the words of real pictures." if judged else ""
+    own = {judge: score.judge_accuracy for score, judge in zip(scores, judges, strict=True) if score.judge_accuracy}
+    said = [
+        f"The judge itself{judge} is right on {one['mean']:.1f} % of the words of real pictures."
+        for judge, one in own.items()
+    ]
+    note = " ".join(said)
     return ["## Measured", "", *heads, *rows, "", *([note, ""] if note else [])]

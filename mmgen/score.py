@@ -213,11 +213,14 @@ class Scores(list[Score]):
 
     def _cells(self) -> list[tuple[str, ...]]:
         found: list[tuple[str, ...]] = []
-        for score in self:
+        judges = judge_names(self)
+        several = len({*judges} - {""}) > 1
+        for score, judge in zip(self, judges, strict=True):
             error = "" if score.stderr is None else f" ± {score.stderr:.2g}"
             given = "" if score.given is None else str(score.given)
             value = f"{score.value:.2f}{error} {score.unit}"
-            found.append((score.quantity or score.metric, score.source, given, value))
+            judged = f" (judge {judge})" if several and judge else ""
+            found.append(((score.quantity or score.metric) + judged, score.source, given, value))
         return found
 
     def __repr__(self) -> str:

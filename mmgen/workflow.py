@@ -16,17 +16,17 @@ from mmgen.aggregates._before import describe_fit, is_fit
 from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate, load_aggregate, load_base
 from mmgen.aggregates._guided import few_candidates
 from mmgen.artifacts import Dataset, check_output, find_parent, read_header
-from mmgen.classifier import Classifier, load_classifier
+from mmgen.classifier import Classifier
 from mmgen.classifier import names as judge_networks
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, resolve_told
 from mmgen.config import find_preset, merge, validate
 from mmgen.errors import UsageError
-from mmgen.generation.judge import find_judge_of_dataset
+from mmgen.generation.judge import find_judge_of_dataset, load_judges, said_accuracy
 from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.loading import TrainedModel, load
 from mmgen.metrics import get as metric_called
 from mmgen.metrics._asked import check_once, check_read, left_out, usual_metrics
-from mmgen.metrics._evaluate import evaluate, notice
+from mmgen.metrics._evaluate import evaluate_by_all, notice
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models._build import build_model
 from mmgen.naming import posterior_called
@@ -356,7 +356,7 @@ def measure(
     further["text_proposal"] = text_proposal
     further |= {name: getattr(asking, name) not in (None, "") for name in asking.model_fields_set - {"dropped"}}
     check_read(asked_for, [name for name, said in further.items() if said])
-    judged = list(dict.fromkeys(name for name in asked_for if metric_called(name).judged))
+    judged = [name for name in asked_for if metric_called(name).judged]
     if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
         other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
         raise UsageError(f"{' and '.join(judged)} needs a judge of attributes, and {path} knows no attributes{other}")
@@ -367,22 +367,22 @@ def measure(
         judging: list[Classifier | None] = [None]
         if judged:
             near = [path.parent, loaded.model_path.parent, source.parent, Path.cwd()]
-            judging = [*_load_judges(judges or [find_judge_of_dataset(data, near)], loaded, watch)]
+            opened = load_judges(judges := judges or [find_judge_of_dataset(data, near)], loaded.device)
+            for file, one in zip(judges, opened, strict=True):
+                watch.say(f"judge: {file} ({said_accuracy(one)} on images that it has not seen)")
+            judging = [*opened]
         drawn_from = load(text_proposal, device) if text_proposal else None
         names = _posteriors(posteriors, loaded)
         asked = [Evaluation(each, data, judging[0], names, settings, drawn_from) for each in guided]
         if warning := notice(asked[0], asked_for):
             watch.say(warning)
-        work = []  # all of it before any is done, which checks what is asked
-        for evaluation in asked:
-            others = [
-                Evaluation(evaluation.loaded, data, other, names, settings, beside=evaluation) for other in judging[1:]
-            ]
-            work.append([evaluate(evaluation, asked_for), *(evaluate(other, judged) for other in others)])
+        # All of it before any is done, which checks what is asked.
+        work = [evaluate_by_all(evaluation, asked_for, judging[1:]) for evaluation in asked]
         scores: list[Score] = []
         for evaluation, by_judge in zip(asked, work, strict=True):
             for measuring in by_judge:
-                scores += watch.follow(measuring)
+                found = watch.follow(measuring)
+                scores += found
             for said in evaluation.guidance_notices:
                 watch.say(said)
     for name in dict.fromkeys(asked_for):
@@ -391,35 +391,9 @@ def measure(
     return scores
 
 
-def _load_judges(paths: Sequence[Path], loaded: TrainedModel, watch: Watch) -> list[Classifier]:
-    """Judges that are asked the same.
-
-    Raises:
-        UsageError: One is there twice, or is told other attributes than the first.
-    """
-    judges: list[Classifier] = []
-    for path in paths:
-        judge = load_classifier(path, loaded.device)
-        if judge.content_id in [other.content_id for other in judges]:
-            raise UsageError(f"--judge got {path} twice, expected each judge once; leave one out")
-        if judges and judge.told != judges[0].told:
-            told = [", ".join(one.told) or "nothing" for one in (judge, judges[0])]
-            raise UsageError(
-                f"--judge got {path}, which is told {told[0]}, beside {paths[0]}, which is told {told[1]}, expected "
-                "judges that are told the same; measure with each by itself"
-            )
-        judges.append(judge)
-        watch.say(f"judge: {path} ({_percent(judge.accuracy)} on images that it has not seen)")
-    return judges
-
-
 def _posteriors(asked: Sequence[str], loaded: TrainedModel) -> list[str]:
     """Where z is to come from; every name is checked before any work."""
     names = list(dict.fromkeys(asked)) or ([loaded.target] if loaded.target else loaded.posteriors)
     for name in names:
         loaded.latent_sampler(name)
     return names
-
-
-def _percent(accuracy: Mapping[str, float]) -> str:
-    return ", ".join(f"{name} {value:.1f} %" for name, value in accuracy.items()) or "accuracy never measured"

@@ -13,6 +13,8 @@ from mmgen.notation import UNKNOWN
 from mmgen.queries import Vocabulary
 
 if TYPE_CHECKING:
+    import torch
+
     from mmgen.classifier import Classifier
     from mmgen.generation.open_model import OpenModel
 
@@ -23,6 +25,8 @@ __all__ = [
     "find_judge_of_dataset",
     "judge_images",
     "judged_wrong",
+    "load_judges",
+    "said_accuracy",
     "sees_samples",
 ]
 
@@ -73,6 +77,34 @@ def judge_images(judge: "Classifier", images: np.ndarray, told: np.ndarray) -> n
 
     pixels = torch.from_numpy(images).to(judge.device)
     return np.asarray(judge.predict(pixels, torch.from_numpy(told)).cpu().numpy())
+
+
+def load_judges(paths: Sequence[Path], device: "str | torch.device") -> "list[Classifier]":
+    """Judges that are asked the same.
+
+    Raises:
+        UsageError: One is there twice, or is told other attributes than the first.
+    """
+    from mmgen.classifier import load_classifier
+
+    judges: list[Classifier] = []
+    for path in paths:
+        judge = load_classifier(path, device)
+        if judge.content_id in [other.content_id for other in judges]:
+            raise UsageError(f"--judge got {path} twice, expected each judge once; leave one out")
+        if judges and judge.told != judges[0].told:
+            told, first = (", ".join(one.told) or "nothing" for one in (judge, judges[0]))
+            raise UsageError(
+                f"--judge got {path}, which is told {told}, beside {paths[0]}, which is told {first}, expected judges "
+                "that are told the same; measure with each by itself"
+            )
+        judges.append(judge)
+    return judges
+
+
+def said_accuracy(judge: "Classifier") -> str:
+    """How often a judge is right itself, in words."""
+    return ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items()) or "accuracy never measured"
 
 
 def find_judge(model: Path, near: Sequence[Path] = (), preferred: Collection[str] = ()) -> Path | None:

@@ -125,13 +125,11 @@ class JudgedPictures:
             Codes uint8 [Q, n', A] with n' >= n.
         """
         key = posterior, queries.dropped
-        looks = [
-            look
+        looks = [_Look(one._judged, one._read, key, n) for one in self._company]
+        looks += [
+            _Look(one._features, one.judge.features, key, min(n, one._features_of))
             for one in self._company
-            for look in (
-                _Look(one._judged, one._read, key, n),
-                _Look(one._features, one.judge.features, key, min(n, one._features_of)),
-            )
+            if one._features_of
         ]
         yield from self._show(looks, queries, posterior)
         return self._judged[key]

@@ -2,7 +2,7 @@
 
 from collections.abc import Generator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mmgen.clusters import clustered
 from mmgen.errors import UsageError
@@ -11,7 +11,10 @@ from mmgen.metrics._evaluation import Evaluation
 from mmgen.progress import Progress, Work
 from mmgen.score import other_data
 
-__all__ = ["evaluate", "notice"]
+if TYPE_CHECKING:
+    from mmgen.classifier import Classifier
+
+__all__ = ["evaluate", "evaluate_by_all", "notice"]
 
 _UNITS = 1000
 """Units of progress per metric and posterior."""
@@ -99,3 +102,17 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
         return [score for member in members for score in scores[member]]
 
     return Work("measuring", len(questions) * _UNITS, "", run)
+
+
+def evaluate_by_all(
+    evaluation: Evaluation, metrics: Sequence[str], others: "Sequence[Classifier | None]"
+) -> list[Work[list[Score]]]:
+    """Measure ``metrics``, and what judges have a say in by ``others`` too, who look at the same pictures.
+
+    Raises:
+        UsageError: As :func:`evaluate`.
+    """
+    from mmgen.metrics import get
+
+    judged = [name for name in metrics if get(name).judged]
+    return [evaluate(evaluation, metrics), *(evaluate(evaluation.beside(judge), judged) for judge in others)]

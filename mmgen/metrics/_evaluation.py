@@ -1,6 +1,7 @@
 """What metrics are asked of: a model, a dataset, a judge and the settings of the questions."""
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -41,7 +42,6 @@ class Evaluation:
         posteriors: Where z is to come from, each one of ``loaded.posteriors``.
         settings: How to measure.
         text_proposal: Another file fitted to the model, whose q(z | y) draws of log p(y) come from as well.
-        beside: The same by another judge, from before anything was drawn: both look at the same pictures.
 
     Raises:
         UsageError: The dataset is no such one as the model's, or a posterior cannot be guided as asked.
@@ -55,7 +55,6 @@ class Evaluation:
         posteriors: Sequence[str],
         settings: EvaluationSettings,
         text_proposal: "OpenModel | None" = None,
-        beside: "Evaluation | None" = None,
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
@@ -68,11 +67,16 @@ class Evaluation:
         self.settings = settings
         self.text_proposal = text_proposal
         self._runs: dict[bool, dict[str, str]] = {}
-        if beside is not None:
-            self.loaded = beside.loaded  # with what guidance has drawn
-            self.draws = JudgedPictures(self.loaded, self.judge, settings.seed, settings.precision, beside.draws)
         for name in self.posteriors if self.loaded.guidance else ():
             self.loaded.guide(name)  # refuses what cannot be guided so, before anything is measured
+
+    def beside(self, judge: "Classifier | None") -> "Evaluation":
+        """The same by another judge, asked for before anything is drawn: both look at the same pictures."""
+        other = copy(self)  # with what guidance has drawn
+        other._judge = judge
+        other.__dict__.pop("real", None)
+        other.draws = JudgedPictures(self.loaded, other.judge, self.settings.seed, self.settings.precision, self.draws)
+        return other
 
     @property
     def split(self) -> str:

@@ -1,10 +1,12 @@
 """``mmgen quickstart``: its commands can be typed, its table says what was measured, its failures are honest."""
 
 import json
+import math
 import re
 import shlex
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,9 @@ import pytest
 from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._own_pictures import score_files
+from mmgen.cli._quickstart_table import final_table, finding, read_scores
 from mmgen.errors import MmgenError
+from mmgen.score import Score
 from tests.program import within
 from tests.test_reproduction_states import write_data
 
@@ -85,57 +89,103 @@ def test_all_posteriors_are_treated_alike() -> None:
 def test_scores_that_cannot_be_shown_are_refused_in_a_sentence(tmp_path: Path, record: Any) -> None:
     (tmp_path / "scores.jsonl").write_text(json.dumps(record) + "\n")
     with pytest.raises(MmgenError, match=r"scores\.jsonl: line 1 .* remove it and run the quickstart again"):
-        quickstart.final_table(quickstart.read_scores(tmp_path / "scores.jsonl"))
+        final_table(read_scores(tmp_path / "scores.jsonl"))
+
+
+def scored(judge: str = "j", **fields: Any) -> Score:
+    given = {"quantity": fields.get("metric", "correctness"), "better": "higher", "ids": {"judge": judge}, **SCORE}
+    return Score(**{**given, **fields})
+
+
+GUIDED = {"posterior": "guided", "base": "aggregate", "guidance": 3.0, "balanced": True}
 
 
 def test_table_and_finding() -> None:
-    exact = {**SCORE, "text_weight": 1.0}
-    scores: list[dict[str, Any]] = [
-        {**SCORE, "posterior": "prior", "value": 30.0, "stderr": None, "judge_accuracy": None},
-        {**SCORE, "text_weight": 300.0, "value": 82.25, "judge_accuracy": {"mean": 92.3}},
-        {**exact, "judge_accuracy": {"mean": 92.3}},
-        {**exact, "metric": "coverage", "given": 3, "value": 90.0, "judge_accuracy": None},
-        {**SCORE, "posterior": "aggregate", "value": 83.5, "judge_accuracy": {"mean": 92.3}},
-        {
-            **SCORE,
-            "posterior": "guided",
-            "base": "aggregate",
-            "guidance": 3.0,
-            "balanced": True,
-            "value": 90.0,
-            "judge_accuracy": None,
-        },
-        {
-            **SCORE,
-            "posterior": "guided",
-            "base": "aggregate",
-            "guidance": 3.0,
-            "balanced": True,
-            "metric": "coverage",
-            "given": 3,
-            "value": 88.5,
-            "judge_accuracy": None,
-        },
+    own = {"judge_accuracy": {"mean": 92.3}}
+    halves = {"ceiling": 88.25, "ceiling_stderr": 0.5}
+    exact = {"text_weight": 1.0, **own}
+    scores = [
+        scored(posterior="prior", value=30.0, stderr=None),
+        scored(text_weight=300.0, value=82.25, **own),
+        scored(**exact),
+        scored(metric="coverage", given=3, value=90.0, **exact),
+        scored(metric="recall", given=3, value=60.0, protocol="description", extra=halves, **exact),
+        scored(metric="recall", given=3, value=1.0, protocol="pooled", **exact),  # of all descriptions: no column
+        scored(posterior="aggregate", value=83.5, **own),
+        scored(value=90.0, **GUIDED),
+        scored(metric="coverage", given=3, value=88.5, **GUIDED),
+        scored(metric="recall", given=3, value=55.0, protocol="description", extra=halves, **GUIDED),
     ]
-    columns, rows = quickstart.final_table(scores)
-    assert columns[1] == "correctness, 4 words given"
+    columns, rows = final_table(scores)
+    assert columns == [
+        "pictures drawn from", "correctness, 4 words given", "correctness, 3 words given", "coverage, 3 words given",
+        "recall, 3 words given",
+    ]  # fmt: skip
     assert rows == [
-        ["p(z), the prior", "30.0 %", "", ""],
-        ["q_true(w = 300)", "82.2 ± 0.5 %", "", ""],
-        ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %"],
-        ["q_agg", "83.5 ± 0.5 %", "", ""],
-        ["q_agg guided (w = 3, balanced)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %"],
-        ["(the judge itself, on real pictures)", "92.3 %", "", ""],
+        ["p(z), the prior", "30.0 %", "", "", ""],
+        ["q_true(w = 300)", "82.2 ± 0.5 %", "", "", ""],
+        ["q_true(w = 1), exact", "61.2 ± 0.5 %", "", "90.0 ± 0.5 %", "60.0 ± 0.5 %"],
+        ["q_agg", "83.5 ± 0.5 %", "", "", ""],
+        ["q_agg guided (w = 3, balanced)", "90.0 ± 0.5 %", "", "88.5 ± 0.5 %", "55.0 ± 0.5 %"],
+        ["(real pictures)", "92.3 %", "", "", "88.2 ± 0.5 %"],
     ]
-    said = quickstart.finding(scores)  # errors: sqrt(0.5^2 + 0.5^2)
+    said = finding(scores)  # errors: sqrt(0.5^2 + 0.5^2)
     assert said.startswith(
-        "q_agg guided (w = 3, balanced): +7.8 ± 0.7 points of correctness with 4 words given, against q_true(w ="
+        "q_agg guided (w = 3, balanced), differences in points: "
+        "+7.8 ± 0.7 correctness (4 given), against q_true(w = 300); "
     )
-    assert "+28.8 ± 0.7 points of correctness with 4 words given, -1.5 ± 0.7 points of coverage with 3" in said
-    assert "+6.5 ± 0.7 points of correctness with 4 words given, against q_agg (" in said
-    assert "+28.8 points" in quickstart.finding([{**score, "stderr": None} for score in scores])
-    assert quickstart.finding([{**score, "value": None} for score in scores]) == ""
-    assert quickstart.finding(scores[:-2]) == ""  # nothing was guided
+    assert (
+        "+28.8 ± 0.7 correctness (4 given), -1.5 ± 0.7 coverage (3 given), -5.0 ± 0.7 recall (3 given), against "
+        "q_true(w = 1), exact" in said
+    )
+    assert "+6.5 ± 0.7 correctness (4 given), against q_agg (" in said
+    assert "+28.8 correctness" in finding([replace(score, stderr=None) for score in scores])
+    assert finding([replace(score, value=math.nan) for score in scores]) == ""
+    assert finding([score for score in scores if score.posterior != "guided"]) == ""
+
+
+def test_two_judges_are_two_rows_each_with_its_own_accuracy() -> None:
+    """Whatever the second reads stands below what the first reads, also where it says the opposite."""
+    first = {"judge": "a", "judge_accuracy": {"mean": 94.0}, "extra": {"judge": "small"}}
+    second = {"judge": "b", "judge_accuracy": {"mean": 97.0}, "extra": {"judge": "attentive"}}
+    scores = [
+        scored(posterior="aggregate", value=86.0, **first),
+        scored(posterior="aggregate", value=80.0, **second),
+        scored(value=94.0, **GUIDED, **first),
+        scored(value=79.0, **GUIDED, **second),
+    ]
+    columns, rows = final_table(scores, [("correctness", 4)])
+    assert columns[:2] == ["pictures drawn from", "judge"]
+    assert rows == [
+        ["q_agg", "small", "86.0 ± 0.5 %"],
+        ["q_agg", "attentive", "80.0 ± 0.5 %"],
+        ["q_agg guided (w = 3, balanced)", "small", "94.0 ± 0.5 %"],
+        ["q_agg guided (w = 3, balanced)", "attentive", "79.0 ± 0.5 %"],
+        ["(real pictures)", "small", "94.0 %"],
+        ["(real pictures)", "attentive", "97.0 %"],
+    ]
+    assert (
+        "by small +8.0 ± 0.7 correctness (4 given), by attentive -1.0 ± 0.7 correctness (4 given), against q_agg"
+        in finding(scores)
+    )
+    alike = [replace(score, extra={"judge": "small"}) for score in scores]  # of one architecture: told apart
+    assert [row[1] for row in final_table(alike)[1]][:2] == ["small a", "small b"]
+
+
+def test_recall_stands_wherever_coverage_does() -> None:
+    """Every command that measures coverage measures recall, by the same two judges of other networks and seeds."""
+    for size in (quickstart.FULL, quickstart.QUICK):
+        plan = quickstart.stages(size, 3)
+        judges = [stage.arguments for stage in plan if stage.arguments[0] == "train-classifier"]
+        assert len(judges) == 2
+        for option in ("--network", "--seed", "-o"):
+            assert len({words[words.index(option) + 1] for words in judges}) == 2
+        for stage in plan:
+            if stage.arguments[0] == "eval":
+                assert "--metric coverage --metric recall" in stage.command
+                assert [f"--judge {words[-1]}" in stage.command for words in judges] == [True, True]
+        report = plan[-1].arguments
+        assert report.index("judge.safetensors") < report.index("second-judge.safetensors")  # the first frames pictures
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -206,6 +256,7 @@ def test_it_all_runs_at_reduced_size(tmp_path: Path) -> None:
     assert done.stderr.rstrip().splitlines()[-1].endswith("explore.html, a page to play with.")
     assert (
         "q_agg guided (w = 3, balanced)" in done.stderr
+        and "recall, 3 words given" in done.stderr
         and "q_true(w = 300)" in done.stderr
         and "q_true(w = 1), exact" in done.stderr
     )

@@ -34,6 +34,7 @@ CAPTIONS = {"a red": [1, 6], "a crimson big": [2, 4], "a blue small": [3, 5], "a
 
 class Judge:
     names, values, content_id, told = INFO.names, INFO.values, "j", ()
+    network_name = "reader"
     accuracy: ClassVar = {"colour": 90.0, "size": 90.0, "mean": 90.0}
 
     def predict(self, images: Tensor, told: Tensor, precision: str = "auto") -> Tensor:
@@ -132,7 +133,7 @@ def test_pictures_of_one_caption_count_once(tmp_path: Path) -> None:
         return Judge().predict(images, told)
 
     judge = SimpleNamespace(
-        **{name: getattr(Judge, name) for name in ("names", "values", "content_id", "told", "accuracy")}
+        **{name: getattr(Judge, name) for name in ("names", "values", "content_id", "told", "accuracy", "network_name")}
     )
     judge.predict = predict
     with Dataset.open(write(tmp_path / "one.h5", codes, tokens)) as opened:

@@ -57,6 +57,7 @@ class Judge:
 
     names, values, accuracy, content_id = INFO.names, INFO.values, {"digit": 100.0, "size": 100.0, "mean": 100.0}, "j"
     told: tuple[str, ...] = ()
+    network_name = "reader"
     device = CPU
 
     def predict(self, images: Tensor, told: Tensor | None = None, precision: str = "auto") -> Tensor:

@@ -267,7 +267,8 @@ def _rendered(content: Content, title: str, command: str, seed: int, report: str
     return page_environment("explore").get_template("explore.html.jinja").render(
         title=title or f"Explore {group.model.stem}",
         about=f"{group.model.name}: {about(group)}. Pictures are means of p(image|z), drawn with seed {seed}.",
-        judged=judge_note(judge.accuracy if judge else None, sees_samples(session.model)),
+        judged=judge_note(judge.accuracy if judge else None, sees_samples(session.model))
+        + (f" It is {group.judge.name}." if judge and group.judge else ""),
         notices=content.notices,
         model=group.header.content_id,
         report=report,

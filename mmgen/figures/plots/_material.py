@@ -273,6 +273,11 @@ def _judge_of(group: Group, material: Material, judges: Sequence[Path], frames: 
             f"The images of {group.model.name} are judged by {found.name}, which gave none of the scores: name the "
             "judge that did, or measure again with mmgen eval."
         )
+    elif found is not None and len(gave) > 1:
+        material.notices.append(
+            f"The images of {group.model.name} are judged by {found.name}; scores are of {len(gave)} judges, each in "
+            "tables of its own."
+        )
     return found
 
 

@@ -176,7 +176,7 @@ Found = dict[Key, dict[tuple[str, str], Score]]
 
 
 def _by_posterior(scores: Sequence[Score]) -> Found:
-    """Scores by posterior and files; of several of the same the last.
+    """Scores by posterior and files; of several of the same by one judge the last, of several judges the first.
 
     Raises:
         UsageError: Two fits of the same posterior to one model.
@@ -184,7 +184,9 @@ def _by_posterior(scores: Sequence[Score]) -> Found:
     found: Found = {}
     for score in scores:
         key = _key(score)
-        found.setdefault(key, {})[_model(score, key)] = score
+        same = found.setdefault(key, {}).setdefault(_model(score, key), score)
+        if same.ids.get("judge") == score.ids.get("judge"):
+            found[key][_model(score, key)] = score
     for key, by_files in found.items():
         models = [model for model, _ in by_files]
         if len(set(models)) < len(models):

@@ -17,6 +17,7 @@ from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._session import Session
 from mmgen.figures.plots._trade_off import Curve, Trade, published_points, trade_off, which_metrics
+from mmgen.score import Score, judge_names
 
 __all__ = ["trade_off_figure"]
 
@@ -37,7 +38,19 @@ def trade_off_figure(sessions: Sequence[Session], options: PlotOptions) -> Pictu
     """
     trade = trade_off(options.scores, which_metrics(options.metrics))
     published = published_points(trade, _recipe(sessions))
-    return Picture(_title(trade), _caption(trade, published), draw_trade(trade, published))
+    caption = f"{_caption(trade, published)}{_of_judges(options.scores)}"
+    return Picture(_title(trade), caption, draw_trade(trade, published))
+
+
+def _of_judges(scores: Sequence[Score]) -> str:
+    """Whose scores are shown, where several judges looked at the same pictures."""
+    judges: dict[str, dict[str, str]] = {}
+    for score, name in zip(scores, judge_names(scores), strict=True):
+        if name:
+            judges.setdefault(str(score.ids.get("dataset") or ""), {}).setdefault(str(score.ids["judge"]), name)
+    first = dict.fromkeys(next(iter(names.values())) for names in judges.values())
+    several = max((len(names) for names in judges.values()), default=0) > 1
+    return f" Of several judges of the same pictures the first is shown: {', '.join(first)}." if several else ""
 
 
 def _recipe(sessions: Sequence[Session]) -> str:
