@@ -164,6 +164,9 @@ def _most(rows: list[list[int]]) -> list[tuple[int, ...]]:
     return sorted(counts, key=lambda row: (-counts[row], row))[:_DESCRIPTIONS]
 
 
+_MAY = "may be the table"  # said of files beside the pictures
+
+
 def _check_described(images: Path, found: "Found") -> None:
     """Refuse pictures of which too little is said for all commands, before any of them has begun.
 
@@ -175,9 +178,10 @@ def _check_described(images: Path, found: "Found") -> None:
     from mmgen.queries import UNKNOWN
 
     if not found.attributes and found.captions is None:
+        perhaps = next((f" ({line.partition(': --metadata')[0].strip()})" for line in found.said if _MAY in line), "")
         raise UsageError(
             f"--images got {images}, of whose pictures nothing is said: neither folders that are classes nor a table; "
-            "add a metadata.csv with a column file_name and others (docs/own-data.md)"
+            f"add a metadata.csv with a column file_name and others{perhaps} (docs/own-data.md)"
         )
     if found.codes is None:
         return

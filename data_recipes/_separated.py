@@ -20,6 +20,7 @@ SEPARATORS = {
 """What may part columns, in words; in the order in which they are tried."""
 
 _LOOKED_AT = 100  # lines by which the separator is found
+_TITLES = 20  # of them, which may stand above the names
 _LONGEST_LINE = 2**24
 _TOTALS = ("total", "totals", "sum", "average", "mean", "count", "grand total", "summe", "gesamt")
 
@@ -33,7 +34,7 @@ class Separated:
 
     Attributes:
         names: Names of the columns, as they stand there; "" for those without one.
-        rows: Of each row the line that it begins in, and its cells, as many as names; to be run through once.
+        rows: The line that each row begins in, and its cells, as many as names; to be run through once.
         said: What there is to say about it, complete after the last row.
         left_out: How many rows are left out, by reason; complete after the last row.
     """
@@ -65,6 +66,7 @@ class _Form:
     def rows(self, data: bytes) -> Iterator[tuple[int, list[str]]]:
         """All rows that are not empty lines, the names first, each with the line that it begins in."""
         lines: Iterator[str] = islice(lines_of(io.BytesIO(data), _LONGEST_LINE), self.skipped, None)
+        lines = (line.lstrip("\ufeff") for line in lines)  # in files that were put together
         if self.commented:
             lines = (line.lstrip("# ") if number == 0 else line for number, line in enumerate(lines))
         return self.of_lines(lines)
@@ -159,6 +161,12 @@ def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
     comments = sum(bool(line.strip()) for line in head[start:place])
     if comments:
         said.append(f"{comments} comment{'s' * (comments > 1)} (#) before its first row")
+    above = next((n for n, line in enumerate(head[place:_TITLES]) if _is_head(line, separators, wanted)), 0)
+    if above:
+        said.append(
+            f"{above} line{'s' * (above > 1)} above the names of columns {'are' if above > 1 else 'is'} left out"
+        )
+    place += above
     commented = place < len(head) and head[place].startswith("#")
     lines = [head[place].lstrip("# "), *head[place + 1 :]] if commented else list(head[place:])
     forms = [_Form(sep, quote, skipped=place, commented=commented) for quote in "\"'" for sep in separators]
@@ -170,8 +178,13 @@ def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
 
 def _is_comment(line: str, separators: Sequence[str], wanted: Wanted) -> bool:
     """Whether a line is one, and not the names of columns behind a ``#``."""
+    return line.startswith("#") and not _is_head(line, separators, wanted)
+
+
+def _is_head(line: str, separators: Sequence[str], wanted: Wanted) -> bool:
+    """Whether a line names a column that is wanted."""
     bare = line.lstrip("# ")
-    return line.startswith("#") and not any(any(map(wanted, _names(_Form(sign), [bare]))) for sign in separators)
+    return any(any(map(wanted, _names(_Form(sign), [bare]))) for sign in separators)
 
 
 def _names(form: _Form, lines: Sequence[str]) -> list[str]:
@@ -267,7 +280,8 @@ def _as_long(row: list[str], number: int, line: int, form: _Form, where: str) ->
         advice = f"put cells with {called} into quotes" if not form.plain else f"take {called} out of its cells"
     else:
         advice = f"put the missing '{printable(sign)}' there, or remove the line" if sign.strip() else "mend the line"
+    cells = f"{len(row)} cell{'s' * (len(row) > 1)}"
     raise DataError(
-        f"{where} has {len(row)} cells in line {line:,} ('{printable(sign.join(row), 60)}'), expected {number} as in "
-        f"its first line, parted by {called}; {advice}"
+        f"{where} has {cells} in line {line:,} ('{printable(sign.join(row), 60)}'), expected {number} as in its first "
+        f"line, parted by {called}; {advice}"
     )

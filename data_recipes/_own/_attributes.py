@@ -3,7 +3,7 @@
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -25,6 +25,7 @@ FEW = 20
 
 _NOT_IN_NAMES = re.compile(r"[\s,;='\"\\]+")  # what a description in words could not have
 _LONGEST = 100  # letters of a value
+_SENTENCE = 4  # words
 _OF_ROWS = ("index", "idx", "unnamed: 0", "row", "no", "no.", "nr", "number", "#")
 _SHOWN = 20
 
@@ -133,8 +134,8 @@ def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[
             too_many.append(name)
             continue
         elif len(counts) > FEW and wanted is None:
-            why = (
-                f"it has {len(counts):,} different values; up to {UNKNOWN} become an attribute if --attributes names it"
+            why = f"it has {len(counts):,} different values; " + (
+                _sentences(name, counts) or f"up to {UNKNOWN} become an attribute if --attributes names it"
             )
         else:
             _add_values(found, name, cells, counts)
@@ -162,6 +163,13 @@ def _numbers_rows(name: str, counts: Mapping[str, int]) -> bool:
         return False
     numbers = sorted(map(int, counts))
     return max(counts.values()) == 1 and numbers[-1] - numbers[0] == len(numbers) - 1
+
+
+def _sentences(name: str, values: Collection[str]) -> str:
+    """What to type if values are sentences, "" if they are not."""
+    if sum(len(value.split()) >= _SENTENCE for value in values) <= len(values) // 2:
+        return ""
+    return f"these are sentences, and --caption {name} takes them as captions"
 
 
 def _plain(name: str) -> str:
@@ -198,6 +206,8 @@ def _add_values(found: Attributes, name: str, cells: Sequence[Cell], counts: Cou
     code = {value: number for number, value in enumerate(values)}
     _add(found, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
     found.said += spelled_twice(_plain(name), values)
+    if sentences := _sentences(name, values):
+        found.said.append(f"  {_plain(name)}: {sentences}")
 
 
 def _add_bins(found: Attributes, name: str, cells: Sequence[Cell], edges: Edges) -> None:

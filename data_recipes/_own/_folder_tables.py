@@ -126,7 +126,9 @@ class FolderTables:
         return name, self._checked(self._parsed(data, where), "" if folder == "." else f"{folder}/", where)
 
     def _parsed(self, data: bytes, where: str) -> Table:
-        return read_table(data, where, self._is_of_pictures, {*self._ignore} - {*self._image_columns})
+        return read_table(
+            data, where, self._is_of_pictures, {*self._ignore} - {*(self._image_columns or (_FILE_NAME,))}
+        )
 
     def _is_of_pictures(self, column: str) -> bool:
         if self._image_columns:
@@ -221,6 +223,13 @@ class FolderTables:
             found[unicodedata.normalize("NFC", name).casefold()].append(name)
         return found
 
+    @cached_property
+    def _by_base(self) -> dict[str, list[str]]:
+        found: dict[str, list[str]] = defaultdict(list)
+        for name in self._files.names:
+            found[PurePosixPath(name).name].append(name)
+        return found
+
     def _found(self, name: str) -> str | None:
         """The file that a table means: as it is called, or from the folder above all; or the only one much like it."""
         for one in (name, name.removeprefix(self._files.within)):
@@ -234,6 +243,7 @@ class FolderTables:
         for how, known in (
             ("are spelled otherwise than their files, in upper or lower case", self._by_case.get(name.casefold(), [])),
             ("lack the ending of their files", self._by_stem.get(name, [])),
+            ("name other folders than their files are in", self._by_base.get(PurePosixPath(name).name, [])),
         ):
             if len(known) == 1:
                 self._how[how] += 1

@@ -15,6 +15,7 @@ from mmgen.parsing import printable
 __all__ = ["perhaps_tables"]
 
 _BOOKS = (".xlsx", ".xls", ".ods", ".numbers")
+_PACKINGS = (".gz", ".zip", ".bz2", ".xz", ".zst")
 _ONE_EACH = (".txt", ".caption", ".json")
 _MOST_LOOKED_AT = 16
 _MOST_BYTES = 2**24
@@ -46,8 +47,10 @@ def perhaps_tables(files: Files, pictures: Sequence[str]) -> list[str]:
         if (found := _looked_at(files, name, bases)) is not None:
             said.append(found)
     for name in files.names:
-        if name.lower().endswith(_BOOKS) and "/" not in name:
-            said.append(f"{listed([name])} may be the table, which is not read so: save it as metadata.csv (CSV UTF-8)")
+        stem, ending = PurePosixPath(name.lower()).stem, PurePosixPath(name.lower()).suffix
+        if "/" not in name and (ending in _BOOKS or (ending in _PACKINGS and stem.endswith(ALL_ENDINGS))):
+            advice = "save it as metadata.csv (CSV UTF-8)" if ending in _BOOKS else "unpack it"
+            said.append(f"{listed([name])} may be the table, which is not read so: {advice}")
     return said
 
 

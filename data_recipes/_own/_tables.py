@@ -30,7 +30,7 @@ _NAMED_BY_PANDAS = re.compile(r"Unnamed: \d+(\.\d+)*|__index_level_\d+__")
 _NUMBERED = re.compile(r"\S\.\w+#\d+$")  # Flickr8k's names of pictures
 
 Rows = Iterator[tuple[int, Sequence[Any]]]
-"""Of each row its place in the file, and a value for each column."""
+"""The place in the file of each row, and a value for each column."""
 
 
 @dataclass

@@ -25,7 +25,7 @@ class Told:
     """What is said of n pictures.
 
     Attributes:
-        names: Of the pictures [n].
+        names: The names of the pictures [n].
         columns: Cells by column [n], None where nothing is known; of several texts the first.
         several: All texts where there are several, by column and picture.
         said: What there is to say about it.

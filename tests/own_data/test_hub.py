@@ -260,3 +260,24 @@ def test_wrong_datasets_end_in_a_sentence(tmp_path: Path, dataset: str, settings
     place = dataset if dataset == "nobody/nothing" else str(tmp_path / dataset)
     assert says in refused(place, **settings)
     assert not (tmp_path / "ran").exists() and not (tmp_path / "hub.h5").exists()
+
+
+def test_cells_say_the_same_as_in_a_folder(tmp_path: Path) -> None:
+    """One set of words for unknown, one draw of several captions, one line for values that are spelled twice."""
+    values = [("red", "Red", "None", "?")[n % 4] for n in range(24)]
+    columns = {
+        "image": [{"bytes": picture(n), "path": None} for n in range(24)],
+        "colour": values,
+        "captions": [[f"thing {n}", f"it is {n}"] for n in range(24)],
+        "boxes": [[1, 2, 3]] * 24,
+    }
+    features = datasets.Features(
+        image=datasets.Image(), colour=datasets.Value("string"), captions=datasets.Sequence(datasets.Value("string")),
+        boxes=datasets.Sequence(datasets.Value("int64")),
+    )  # fmt: skip
+    datasets.Dataset.from_dict(columns, features=features).save_to_disk(tmp_path / "p")
+    assert "the column 'boxes'" in refused(tmp_path / "p") and "--ignore boxes" in refused(tmp_path / "p")
+    recipe = validate(Hub, {"dataset": str(tmp_path / "p"), "size": 8, "ignore": ("boxes",)})
+    said = "\n".join(recipe.survey(0, 1).run())
+    assert "attribute colour: Red 6, red 6, unknown 12" in said and "'Red' and 'red' differ in case only" in said
+    assert "'None' 6 is taken as unknown" in said and "2 captions a picture, 48 in all: one of them is drawn" in said

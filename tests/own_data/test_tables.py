@@ -82,6 +82,11 @@ READ: dict[str, tuple[str | bytes, str]] = {
     "pandas' index, twice": (numbered("Unnamed: 0,file_name,colour"), "column 1 ('Unnamed: 0'), which has no name"),
     "an index by name": (numbered("index,file_name,colour"), "left out: column 'index': it numbers the pictures"),
     "empty columns": (numbered(",file_name,colour,,", "", ""), "2 columns without a name in which every cell is empty"),
+    "a title": (table(head="Things,,\n,,\n"), "metadata.csv: 2 lines above the names of columns are left out"),
+    "put together": ("\ufeff" + table(tail="\ufeff" + table()), "1 row that name the columns again"),
+    "other folders": (
+        table().replace("\n", "\nthings/").removesuffix("things/"),
+        "24 names in tables name other folders than their files"),
     "R's numbers": (
         "\n".join(['"file_name" "colour"', *(f'"{n + 1}" "{NAMES[n]}" "{COLOURS[n]}"' for n in range(N))]),
         "column 1, which has no name and numbers the rows"),
@@ -213,6 +218,7 @@ OTHERS: dict[str, tuple[str, str | bytes, str]] = {
     "no line of names": ("labels.csv", table().partition("\n")[2], "write a line with names of columns above it"),
     "a workbook": ("labels.xlsx", b"PK\3\4", "save it as metadata.csv (CSV UTF-8)"),
     "COCO": ("x.json", '{"images": [{"file_name": "00.png"}], "annotations": []}', "is in COCO's form"),
+    "packed": ("labels.csv.gz", b"\x1f\x8b", "'labels.csv.gz' may be the table, which is not read so: unpack it"),
     "no table": ("README.txt", "Pictures, of some things.\nMade by hand.\n", ""),
     "sizes": ("sizes.csv", "a,b\n1,2\n3,4\n", ""),
 }  # fmt: skip
@@ -338,6 +344,13 @@ def test_a_word_that_every_row_has_is_there_once(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 2**23 and len(found.columns["x"]) == N * 200
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("different", [3, N])
+def test_sentences_without_a_name_are_named(different: int, tmp_path: Path) -> None:
+    rows = [f"{name},A thing that is {n % different}." for n, name in enumerate(NAMES)]
+    made = contents(tmp_path, {"metadata.csv": "\n".join(["file_name,comment", *rows])})
+    assert any("--caption comment takes them as captions" in line for line in made.said)
 
 
 def test_tables_of_other_endings(tmp_path: Path) -> None:
