@@ -16,6 +16,7 @@ from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, read_lists
 from mmgen.data_recipes._own._tables import read_table
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.errors import MmgenError
+from mmgen.figures.plots._material import gather
 from mmgen.figures.report.curves import read_log
 from mmgen.plain_text import NotText, lines_of, text_of
 from mmgen.reproductions._plan import read_plan
@@ -138,6 +139,15 @@ def test_every_reader_goes_through_the_door(reader: str, tmp_path: Path) -> None
     for data in (b"", codecs.BOM_UTF8, b"\n \n"):
         path.write_bytes(data)
         assert "Traceback" not in _result(read, path)
+
+
+def test_scores_of_another_program_are_told_by_what_they_hold(tmp_path: Path) -> None:
+    """The report looks at how a file begins; a byte order mark is not the sign of something else."""
+    path = tmp_path / "scores.jsonl"
+    text = '{"metric": "a", "value": 1}\n'
+    for data in (text.encode(), codecs.BOM_UTF8 + text.encode(), text.encode("utf-16")):
+        path.write_bytes(data)
+        assert [score.metric for score in gather([path]).scores] == ["a"]
 
 
 def test_paths_that_another_shell_wrote(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from mmgen.generation.judge import find_judge
 from mmgen.models._settings import DataSettings
 from mmgen.naming import number_of
 from mmgen.objectives._base import Objective
-from mmgen.parsing import LOG_ENDING, MAX_TEXT_BYTES, Malformed, parse_json
+from mmgen.parsing import LOG_ENDING, Malformed, lines_bounded, parse_json
+from mmgen.plain_text import MARKS
 from mmgen.score import Score, read_scores
 
 __all__ = ["Group", "Material", "gather", "setting"]
@@ -145,15 +146,12 @@ def _is_lines(path: Path) -> bool:
             start = file.read(64).lstrip()
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {error.strerror}; check the path") from None
-    return start.startswith(b"{") or (not start and path.suffix == ".jsonl")
+    return start.startswith((b"{", *MARKS)) or (not start and path.suffix == ".jsonl")
 
 
 def _first_record(path: Path) -> dict[str, Any]:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        lines = iter(lambda: file.readline(MAX_TEXT_BYTES + 1), "")
-        line = next((line for line in lines if line.strip()), "{}")
     try:
-        record = parse_json(line)
+        record = parse_json(next((line for line in lines_bounded(path) if line.strip()), "{}"))
     except Malformed:  # whoever reads all of it says what is wrong
         record = {}
     return record if isinstance(record, dict) else {}
