@@ -115,7 +115,7 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
         form, said = _form(head, wanted)
         form = _as_lines(data, form)
         every = form.rows(data)
-        _, names = next(every, (0, []))
+        first, names = next(every, (1, []))
     except NotText as error:
         raise DataError(f"cannot read {where}: {error}") from None
     except csv.Error as error:
@@ -127,7 +127,7 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
     if _has_numbers(form, head, len(names)):
         names = ["", *names]
     found = Separated(names, iter(()), said)
-    found.rows = _checked(every, found, form, where)
+    found.rows = _checked(every, found, form, where, first)
     return found
 
 
@@ -240,11 +240,11 @@ def _quotes(where: str, form: _Form, line: int, error: csv.Error) -> DataError:
 
 
 def _checked(
-    every: Iterator[tuple[int, list[str]]], found: Separated, form: _Form, where: str
+    every: Iterator[tuple[int, list[str]]], found: Separated, form: _Form, where: str, line: int
 ) -> Iterator[tuple[int, list[str]]]:
     """Rows as long as the names, without those that say nothing; the last one is kept back until it is known to be."""
     held: tuple[int, list[str]] | None = None
-    line, number = 0, len(found.names)
+    number = len(found.names)
     try:
         for line, row in every:
             if not any(row):

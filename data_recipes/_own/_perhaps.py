@@ -30,11 +30,10 @@ def perhaps_tables(files: Files, pictures: Sequence[str]) -> list[str]:
         files: All files.
         pictures: Those that are pictures.
     """
-    stems = {name.rpartition(".")[0] for name in pictures}
-    bases = {PurePosixPath(name).name for name in pictures}
-    bases |= {PurePosixPath(stem).name for stem in stems}
+    stems = {PurePosixPath(name).stem for name in pictures}
+    bases = {PurePosixPath(name).name for name in pictures} | stems
     candidates = [name for name in files.names if PurePosixPath(name).suffix.lower() in ALL_ENDINGS]
-    each = [name for name in files.names if name.lower().endswith(_ONE_EACH) and name.rpartition(".")[0] in stems]
+    each = [name for name in files.names if name.lower().endswith(_ONE_EACH) and PurePosixPath(name).stem in stems]
     said: list[str] = []
     if len(each) > len(pictures) // 2:
         candidates = [name for name in candidates if name not in {*each}]

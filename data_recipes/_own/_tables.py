@@ -224,10 +224,7 @@ def _json(data: bytes, where: str) -> tuple[list[str], Rows]:
 def _of_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
     """Records of {"file_name": [...], ...} or of {"file_name": {"0": ...}, ...}."""
     if value.keys() >= {"images", "annotations"}:
-        raise DataError(
-            f"{where} is in COCO's form, lists of images and annotations, which is not read; save a table of it, a row "
-            "for each caption: file_name and text (docs/own-data.md)"
-        )
+        return _of_coco(value["images"], value["annotations"], where)
     columns = {name: list(cells.values()) if isinstance(cells, dict) else cells for name, cells in value.items()}
     sizes = {len(cells) if isinstance(cells, list) else -1 for cells in columns.values()}
     if len(sizes) != 1 or -1 in sizes:
@@ -236,6 +233,18 @@ def _of_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
             'expected a list of records such as [{"file_name": ..., other columns}, ...]; save it so'
         )
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _of_coco(images: Any, annotations: Any, where: str) -> list[dict[str, Any]]:
+    """Records of COCO's captions: a list of images with id and file_name, one of annotations with image_id, caption."""
+    try:
+        files = {image["id"]: image["file_name"] for image in images}
+        return [{"file_name": files[one["image_id"]], "text": one["caption"]} for one in annotations]
+    except (KeyError, TypeError):
+        raise DataError(
+            f"{where} is in COCO's form, of which only captions are read (file_name and id of images, caption and "
+            "image_id of annotations); save a table of it, a row for each picture"
+        ) from None
 
 
 def _record(row: Any, place: str, where: str) -> Mapping[str, Any]:

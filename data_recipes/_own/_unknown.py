@@ -46,7 +46,7 @@ def without_unknown(name: str, cells: Sequence[Cell], words: Collection[str] | N
         ({word: count for word, count in taken.items() if word not in fixed}, "--unknown names the words that say so"),
         (fixed, "rename it"),
     ):
-        if found:
+        if found and not (words is not None and found is not fixed):  # what somebody says need not be told to them
             every = ", ".join(f"'{printable(word, 40)}' {count:,}" for word, count in list(found.items())[:5])
             is_are, it_is = ("is", "it is a value") if len(found) == 1 else ("are", "one is a value")
             said.append(f"  {printable(name, 60)}: {every} {is_are} taken as unknown; if {it_is}, {advice}")

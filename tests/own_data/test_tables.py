@@ -247,8 +247,9 @@ def test_capitals_are_no_other_name(tmp_path: Path) -> None:
 
 
 def test_a_text_for_each_picture_is_named(tmp_path: Path) -> None:
-    made = contents(tmp_path, {name.replace("png", "txt"): "a thing" for name in NAMES})
-    assert any("may say something of one picture each" in line for line in made.said)
+    for where in ("", "texts/"):  # as some publishers do
+        made = contents(tmp_path / f"{where}x", {where + name.replace("png", "txt"): "a thing" for name in NAMES})
+        assert any("may say something of one picture each" in line for line in made.said)
 
 
 def _captions(made: _Contents) -> list[str]:
@@ -271,6 +272,10 @@ SEVERAL: dict[str, tuple[str, str, dict[str, Any]]] = {
         f"{name}#{k}\t{text}" for n, name in enumerate(NAMES) for k, text in enumerate(_several(n))), {}),
     "columns": ("metadata.csv", "\n".join(["file_name,colour,caption_0,caption_1,caption_2", *(
         ",".join([name, COLOURS[n], *_several(n)]) for n, name in enumerate(NAMES))]), {}),
+    "COCO": ("captions.json", json.dumps({
+        "images": [{"id": 9 * n, "file_name": name} for n, name in enumerate(NAMES)],
+        "annotations": [{"image_id": 9 * n, "id": k, "caption": text} for n in range(N)
+                        for k, text in enumerate(_several(n))]}), {}),
     "lists": ("metadata.jsonl", "\n".join(
         json.dumps({"file_name": name, "captions": _several(n)}) for n, name in enumerate(NAMES)), {}),
 }  # fmt: skip
