@@ -277,7 +277,7 @@ def _merge(named: Named, table: Table, of_pictures: Sequence[str], groups: Seque
             first = cells[rows[0]]
             if len(rows) > 1 or rows[0] in texts:
                 said = [one for row in rows for one in texts.get(row, (cells[row],)) if one is not None]
-                different = tuple(dict.fromkeys(said))
+                different = tuple(sorted(set(said)))  # whatever the order of the rows
                 first = different[0] if different else None
                 if len(different) > 1:
                     named.several.setdefault(name, {})[place] = different

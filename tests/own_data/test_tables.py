@@ -299,6 +299,17 @@ def test_of_several_captions_one_is_drawn(case: str, tmp_path: Path) -> None:
         assert said == _captions(contents(tmp_path / "turned", {name: "\n".join([head, *rows[::-1]])}))
 
 
+def test_the_order_of_rows_does_not_matter(tmp_path: Path) -> None:
+    head, *rows = SEVERAL["rows"][1].split("\n")
+    hashes = set()
+    for number, some in enumerate((rows, rows[::-1])):
+        contents(tmp_path / str(number), {"metadata.csv": "\n".join([head, *some])})
+        source = validate(Folder, {"pictures": tmp_path / str(number) / "p"}).open()
+        hashes.add(source.sha256(np.arange(N), np.zeros((N, 1, 32), np.uint8)))
+        source.close()
+    assert len(hashes) == 1
+
+
 def test_what_rows_of_one_picture_say_differently_is_refused(tmp_path: Path) -> None:
     tail = "00.png,green\n"
     with pytest.raises(DataError, match="'colour' says several things of one picture, such as 'red' and 'green' of"):
