@@ -61,6 +61,7 @@ def read_parquet(
         number = 0
         try:
             for batch in file.iter_batches(batch_size=_AT_ONCE, columns=read):
+                batch.validate(full=True)  # a damaged file may name words that are not there
                 found = dict(zip(batch.schema.names, batch.columns, strict=True))
                 nothing = [None] * batch.num_rows
                 cells = [_values(pyarrow, found[name]) if name in found else nothing for name in names]

@@ -369,6 +369,23 @@ def test_sentences_without_a_name_are_named(different: int, tmp_path: Path) -> N
     assert any("--caption comment takes them as captions" in line for line in made.said)
 
 
+def test_a_damaged_table_in_parquet_is_refused_or_read(tmp_path: Path) -> None:
+    """Whatever bytes are wrong: a word that is not there is not looked for."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table({"file_name": NAMES * 5, "x": COLOURS * 5}), tmp_path / "t.parquet")
+    data = np.frombuffer((tmp_path / "t.parquet").read_bytes(), np.uint8)
+    drawn, refused = np.random.default_rng(0), 0
+    for _ in range(600):
+        wrong = data.copy()
+        wrong[drawn.integers(len(data), size=3)] = drawn.integers(256, size=3)
+        try:
+            read_table(wrong.tobytes(), "t.parquet")
+        except DataError as error:
+            refused += str(error).isprintable()
+    assert refused > 300
+
+
 def test_tables_of_other_endings(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"--metadata got t.xlsx, .*; save it as CSV \(UTF-8\)"):
         contents(tmp_path, {}, metadata=Path("t.xlsx"))
