@@ -123,7 +123,9 @@ def _found(columns: Mapping[str, Sequence[Cell]], taken: Collection[str]) -> lis
     found = [name for name in columns if name.casefold() in _CAPTIONS and name not in taken]
     if len(found) > 1:
         raise UsageError(f"the columns '{found[0]}' and '{found[1]}' could be captions; name one with --caption")
-    return found or [name for name in columns if _NUMBERED.fullmatch(name) and name not in taken]
+    stem = found[0].casefold().rstrip("s") if found else ""
+    numbered = [name for name in columns if _NUMBERED.fullmatch(name) and name not in taken]
+    return [*found, *(name for name in numbered if name.casefold().startswith(stem))]
 
 
 def leave_out_several(told: Told, chosen: Chosen | None, needed: Collection[str]) -> list[str]:

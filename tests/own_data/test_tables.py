@@ -277,6 +277,8 @@ SEVERAL: dict[str, tuple[str, str, dict[str, Any]]] = {
         "images": [{"id": 9 * n, "file_name": name} for n, name in enumerate(NAMES)],
         "annotations": [{"image_id": 9 * n, "id": k, "caption": text} for n in range(N)
                         for k, text in enumerate(_several(n))]}), {}),
+    "columns, the first without a number": ("metadata.csv", "\n".join(["file_name,caption,caption2,caption3", *(
+        ",".join([name, *_several(n)]) for n, name in enumerate(NAMES))]), {}),
     "lists": ("metadata.jsonl", "\n".join(
         json.dumps({"file_name": name, "captions": _several(n)}) for n, name in enumerate(NAMES)), {}),
 }  # fmt: skip
