@@ -13,7 +13,7 @@ CLASSES = "--folders-are-classes"
 """The option that says so."""
 
 Folders = list[tuple[str, ...]]
-"""Of each picture the folders that it lies in [N], outermost first."""
+"""The folders that each picture lies in [N], outermost first."""
 
 
 def parts_by_folder(folders: Folders, where: str, said_elsewhere: bool) -> tuple[list[str] | None, Folders]:
