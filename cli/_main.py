@@ -205,17 +205,28 @@ class Terminated(BaseException):
         self.number = number
 
 
-def _terminated(number: int, frame: object) -> None:
-    raise Terminated(number)
+_SAME = 1.0  # seconds in which a terminal, and a program that runs this one, may both pass one request on
+_asked: dict[str, float] = {}
+"""What was asked for ("interrupted"), and when."""
+
+
+def _stop(number: int, frame: object) -> None:
+    """Raise what ends a command, once for each request: what tidies up must not be ended by the same one again."""
+    word = "interrupted" if number == signal.SIGINT else "terminated"
+    if _asked and time.monotonic() - min(_asked.values()) < _SAME:
+        return
+    _asked[word] = time.monotonic()
+    raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
 
 def _hear_signals() -> None:
-    """Let Ctrl-C and SIGTERM end a command in Python's way, unless whoever started us has them ignored."""
+    """Let Ctrl-C and SIGTERM end a command, unless whoever started us has them ignored."""
+    _asked.clear()
     if threading.current_thread() is not threading.main_thread():
         return
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, _terminated)):
+    for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) != signal.SIG_IGN:
-            signal.signal(number, handler)
+            signal.signal(number, _stop)
 
 
 def _leave_it_to_the_first() -> None:
@@ -258,6 +269,10 @@ def _run(arguments: Sequence[str]) -> int:
         Exception
     ) as error:  # memory, disks and workers fail in exceptions of many libraries; a bug keeps its traceback
         _leave_it_to_the_first()
+        if _asked:  # a library passed it over in the middle of something, and is broken now
+            word = next(iter(_asked))
+            say(f"mmgen: {word}")
+            return 130 if word == "interrupted" else 143
         sentence = _fault_of_the_machine(error)
         if sentence is None:
             raise

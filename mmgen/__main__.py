@@ -55,6 +55,7 @@ def main() -> None:
     sys.unraisablehook = _not_lost
     atexit.register(hear, _signal.SIG_IGN)  # the last of all that happens at exit
     _leave_the_current_folder()
+    from mmgen.cli._main import Terminated
     from mmgen.cli._main import main as program
 
     code = 1
@@ -63,9 +64,10 @@ def main() -> None:
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 1
         raise
-    except KeyboardInterrupt:  # again, while what the first one had ended was tidied up
-        code = 130
-        os.write(2, b"mmgen: interrupted\n")
+    except (KeyboardInterrupt, Terminated) as error:  # again, while what the first one had ended was tidied up
+        number = _signal.SIGTERM if isinstance(error, Terminated) else _signal.SIGINT
+        code = 128 + number
+        os.write(2, f"mmgen: {_SAYINGS[number]}\n".encode())
         raise SystemExit(code) from None
     finally:  # all is done and said: a signal only makes it quicker
         hear(lambda *_: os._exit(code))

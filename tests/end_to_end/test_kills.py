@@ -1,7 +1,11 @@
 """Real processes, ended in the middle of their work: nothing half is left, and the same command again continues."""
 
+import contextlib
+import os
 import random
+import re
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -9,8 +13,9 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset, read_checkpoint, read_header
-from tests.program import TINY, assert_same_run, mmgen, started, wait_for_step
+from tests.program import MMGEN, TINY, assert_same_run, environment, mmgen, started, wait_for_step, within
 
+LIST = Path(__file__).parents[1] / "lists" / "two-objectives.toml"
 STEPS = 120
 STRIDED: list[str] = []
 SHEETS = [
@@ -140,3 +145,72 @@ def test_random_kills_of_make_data_never_leave_half_a_file(tmp_path: Path) -> No
                 dataset.verify()
     assert kills > 0
     assert_made_as_if_uninterrupted(tmp_path)
+
+
+def members_of(group: int) -> list[int]:
+    """Processes of a group that are not only waiting to be noticed."""
+    listed = subprocess.run(["ps", "-eo", "pid=,pgid=,stat="], capture_output=True, text=True, check=True).stdout
+    rows = [line.split() for line in listed.splitlines()]
+    return [int(pid) for pid, of, state in rows if int(of) == group and not state.startswith("Z")]
+
+
+WORKING: dict[str, list[str]] = {
+    "workers": [*DIGITS, "--number", "60000", "--workers", "2"],
+    "stages": ["reproduce", str(LIST), "--jobs", "2", "-o", "r"],
+    "devices": [*training("both", 10_000), "--devices", "2"],
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", WORKING)
+@pytest.mark.parametrize("number", LEAVING)
+def test_nobody_is_left_two_seconds_after_a_command_has_ended(
+    folder: Path, tmp_path: Path, what: str, number: int
+) -> None:
+    (tmp_path / "d.h5").symlink_to(folder / "d.h5")
+    words = [word.replace("d.h5", "new.h5") for word in WORKING[what]] if what == "workers" else WORKING[what]
+    process = started(tmp_path, *words)
+    while len(members_of(process.pid)) < 2 and process.poll() is None:
+        time.sleep(0.1)
+    try:
+        time.sleep(1)
+        assert process.poll() is None, process.communicate()[1]
+        process.send_signal(number)
+        process.wait(60)
+        until = time.monotonic() + 2
+        while members_of(process.pid) and time.monotonic() < until:
+            time.sleep(0.05)
+        assert not members_of(process.pid)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    _, said = process.communicate()
+    assert process.returncode == LEAVING[signal.Signals(number)], said
+    assert "Traceback" not in said
+    assert number == signal.SIGKILL or said.splitlines()[-1].startswith("mmgen: ")
+
+
+@pytest.mark.slow
+def test_a_second_device_that_cannot_start_is_one_sentence(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import os\nif os.environ.get('LOCAL_RANK') == '1': os._exit(7)\n")
+    own = environment()
+    own["PYTHONPATH"] += os.pathsep + str(tmp_path)
+    command = [*MMGEN, *training("alone", 100), "--devices", "2"]
+    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (1, "")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("mmgen: process 2 of 2 (--devices) ended with exit code 7, and this run with it; ")
+    assert "Traceback" not in done.stderr and not (folder / "alone.safetensors").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--devices", "100000"], r"--devices got 100000, expected at most \d+ processes on the \d+ core"),
+        (["--devices", "2", "--batch", "1"], "--devices got 2 and --batch 1, expected an example at least for each"),
+    ],
+)
+def test_devices_without_work_are_refused_before_any_is_started(folder: Path, options: list[str], said: str) -> None:
+    done = within(folder, *training("none", 10), *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(said, done.stderr) and done.stderr.count("\n") == 1
