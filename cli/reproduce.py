@@ -201,11 +201,14 @@ def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) 
     for file in drawn:
         result(folder / file)
     pictures = page.with_suffix(".html")
+    report_on = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in there]
+    if not report_on:
+        say("nothing but data was made, so there is no report")
+        return
     if ran or not pictures.exists():
         summaries = [Summary(*shown) for shown in tables_of(plan, compared)]
         summaries[-1:] = [replace(last, note=f"{scale.about} {note}".strip()) for last in summaries[-1:]]
-        shown = [folder / stage.makes for stage in scale.stage if not stage.is_data and stage.makes in there]
-        shown = [path for path in shown if path.name not in drawn]  # the report draws its own
+        shown = [path for path in report_on if path.name not in drawn]  # the report draws its own
         # Pictures of one seed, the scores of all.
         others = {file for files in runs.values() for file in files[1:] if not file.endswith(".jsonl")}
         shown = [path for path in shown if path.name not in others]

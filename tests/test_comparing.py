@@ -327,3 +327,31 @@ def test_a_standard_error_below_0_is_refused_with_its_line(tmp_path: Path) -> No
     (tmp_path / "a.jsonl").write_text('{"metric": "correctness", "value": 1.0, "stderr": -3}\n')
     with pytest.raises(ArtifactError, match="line 1 has a stderr below 0"):
         read_scores(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("against", ["q_true", "q_true(w = 300)"])
+def test_against_the_posterior_that_tables_print(against: str) -> None:
+    """Each run is compared with its own row of that posterior; which is compared with nothing."""
+    kinds = {"own": {}, "true": {"text_weight": 300.0}, "aggregate": {}}
+    found = [
+        (f"{run}-seed{seed}", [score(run, seed, base + 10 * place + seed, posterior=kind, **more)])
+        for run, base in (("a", 50.0), ("b", 60.0))
+        for seed in range(3)
+        for place, (kind, more) in enumerate(kinds.items())
+    ]
+    (table,) = compare_scores(found, against).tables
+    differences = {
+        (row.name, row.posterior): found.value if found is not None else None
+        for row in table.rows
+        for found in row.differences
+    }
+    told = {"q(z|y)": -10.0, "q_true(w = 300)": None, "q_agg": 10.0}
+    assert differences == {(run, posterior): value for run in ("a", "b") for posterior, value in told.items()}
+
+
+def test_against_a_posterior_of_two_weights_is_asked_back() -> None:
+    found = [
+        (f"a{weight}", [score(f"a{weight}", 0, 50.0, posterior="true", text_weight=weight)]) for weight in (1.0, 300.0)
+    ]
+    with pytest.raises(ValueError, match="unknown row 'q_true'"):
+        compare_scores(found, "q_true")

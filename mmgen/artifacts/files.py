@@ -202,7 +202,7 @@ def write_text_atomic(final: Path, text: str) -> None:
         temporary.write_bytes(text.encode("utf-8"))
 
 
-def open_own(path: Path, flags: int) -> int:
+def open_own(path: str | Path, flags: int) -> int:
     """Open a file of ours that is not written anew, a log or a lock, and make it where it is missing.
 
     A link in its place is replaced. No pipe blocks us.

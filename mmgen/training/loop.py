@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from mmgen.artifacts import check_nothing_lost, check_place
+from mmgen.artifacts import check_nothing_lost, check_place, read_checkpoint
 from mmgen.batch import Batch
 from mmgen.errors import DataError, Interrupted, TrainingError, UsageError
 from mmgen.memory import check_memory
@@ -175,9 +175,10 @@ class _Run:
             self.state = load_state(path, self.task, optimizers, self.described, self.precision)
             self.saved_step = self.state.step
             if self.state.finished and not self.out.exists():
-                raise UsageError(
-                    f"{path} says that this run has ended, but {self.out} is gone; use --overwrite to run it again"
-                )
+                if resume == "require" or read_checkpoint(path, "training-state")[1]:  # weights that would be lost
+                    said = f"{path} says that this run has ended, but {self.out} is gone"
+                    raise UsageError(f"{said}; remove {path} too to run it again")
+                self.state, self.saved_step = RunState(), None
 
         # Memory.
         if len(self.rows) and self.fabric.device.type == "cpu":

@@ -88,7 +88,7 @@ def test_the_rate_follows_the_last_half_minute() -> None:
 
 
 def test_the_time_left_does_not_jump() -> None:
-    """A slow start, parts of unequal length, pauses of a minute: from a tenth on what is said is right within a half."""
+    """A slow start, unequal parts, pauses of a minute: from a tenth on what is said is right within a half."""
     pace, now, lengths = _console._Pace(), 0.0, [0.0, 60.0, *[0.5, 0.5, 0.5, 0.5, 60.0] * 100]
     times = list(itertools.accumulate(lengths))
     for done, now in enumerate(times):

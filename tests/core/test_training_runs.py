@@ -338,3 +338,25 @@ def test_a_run_whose_learning_rate_follows_its_length_takes_no_more_steps(tmp_pa
     run(out, schedule="cosine", keep_state=True)
     with pytest.raises(UsageError, match=r"other settings: training\.steps \(12 there, 24 now\)"):
         run(out, schedule="cosine", steps=24, keep_state=True)
+
+
+def test_a_finished_run_whose_file_is_gone_is_run_again(tmp_path: Path) -> None:
+    """Its state holds nothing that could be lost, and the same command makes the same file; one with weights stays."""
+    out = tmp_path / "m.safetensors"
+    run(out)
+    before = read_checkpoint(out, "model")[0].content_id
+    out.unlink()
+    with pytest.raises(UsageError, match=r"m.last.safetensors says that this run has ended, but .* remove .* too"):
+        run(out, resume="require")
+    assert run(out).steps == 12
+    assert read_checkpoint(out, "model")[0].content_id == before
+
+
+def test_weights_that_were_kept_outlive_the_file(tmp_path: Path) -> None:
+    out = tmp_path / "m.safetensors"
+    run(out, keep_state=True)
+    kept = state_path(out).read_bytes()
+    out.unlink()
+    with pytest.raises(UsageError, match=r"remove .* too to run it again"):
+        run(out)
+    assert state_path(out).read_bytes() == kept
