@@ -57,6 +57,10 @@ _TROUBLE = (
 )  # fmt: skip
 
 
+_OPEN_ELSEWHERE = ("already open for", "unable to lock file")
+"""What HDF5 says of a file that another program is writing; its flags stay behind where that program is killed."""
+
+
 @contextmanager
 def explained(path: Path, element: str = "") -> Iterator[None]:
     """Turn what h5py raises while reading ``element`` into an :class:`ArtifactError` that names path and element."""
@@ -65,6 +69,11 @@ def explained(path: Path, element: str = "") -> Iterator[None]:
     except _TROUBLE as error:
         reason = printable(str(error).split("\n")[0], 160) or type(error).__name__
         where = f" at {element}" if element else ""
+        if any(words in str(error) for words in _OPEN_ELSEWHERE):
+            raise ArtifactError(
+                f"cannot read {path}{where}: another program has it open for writing, or was killed while it had; "
+                "close it there, or make it again or copy it again"
+            ) from error
         raise ArtifactError(
             f"cannot read {path}{where}: the file is truncated or damaged ({reason}); make it again or copy it again"
         ) from error
