@@ -89,7 +89,7 @@ def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Com
     """
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
     single.command(name=name, cls=cls)(_with_code(function))
-    loaded = typer.main.get_command(single)
+    loaded: Any = typer.main.get_command(single)
     loaded.looked_at = _marks(function, LookedAt)
     parameters: list[Any] = loaded.params
     for parameter in parameters:

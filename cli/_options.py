@@ -189,18 +189,23 @@ def read_path(text: str, what: str = "file") -> Path:
     return _there(text, what)
 
 
-def read_paths(texts: Sequence[str], what: str = "file") -> list[Path]:
+def read_paths(texts: Sequence[str], what: str = "file", folders: bool = False) -> list[Path]:
     """The existing paths that arguments name, each once; ``-`` stands for all those on stdin, one a line.
 
     Args:
         texts: The arguments as typed.
         what: What each file should be, for the message ("file of scores").
+        folders: Whether a folder stands for everything in it that a report tells of.
 
     Raises:
         MmgenError: Nothing came from stdin, or no path, or there is no such file.
         UsageError: ``-`` is there twice.
     """
     named = [line for text in texts for line in (_piped(what) if text == "-" else [text])]
+    if folders:
+        from mmgen.cli._mistakes import told_of
+
+        named = [file for text in named for file in (told_of(Path(text)) or [text])]
     return list(dict.fromkeys(_there(text, what) for text in named))
 
 

@@ -61,6 +61,8 @@ def _known(path: Path) -> tuple[_Words | None, bool]:
     tables: list[Any] = list(described.values()) if isinstance(described, Mapping) else []
     kinds = [table.get("kind") for table in tables if isinstance(table, Mapping)]
     found = next((table for table in tables if isinstance(table, Mapping) and table.get("kind") == "attributes"), None)
+    if found is None:
+        return None, False
     try:
         words = _Words(tuple(map(str, found["names"])), tuple(tuple(map(str, each)) for each in found["values"]))
     except (KeyError, TypeError):

@@ -17,7 +17,8 @@ def report_command(
         typer.Argument(
             metavar="FILES...",
             show_default=False,
-            help="Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs; '-' reads paths from stdin.",
+            help="Checkpoints, aggregates, judges, scores of mmgen eval (.jsonl), logs, or a folder with these; '-' "
+            "reads paths from stdin.",
         ),
     ],
     output: Annotated[Path | None, output_option("report.html by default")] = None,
@@ -44,7 +45,7 @@ def report_command(
     """
     from mmgen.artifacts.pages import check_page
 
-    paths = read_paths(files)
+    paths = read_paths(files, folders=True)
     out = output or Path("report.html")
     check_page(out, "report", overwrite, *paths)
 

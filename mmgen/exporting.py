@@ -4,6 +4,7 @@ It holds the model, what was fitted to it, the judge, a card (README.md as the H
 commands that made it and checksums. Nothing in it is code, and nothing needs the dataset.
 """
 
+import errno
 import hashlib
 import json
 import os
@@ -20,7 +21,7 @@ from typing import Any
 from mmgen.artifacts import Header, atomic_path, check_nothing_lost, check_place
 from mmgen.artifacts.ancestors import Node, lineage
 from mmgen.artifacts.files import SUMS, cannot_write, check_writable, exported_names
-from mmgen.errors import UsageError
+from mmgen.errors import ArtifactError, UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
@@ -104,7 +105,15 @@ def export(
     loaded = load(path)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        names = _fill(folder, loaded, watch, judge, scores, onnx, seed)
+        try:
+            names = _fill(folder, loaded, watch, judge, scores, onnx, seed)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+                raise
+            raise ArtifactError(
+                f"cannot make the export in {folder.parent}, where it is put together first: "
+                f"{os.strerror(error.errno).lower()}; free some space there, or set TMPDIR to a folder with room"
+            ) from None
         try:
             if zipped:
                 _pack(folder, names, out)

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mmgen import exporting
 from mmgen.artifacts.files import SUMS
 from mmgen.errors import ArtifactError, MmgenError
 from mmgen.exporting import _copy
+from mmgen.progress import Watch
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -117,3 +119,14 @@ def test_links_in_the_folder_are_replaced_and_not_followed(folders: tuple[Path, 
     assert {path.name: path.read_text() for path in old.iterdir()} == {name: f"new {name}" for name in NAMES}
     assert not any(path.is_symlink() for path in old.iterdir())
     assert precious.read_text() == "before" and not (old.parent / "nothing").exists()
+
+
+def test_a_full_temporary_folder_is_not_taken_for_the_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> list[str]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(exporting, "load", lambda path: None)
+    monkeypatch.setattr(exporting, "_fill", full)
+    with pytest.raises(ArtifactError, match=r"where it is put together first: no space left .* set TMPDIR to a folder"):
+        exporting.export(tmp_path / "m.safetensors", tmp_path / "out", Watch())
+    assert not list(tmp_path.iterdir())

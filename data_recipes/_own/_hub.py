@@ -42,6 +42,8 @@ _ENDINGS = {".parquet": "parquet", ".arrow": "arrow", ".tar": "webdataset"}
 _CODE = ("pth",)  # what WebDataset would hand to torch.load
 _OF_THE_FORMAT = ("__key__", "__url__")  # WebDataset's own columns
 _AT_ONCE = 1000
+_LOOKED_AT = 100  # cells of a column, until one holds something
+_ELSEWHERE = "it is a file elsewhere on this machine, which a dataset may not name"
 
 _Read = TypeVar("_Read")
 
@@ -104,7 +106,7 @@ class HubSource(Source):
     def _read_path(self, path: str) -> bytes:
         """A file that a dataset names: only one of the dataset itself, or of the library's cache."""
         if not is_within(path, self._roots):
-            raise CannotReadError("it is a file elsewhere on this machine, which a dataset may not name")
+            raise CannotReadError(_ELSEWHERE)
         return read_file(Path(os.path.realpath(path)), MOST_BYTES)
 
     def _chosen_splits(self, splits: dict[str, Any]) -> dict[str, Any]:
@@ -165,6 +167,7 @@ class HubSource(Source):
         )
         self.names += [f"{split}/{row:08d}" for row in range(n)]
         for name, modality in called.items():
+            self._check_holds_pictures(name, self._columns[-1][name])
             self.pictures.setdefault(modality, []).extend((number, name, row) for row in range(n))
         self.parts = [*(self.parts or []), *[self._called[split]] * n]
         plain = [name for name in data.features if name not in (*pictures, *_OF_THE_FORMAT, *ignore)]
@@ -173,6 +176,19 @@ class HubSource(Source):
         for name in plain:
             for column, cells in self._cells(library, data, name):
                 self._add(column, cells)
+
+    def _check_holds_pictures(self, name: str, cells: Any) -> None:
+        """Refuse a column of mere paths at once, as Dataset.to_parquet writes it of pictures that have paths."""
+        for row in range(min(len(cells), _LOOKED_AT)):
+            cell = cells[row][name]
+            if cell and (cell["bytes"] or not cell["path"] or is_within(cell["path"], self._roots)):
+                return
+            if cell:
+                raise DataError(
+                    f"the column '{printable(name, 60)}' of {self.where} holds paths instead of pictures, such as "
+                    f"'{printable(cell['path'], 100)}': {_ELSEWHERE}; use make-data folder for the folder that they "
+                    "are in, or save the dataset by save_to_disk, which keeps pictures"
+                )
 
     def _cells(self, library: Any, data: Any, name: str) -> Iterator[tuple[str, list[Any]]]:
         """The values of a column; of a table inside those of each of its columns."""
@@ -242,6 +258,13 @@ def _library() -> Any:
     return datasets
 
 
+def _names_in(folder: str) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:  # a name on the hub
+        return []
+
+
 @contextmanager
 def _explained(dataset: str) -> Iterator[None]:
     """What the library raises, in a sentence."""
@@ -252,7 +275,15 @@ def _explained(dataset: str) -> Iterator[None]:
     except MmgenError:
         raise
     except Exception as error:  # of a dozen kinds, from five libraries
-        line = next(iter(str(error).splitlines()), "") or type(error).__name__
+        cause: BaseException = error
+        while cause.__cause__ is not None:  # the library says "an error occurred" of what another one says better
+            cause = cause.__cause__
+        line = next(iter(str(cause).splitlines()), "") or type(cause).__name__
+        if archives := [name for name in _names_in(dataset) if name.lower().endswith(".zip")]:
+            raise DataError(
+                f"cannot read {dataset}: it holds archives ({listed(archives)}); unpack them, or give one to make-data "
+                "folder, which reads zips"
+            ) from None
         if os.path.exists(dataset):
             raise DataError(f"cannot read {dataset}: {printable(line, 200)}; check what it holds") from None
         raise DataError(
@@ -276,7 +307,10 @@ def _loaded(
     if path.is_file():
         reader = _ENDINGS.get(path.suffix.lower())
         if reader is None:
-            raise DataError(f"{dataset} is no folder, and does not end in {', '.join(_ENDINGS)}; name one that does")
+            zipped = "; make-data folder reads zips" if path.suffix.lower() == ".zip" else ""
+            raise DataError(
+                f"{dataset} is no folder, and does not end in {', '.join(_ENDINGS)}; name one that does{zipped}"
+            )
         builder = library.load_dataset_builder(reader, data_files=str(path))
     else:
         where = str(path.resolve()) if path.is_dir() else dataset

@@ -8,9 +8,10 @@ import torch
 from mmgen import objectives
 from mmgen.artifacts import write_checkpoint
 from mmgen.artifacts.lineage import reference
+from mmgen.cli._options import read_paths
 from mmgen.cli._words import check_words
 from mmgen.config import find_preset, merge, parse_assignments, validate
-from mmgen.errors import SettingsError, UsageError
+from mmgen.errors import MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.registry import Registry, rooms
 from mmgen.training.model_run import read_experiment
@@ -189,3 +190,13 @@ def test_a_file_where_its_folder_is_expected(
     folder = Path(f"letters/{name}").parent
     assert f"letters/{name} is {what}, expected a folder or a zip; name the folder" in done.stderr
     assert done.stderr.rstrip().endswith(str(folder)) and done.returncode == 1
+
+
+def test_a_report_of_a_folder_is_of_all_that_it_tells_of(letters: Path) -> None:
+    made = letters.parent / "made"
+    for name in ("my-scores.jsonl", "my.log.jsonl", "my.last.safetensors", "notes.txt"):
+        (made / name).touch()
+    assert read_paths([str(made)], folders=True) == [made / "my-scores.jsonl", made / "my.safetensors"]
+    (letters / "metadata.jsonl").touch()
+    with pytest.raises(MmgenError, match="letters is a folder, expected a file: make a dataset of its pictures"):
+        read_paths([str(letters)], folders=True)

@@ -281,3 +281,21 @@ def test_cells_say_the_same_as_in_a_folder(tmp_path: Path) -> None:
     said = "\n".join(recipe.survey(0, 1).run())
     assert "attribute colour: Red 6, red 6, unknown 12" in said and "'Red' and 'red' differ in case only" in said
     assert "'None' 6 is taken as unknown" in said and "2 captions a picture, 48 in all: one of them is drawn" in said
+
+
+def test_a_table_of_paths_is_told_once(tmp_path: Path) -> None:
+    """What Dataset.to_parquet writes of pictures that were named by their files."""
+    features = datasets.Features(image=datasets.Image(decode=False))
+    rows = [{"image": None}, *({"image": {"bytes": None, "path": f"train/{n:08d}"}} for n in range(30))]
+    (tmp_path / "p").mkdir()
+    parquet.write_table(pyarrow.Table.from_pylist(rows, schema=features.arrow_schema), tmp_path / "p" / "x.parquet")
+    said = refused(tmp_path / "p")
+    assert "the column 'image' of" in said and "holds paths instead of pictures, such as 'train/00000000'" in said
+    assert "use make-data folder" in said and said.count("train/") == 1
+
+
+def test_archives_in_a_folder_are_named(tmp_path: Path) -> None:
+    (tmp_path / "z").mkdir()
+    (tmp_path / "z" / "train.zip").write_bytes(b"PK\x03\x04 broken")
+    assert "it holds archives ('train.zip'); unpack them, or give one to make-data folder" in refused(tmp_path / "z")
+    assert "make-data folder reads zips" in refused(tmp_path / "z" / "train.zip")
