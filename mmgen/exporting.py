@@ -12,8 +12,8 @@ import shlex
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,19 +101,15 @@ def export(
             f"{out} is there already, and is not empty; choose another folder, or --overwrite to replace what an "
             "export has written there"
         )
+    if not zipped and out.is_dir():
+        for name in _KNOWN:
+            check_place(out / name)  # before the pictures are drawn, not after
     check_writable(out / SUMS if not zipped and out.is_dir() else out)
     loaded = load(path)
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        try:
+        with _told_where(folder.parent):
             names = _fill(folder, loaded, watch, judge, scores, onnx, seed)
-        except OSError as error:
-            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-                raise
-            raise ArtifactError(
-                f"cannot make the export in {folder.parent}, where it is put together first: "
-                f"{os.strerror(error.errno).lower()}; free some space there, or set TMPDIR to a folder with room"
-            ) from None
         try:
             if zipped:
                 _pack(folder, names, out)
@@ -125,6 +121,20 @@ def export(
         except OSError as error:
             raise cannot_write(out, error) from None
     return out
+
+
+@contextmanager
+def _told_where(folder: Path) -> Iterator[None]:
+    """In this block no room is no room in the temporary folder, which is not where the export goes."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise ArtifactError(
+            f"cannot make the export in {folder}, where it is put together first: {os.strerror(error.errno).lower()}; "
+            "free some space there, or set TMPDIR to a folder with room"
+        ) from None
 
 
 def _copy(folder: Path, names: Sequence[str], out: Path) -> None:

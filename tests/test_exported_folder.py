@@ -130,3 +130,10 @@ def test_a_full_temporary_folder_is_not_taken_for_the_output(tmp_path: Path, mon
     with pytest.raises(ArtifactError, match=r"where it is put together first: no space left .* set TMPDIR to a folder"):
         exporting.export(tmp_path / "m.safetensors", tmp_path / "out", Watch())
     assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_replaced_is_told_before_any_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporting, "load", lambda path: pytest.fail("it is loaded"))
+    os.mkfifo(tmp_path / "README.md")
+    with pytest.raises(ArtifactError, match=r"README.md: it is a pipe, which would be replaced"):
+        exporting.export(tmp_path / "m.safetensors", tmp_path, Watch(), overwrite=True)

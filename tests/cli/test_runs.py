@@ -17,6 +17,7 @@ from mmgen.cli import _runs
 from mmgen.errors import ArtifactError, Interrupted, MmgenError
 from mmgen.reproductions._notes import remember
 from mmgen.reproductions._stages import Stage
+from tests.program import within
 
 LIST = Path(__file__).parents[1] / "lists" / "two-objectives.toml"
 STAGE = Stage(why="a page", command="mmgen report -o a.html", makes="a.html")
@@ -169,3 +170,44 @@ def test_three_seeds_of_two_objectives_on_a_cluster_that_is_killed(tmp_path: Pat
     rows = [line.split("\t") for line in printed.splitlines()]
     assert [(row[10], row[12]) for row in rows] == [("telbo", "3"), ("jmvae", "3")]
     assert rows[0][-2:] == ["3", "seeds"]
+
+
+def test_no_stage_writes_behind_a_link_that_leads_out(tmp_path: Path) -> None:
+    (tmp_path / "else").mkdir()
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "sub").symlink_to(tmp_path / "else")
+    stage = Stage(why="a page", command="mmgen report -o sub/a.html", makes="sub/a.html")
+    with pytest.raises(MmgenError, match=r"sub/a.html is behind a link that leads out of .*here; remove the link"):
+        _runs.perform(stage, tmp_path / "here", [])
+    assert not list((tmp_path / "else").iterdir())
+
+
+def test_locks_and_notes_in_place_of_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have names that can be foreseen, in a folder that somebody else may have made."""
+    (tmp_path / "else").mkdir()
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / ".stages").symlink_to(tmp_path / "else")
+    (tmp_path / "here" / ".a.html.lock").symlink_to(tmp_path / "else" / "lock")
+
+    def run_command(*_: Any, **__: Any) -> str:
+        (tmp_path / "here" / "a.html").write_text("made")
+        return ""
+
+    monkeypatch.setattr(_runs, "run_command", run_command)
+    assert _runs.perform(STAGE, tmp_path / "here", []).seconds is not None
+    assert not list((tmp_path / "else").iterdir())
+    assert [path.name for path in (tmp_path / "here" / ".stages").iterdir()] == ["a.html.txt"]
+
+
+def test_a_folder_that_is_a_link_out_has_to_be_said(tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "two-cpu").symlink_to(tmp_path)
+    done = within(tmp_path / "here", "reproduce", str(LIST), "--dry-run")
+    assert (done.returncode, "a link that leads out of this one; say --output two-cpu" in done.stderr) == (2, True)
+    assert within(tmp_path / "here", "reproduce", str(LIST), "--dry-run", "-o", "two-cpu").returncode == 0
+
+
+def test_a_lock_that_is_a_folder_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / ".a.html.lock").mkdir()
+    with pytest.raises(MmgenError, match=r"cannot lock .*\.a\.html\.lock: is a directory"):
+        _runs.perform(STAGE, tmp_path, [])
