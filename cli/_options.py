@@ -123,7 +123,7 @@ Guidance = Annotated[
         show_default="0",
         help="Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more "
         "literally the words are taken; 3, for example. With 3:balanced attributes that are left out keep their "
-        "shares.",
+        "shares; 3:effective=100:candidates=65536 chooses from more candidates.",
     ),
 ]
 LogTo = Annotated[

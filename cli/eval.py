@@ -55,7 +55,7 @@ def eval_command(
             show_default="0",
             help="Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as "
             "1,3,10 for a set of scores each; repeatable. With 3:balanced attributes that are left out keep their "
-            "shares.",
+            "shares; 3:effective=100:candidates=65536 chooses from more candidates.",
         ),
     ] = None,
     protocol: Annotated[

@@ -41,9 +41,10 @@ TextWeight = Annotated[float | Literal["training"] | None, BeforeValidator(lambd
 
 
 def _fitted(value: Any) -> Any:
-    if isinstance(value, str) and value.endswith(":balanced"):
+    if isinstance(value, str) and ":" in value:
         raise ValueError(
-            f"got {value!r}, expected a number alone, such as 3: balance is for drawing, by sample or eval, and no fit"
+            f"got {value!r}, expected a number alone, such as 3: balance is for drawing, by sample or eval, not for a "
+            "fit; its candidates are --set aggregate.candidates"
         )
     return _power(value)
 

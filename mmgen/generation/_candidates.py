@@ -10,7 +10,7 @@ from torch import Tensor
 __all__ = ["Chosen", "Pool", "log_mean", "resample"]
 
 _FIRST, _MOST = 64, 4096
-"""Candidates of every draw: at first, and at most."""
+"""Candidates of every draw: at first, and at most where nothing else is asked for."""
 _POOL, _POOL_BYTES = 60_000, 64 * 2**20
 """Draws in a pool, and bytes that it may take."""
 _AT_ONCE = 32_768
@@ -37,7 +37,13 @@ class Chosen:
 
 
 def resample(
-    draw: Draw, weigh: Weigh, n: int, enough: float, at_once: int, generator: torch.Generator | None
+    draw: Draw,
+    weigh: Weigh,
+    n: int,
+    enough: float,
+    at_once: int,
+    generator: torch.Generator | None,
+    most: int | None = None,
 ) -> Chosen:
     """n draws, each from candidates of its own: 64, and twice as many until their effective sample size is enough.
 
@@ -51,12 +57,14 @@ def resample(
         enough: The effective sample size, on average over the draws, at which candidates are enough.
         at_once: Candidates in memory at a time.
         generator: Randomness of the choice.
+        most: Candidates at most, of each draw; 4,096 by default.
     """
+    most = _MOST if most is None else most
     best: Tensor | None = None
     chosen: Tensor | None = None
     total: Tensor | None = None
     squares: Tensor | None = None
-    have, block = 0, _FIRST
+    have, block = 0, min(_FIRST, most)
     while True:
         for start in range(0, n, max(1, at_once // block)):
             rows = slice(start, min(start + max(1, at_once // block), n))
@@ -77,9 +85,9 @@ def resample(
         have += block
         assert chosen is not None and total is not None and squares is not None
         effective = float((2 * total - squares).exp().mean())
-        if effective >= enough or have >= _MOST:
+        if effective >= enough or have >= most:
             return Chosen(chosen, effective, have)
-        block = have  # twice as many
+        block = min(have, most - have)  # twice as many
 
 
 @dataclass(frozen=True)
@@ -95,9 +103,9 @@ class Pool:
     logits: dict[str, Tensor] = field(default_factory=dict)
 
     @classmethod
-    def draw(cls, draw: Draw, latent_size: int) -> "Pool":
-        """60,000 draws, fewer of very many dimensions."""
-        count = max(_MOST, min(_POOL, _POOL_BYTES // (4 * latent_size)))
+    def draw(cls, draw: Draw, latent_size: int, most: int = _MOST) -> "Pool":
+        """60,000 draws, fewer of very many dimensions; more where ``most`` is more."""
+        count = max(most, min(_POOL, _POOL_BYTES // (4 * latent_size)))
         parts = [draw(min(_AT_ONCE, count - start)) for start in range(0, count, _AT_ONCE)]
         return cls(torch.cat(parts))
 

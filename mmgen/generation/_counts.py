@@ -1,14 +1,14 @@
 """How many candidates counted for each description that was drawn for, and what is to be said of it."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from mmgen.generation._candidates import Chosen
 from mmgen.generation.tilt import Tilt
 
-__all__ = ["ENOUGH", "Counts"]
+__all__ = ["Counts"]
 
-ENOUGH = 10.0
-"""Effective sample size of the candidates of a draw below which the draws are said to be few."""
 _ALIKE = 0.9
 """Effective sample size, as a share of the candidates, above which guidance chooses nearly at random."""
 
@@ -33,20 +33,28 @@ class Counts:
         self._effective.append(chosen.effective)
         self._most = max(self._most, chosen.candidates)
         self._alike += chosen.effective > _ALIKE * chosen.candidates
+        enough = self._tilt.effective
         # Of a pool with fewer in effect, draws repeat each other and look less varied than q_w is.
-        if chosen.effective < (max(ENOUGH, n) if self._pooled else ENOUGH):
+        if chosen.effective < (max(enough, n) if self._pooled else enough):
             self._few.append(chosen.effective)
 
     @property
     def diagnostics(self) -> dict[str, float | int]:
-        """Their smallest and median, and the most candidates; empty where nothing was drawn."""
+        """Their smallest and median, the most candidates, and what was asked; empty where nothing was drawn."""
         if not self._effective:
             return {}
         return {
             "smallest_effective_sample_size": min(self._effective),
             "median_effective_sample_size": float(np.median(self._effective)),
             "candidates": self._most,
+            "wanted_effective_sample_size": self._tilt.effective,
+            "most_candidates": self._tilt.candidates,
         }
+
+    @property
+    def _more(self) -> str:
+        """The same guidance with more candidates, as it is typed."""
+        return f"--guidance {replace(self._tilt, candidates=min(4 * self._tilt.candidates, 2**20))}"
 
     @property
     def notices(self) -> list[str]:
@@ -61,7 +69,7 @@ class Counts:
                 if self._pooled
                 else f"guidance {self._tilt} found little that says the words: {some} the effective sample size among "
                 f"{self._most:,} candidates was small {least}, so that draws resemble each other; use a smaller "
-                "weight, or another posterior to guide"
+                f"weight, another posterior to guide, or more candidates, {self._more}"
             )
         # A weight below 1 is meant to change little.
         if self._tilt.weight >= 1 and 2 * self._alike > len(self._effective):

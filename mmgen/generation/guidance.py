@@ -26,11 +26,11 @@ from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation._candidates import Chosen, Pool, log_mean, resample
-from mmgen.generation._counts import ENOUGH, Counts
+from mmgen.generation._counts import Counts
 from mmgen.generation._readings import attributes_of, codes_of, log_of_expression
 from mmgen.generation.balance import Balance, Candidates, key_of
 from mmgen.generation.files import LatentSampler, ModelFiles
-from mmgen.generation.tilt import Tilt
+from mmgen.generation.tilt import CANDIDATES, Tilt
 from mmgen.naming import Guidance
 from mmgen.seeding import torch_generator
 
@@ -53,7 +53,7 @@ class Guide:
     Args:
         files: The model or aggregate.
         posterior: What is guided, one of ``files.posteriors``.
-        tilt: w > 0, and whether attributes that are left out keep their shares.
+        tilt: w > 0, from how many candidates, and whether attributes that are left out keep their shares.
         seed: Seed of the pool of draws where q does not depend on the description, and of what is balanced by.
         pools: Draws from densities that no description changes, shared by all weights of guidance.
 
@@ -123,9 +123,10 @@ class Guide:
                 lambda count: self._draw(condition, count, generator)[:, 0],
                 lambda z: self.log_weight(z, condition, expression),
                 n,
-                ENOUGH,
+                self.tilt.effective,
                 _LATENTS,
                 generator,
+                self.tilt.candidates,
             )
         self._counts.add(chosen, n)
         return chosen.z[:, None]
@@ -138,7 +139,8 @@ class Guide:
     @property
     def _pool(self) -> Pool:
         """The draws of a q that no description changes."""
-        known, key = self._pools, (self.posterior, self._seed)
+        more = f", {self.tilt.candidates}" if self.tilt.candidates > CANDIDATES else ""  # its pool may be larger
+        known, key = self._pools, (self.posterior + more, self._seed)
         if key not in known:
             while len(known) >= _POOLS:
                 del known[next(iter(known))]
@@ -149,7 +151,9 @@ class Guide:
                 {name: torch.zeros(1, 1, dtype=torch.int64, device=device)},
                 {name: torch.zeros(1, dtype=torch.bool, device=device)},
             )
-            known[key] = Pool.draw(lambda count: self._draw(one, count, generator)[:, 0], files.model.latent_size)
+            known[key] = Pool.draw(
+                lambda count: self._draw(one, count, generator)[:, 0], files.model.latent_size, self.tilt.candidates
+            )
         return known[key]
 
     def _pool_logits(self, name: str) -> Tensor:
@@ -332,7 +336,11 @@ class Guide:
             wanted = min(_MOST_NORMALISER, 2 * wanted)
 
     def log_prob(self, z: Tensor, condition: Batch) -> Tensor:
-        """log q_w(z | y) [..., B], nats, up to the error of :meth:`normaliser`: z [..., B, D]."""
+        """log q_w(z | y) [..., B], nats, up to the error of :meth:`normaliser`: z [..., B, D].
+
+        It is the density that draws have as candidates grow without end. Those of :meth:`sample` come from as many
+        candidates as the tilt asks for, and so have that of finitely many, which lies a little nearer to q(z | y).
+        """
         log_z, _ = self.normaliser(condition)
         return self._log_prob(z, condition) + self.log_weight(z, condition) - log_z
 

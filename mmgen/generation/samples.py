@@ -52,6 +52,7 @@ def save_samples(
         "number": each,
         "given": drawn.descriptions.words(loaded),
         **({"guidance": drawn.guidance.weight, "base": drawn.guidance.base} if drawn.guidance else {}),
+        **({"effective": loaded.tilt.effective, "candidates": loaded.tilt.candidates} if drawn.guidance else {}),
         **(start or {}),
     }
     asked_words = None if drawn.asked_words is None else np.repeat(drawn.asked_words, each, axis=0)

@@ -223,7 +223,28 @@ def test_multipliers_stay_finite_where_no_draw_says_a_value() -> None:
     assert multipliers(torch.zeros(4), torch.full((4, 2), 0.5), torch.tensor([0.5, 0.5])).abs().max() == 0
 
 
-@pytest.mark.parametrize("value", ["3:", "3:even", "x:balanced", ":balanced", "", "0:balanced", True, None, "nan"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "3:",
+        "3:even",
+        "x:balanced",
+        ":balanced",
+        "",
+        "0:balanced",
+        True,
+        None,
+        "nan",
+        "3:effective",
+        "3:effective=0.5",
+        "3:effective=nan",
+        "3:candidates=1e3",
+        "3:candidates=9999999",
+        "3:balanced=1",
+        "3:balanced:balanced",
+        "3:effective=9:effective=9",
+    ],
+)
 def test_what_is_no_guidance_is_refused(value: Any) -> None:
     with pytest.raises(UsageError, match=r"guidance got .*, expected a"):
         loaded().guided(value)

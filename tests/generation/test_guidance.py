@@ -173,6 +173,23 @@ def test_candidates_are_doubled_until_there_are_enough_and_it_is_said_when_there
     assert str(found[6.0].told) == "q_agg guided (w = 6)"
 
 
+def test_as_many_candidates_as_are_asked_for() -> None:
+    """More of them bring draws nearer to q_w, of which the density is; fewer say that they are few."""
+    toy, guides = loaded(), {}
+    for how in ("6:effective=100", "20000:candidates=5000", "6:candidates=10"):
+        tilted = toy.guided(how)
+        draw(tilted, "aggregate", "colour=green size=big", 20)
+        guides[how] = tilted.guide("aggregate")
+    enough, most, few = guides.values()
+    assert enough.diagnostics["smallest_effective_sample_size"] >= 100 and enough.told.notice == ""
+    assert enough.diagnostics["wanted_effective_sample_size"] == 100
+    assert most.diagnostics["candidates"] == most.diagnostics["most_candidates"] == 5000
+    assert few.diagnostics["candidates"] == 10 and "--guidance 6:candidates=40" in few.told.notice
+    large = toy.guided("3:candidates=70000")
+    draw(large, "prior", "colour=green", 5)
+    assert large.guide("prior").diagnostics["candidates"] == 70_000, "a pool has at least so many"
+
+
 @pytest.mark.parametrize("posterior", ["own", "aggregate", "prior"])
 def test_guidance_that_changes_nothing_says_so(posterior: str) -> None:
     """The decoder of words hardly looks at z; a weight below 1 is small by itself."""
