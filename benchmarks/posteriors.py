@@ -1,5 +1,7 @@
 """Every way from words to pictures over several seeds: the prior, q_true at each weight, q_agg, and guided ones.
 
+p(z) is guided as well, by the same candidates without any fit; at w = 1 that is the model's exact p(z given words).
+
     python benchmarks/posteriors.py mnist-a.h5 runs/ --judge judge.safetensors --preset cremer/elbo-mnist-a-cpu
 
 For each seed a model is trained; q_true is fitted with each text weight, and q_agg and the learned prior q(z) with the
@@ -73,6 +75,10 @@ def scores_of_seed(arguments: argparse.Namespace, seed: int) -> list[Line]:
     guided = [word for weight in arguments.guidance for word in ("--guidance", weight)]
     questions = {name: (str(path), []) for name, path in files.items()}
     questions["prior"] = (str(model), ["--posterior", "prior"])
+    tilts = dict.fromkeys(["1", *(weight for weight in arguments.guidance if ":" not in weight)])
+    questions["guided-prior"] = (
+        str(model), ["--posterior", "prior", *(word for weight in tilts for word in ("--guidance", weight))]
+    )  # fmt: skip
     for base in arguments.bases:
         questions[f"guided-{base}"] = (str(files[base]), guided)
     if arguments.own:
@@ -92,6 +98,8 @@ def scores_of_seed(arguments: argparse.Namespace, seed: int) -> list[Line]:
 
 def label(line: Line) -> str:
     """What a line's pictures are drawn from, as the rows are called."""
+    if line["question"] == "guided-prior" and line["guidance"] == 1:
+        return "exact p(z given words)"
     weight = f" w={line['guidance']:g}" if line.get("guidance") else ""
     weight += ", balanced" if line.get("balanced") else ""
     return f"{line['question']}{weight}"
@@ -132,7 +140,22 @@ def tables(by_seed: dict[int, list[Line]]) -> str:
                 shared = found[one][c].keys() & found[other][c].keys()
                 cells.append(spread([found[one][c][seed] - found[other][c][seed] for seed in sorted(shared)]))
             differences.append([f"{one} minus {other}", *cells])
-    return "\n\n".join([*parts, "Differences, paired by seed", markdown(["", *columns], differences)])
+    parts += ["Differences, paired by seed", markdown(["", *columns], differences), effective(by_seed)]
+    return "\n\n".join(parts)
+
+
+def effective(by_seed: dict[int, list[Line]]) -> str:
+    """How many candidates count: of a draw, or in a pool, whose draws repeat where that is not well above their number."""
+    found: dict[str, list[dict[str, float]]] = defaultdict(list)
+    for line in (line for lines in by_seed.values() for line in lines):
+        if "candidates" in (told := line["extra"].get("guidance", {})):
+            found[label(line)].append(told)
+    keys = {name: f"{name}_effective_sample_size" for name in ("smallest", "median")}
+    rows = [
+        [name, *(f"{min(one[key] for one in told):,.0f}" for key in (*keys.values(), "candidates"))]
+        for name, told in found.items()
+    ]
+    return "Effective candidates, the least over scores\n\n" + markdown(["", *keys, "candidates"], rows)
 
 
 def main() -> None:

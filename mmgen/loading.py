@@ -83,7 +83,7 @@ class TrainedModel(OpenModel):
             target: Image modality to draw; the main one by default. With the same seed they are of the same z.
             guidance: Weight w of p(words | z)^w, by which the posterior is tilted: how literally the words are taken;
                 by default that of :meth:`guided`. Above 0 descriptions may have NOT and OR. "3:balanced" keeps the
-                shares of attributes that are left out.
+                shares of attributes that are left out, "3:effective=100:candidates=65536" chooses from more candidates.
 
         Returns:
             E[image | z] [n, C, H, W] in [0, 1], one z per image.

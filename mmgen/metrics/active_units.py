@@ -41,7 +41,8 @@ class ActiveUnits(Metric):
     r"""Number of units u with :math:`A_u = Var_x(E_{q(z|x)}[z_u]) > 0.01`; standard error by bootstrap over points.
 
     Of several layers, each is counted too; the mean of a layer above the first is given one draw of those below, as in
-    the code of Burda et al. (2016): its variance holds some of that of the draw.
+    the code of Burda et al. (2016), so that counts stand beside theirs: its variance holds some of that of the draw,
+    and a unit of such a layer that only follows the draw, and nothing of the data, can count.
     """
 
     unit = "units"

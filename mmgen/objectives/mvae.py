@@ -58,7 +58,9 @@ class Mvae(Objective):
     every modality's posterior explains all six. It makes the little that is paired count for more."""
     mean_of_modalities: bool = False
     """Divide every sum of log-likelihoods by the number of modalities that it is of, all N in WG's published code for
-    transformed images. A divergence then weighs N times more than in Eq. 2, in every term alike."""
+    transformed images. A divergence then weighs N times more than in Eq. 2, in every term alike. Where ``predicts``
+    does not name all others for each modality, sums have fewer terms and are divided by so many: that is neither WG's
+    Eq. 5 nor their code, which explains all N in every term."""
     beta: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the divergences."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
