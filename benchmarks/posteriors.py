@@ -145,7 +145,7 @@ def tables(by_seed: dict[int, list[Line]]) -> str:
 
 
 def effective(by_seed: dict[int, list[Line]]) -> str:
-    """How many candidates count: of a draw, or in a pool, whose draws repeat where that is not well above their number."""
+    """How many candidates count: of a draw, or in a pool, whose draws repeat where that is not above their number."""
     found: dict[str, list[dict[str, float]]] = defaultdict(list)
     for line in (line for lines in by_seed.values() for line in lines):
         if "candidates" in (told := line["extra"].get("guidance", {})):
