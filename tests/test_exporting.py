@@ -13,9 +13,11 @@ from mmgen import exporting
 from mmgen.artifacts.ancestors import Node
 from mmgen.artifacts.files import exported_names
 from mmgen.errors import ArtifactError
+from mmgen.exporting import _measured
 from mmgen.loading import load
 from mmgen.progress import Watch
 from mmgen.queries import parse_query
+from mmgen.score import Score
 
 EVIL = "touch EVIL"
 
@@ -115,3 +117,14 @@ def test_a_folder_that_takes_no_files_is_refused_before_anything_is_loaded(name:
     monkeypatch.setattr(exporting, "load", lambda path: pytest.fail("loaded"))
     with pytest.raises(ArtifactError, match=f"cannot write /sys/{name}"):
         exporting.export(Path("m.safetensors"), Path("/sys") / name, Watch())
+
+
+def test_a_card_tells_scores_of_several_judges_apart() -> None:
+    def of(judge: str, accuracy: float) -> Score:
+        told = {"judge_accuracy": {"mean": accuracy}, "ids": {"judge": judge}, "extra": {"judge": judge}}
+        return Score("correctness", "correctness", 80.0, 0.5, "%", "higher", 10, "own", 2, **told)
+
+    both = "\n".join(_measured([of("small", 94.0), of("attentive", 97.0)]))
+    assert "| correctness (judge small) |" in both and "| correctness (judge attentive) |" in both
+    assert "itself (judge small) is right on 94.0 %" in both and "itself (judge attentive) is right on 97.0 %" in both
+    assert "The judge itself is right on 94.0 %" in "\n".join(_measured([of("small", 94.0)]))

@@ -35,7 +35,7 @@ class _Look:
     Args:
         kept: What it has seen, [Q, n, *] for each key.
         see: Images [n, C, H, W] and codes [n, A] that it may be told, to what it sees [n, *].
-        key: Of what is drawn.
+        key: Posterior, and number of attributes left out.
         most: How many pictures of each query it is to see in all.
     """
 

@@ -13,7 +13,7 @@ from mmgen.figures.drawing.labels import Labels
 from mmgen.figures.drawing.style import category_colours, new_figure
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._trade_off import published_points, trade_off, which_metrics
-from mmgen.figures.plots.trade_off import draw_trade
+from mmgen.figures.plots.trade_off import _of_judges, draw_trade
 from mmgen.score import read_scores
 
 BOTH = ("correctness", "coverage")
@@ -245,3 +245,17 @@ def test_a_label_that_had_to_go_far_has_a_line_to_its_point() -> None:
     assert line.xy == (5, 8) and line.arrow_patch is not None
     end = axes.transData.transform((5, 8)) + np.array(line.get_position()) * axes.figure.dpi / 72
     assert far.get_window_extent().padded(0.01).contains(*end)
+
+
+def test_of_several_judges_of_the_same_pictures_the_first_is_shown(tmp_path: Path) -> None:
+    """Not the last, and not a mixture; a posterior that the second alone judged is refused beside others."""
+    first, second = ({"ids": {"judge": name}, "extra": {"judge": name}} for name in ("small", "attentive"))
+    both = [*pair(86.0, 98.9, **first), *pair(80.0, 90.0, **second)]
+    path = write(tmp_path / "both.jsonl", both)
+    (curve,) = trade_off(read_scores(path), BOTH).curves
+    assert [(point.x, point.y) for point in curve.points] == [(98.9, 86.0)]
+    assert _of_judges(read_scores(path)) == " Of several judges of the same pictures the first is shown: small."
+    assert _of_judges(read_scores(write(tmp_path / "one.jsonl", pair(86.0, 98.9, **first)))) == ""
+    alone = pair(70.0, 80.0, "true", text_weight=1.0, ids={"judge": "attentive", "aggregate": "t1"})
+    with pytest.raises(UsageError, match="by the same judges"):
+        trade_off(read_scores(write(tmp_path / "mixed.jsonl", both, alone)), BOTH)
