@@ -191,9 +191,8 @@ def _function_section(name: str) -> str:
     for one in inspect.signature(function).parameters.values():
         if one.kind is one.KEYWORD_ONLY and "*" not in listed:
             listed.append("*")
-        listed.append(str(one))
-    names = [re.sub(r": [^=]+?(?= =|$)", "", line).replace(" = ", "=") for line in listed]
-    return f"## mmgen.{name}\n\n```\nmmgen.{name}({', '.join(names)})\n```\n\n{_docstring(function)}\n"
+        listed.append(str(one.replace(annotation=inspect.Parameter.empty)))
+    return f"## mmgen.{name}\n\n```\nmmgen.{name}({', '.join(listed)})\n```\n\n{_docstring(function)}\n"
 
 
 def _docstring(function: Any) -> str:

@@ -24,7 +24,7 @@ __all__ = ["__version__", "evaluate", "fit_aggregate", "load", "make_data", "sam
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})  # so that Tab finds what is loaded late
+    return sorted(__all__)  # so that Tab finds what is loaded late, and nothing that is not for people
 
 
 def __getattr__(name: str) -> "Any":

@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
-import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
+from mmgen.arguments import Count, FilePath, Seed, checked
 from mmgen.artifacts.files import exported_file
 from mmgen.batch import Batch
 from mmgen.encoding import LayeredPosterior
 from mmgen.errors import UsageError
-from mmgen.estimation.likelihoods import image_log_likelihood
+from mmgen.estimation.likelihoods import image_log_likelihood, main_image
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.decode import pictures, wanted_images
 from mmgen.generation.descriptions import (
@@ -23,12 +25,15 @@ from mmgen.generation.descriptions import (
     describe,
     parse,
 )
-from mmgen.generation.encode import encode, pixels_of
+from mmgen.generation.encode import encode
 from mmgen.generation.files import ModelFiles
+from mmgen.generation.given import Given, Pictures, check_drawn, codes_given, observed_given, pictures_given
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.open_model import OpenModel
 from mmgen.generation.tilt import AnyTilt
 from mmgen.generation.translate import translate
+from mmgen.memory import check_memory
+from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import GaussianModel
 from mmgen.naming import posterior_called
 from mmgen.score import Score
@@ -43,6 +48,7 @@ class TrainedModel(OpenModel):
     All of it runs without gradients. Its attributes are those of :class:`~mmgen.generation.open_model.OpenModel`.
     """
 
+    @checked
     def describe(self, description: str | Mapping[str, str]) -> Batch:
         """A description as a batch of one.
 
@@ -55,21 +61,28 @@ class TrainedModel(OpenModel):
         """
         return describe(self, description)
 
-    def describe_codes(self, codes: np.ndarray) -> Batch:
+    @checked
+    def describe_codes(self, codes: Given) -> Batch:
         """Descriptions as a batch: with attributes, and with text too where its positions spell attributes, all known.
 
         Args:
             codes: uint8 [B, A], 255 unknown.
-        """
-        return batch_of(self, complete(self, codes))
 
+        Raises:
+            UsageError: A code is no value of its attribute.
+        """
+        if self.attributes is None:
+            raise UsageError(f"{self.path} knows no attributes, so it cannot be given codes of them")
+        return batch_of(self, complete(self, codes_given("codes", codes, self.attributes)))
+
+    @checked
     @torch.inference_mode()
     def sample(
         self,
         description: str | Mapping[str, str] = "",
-        n: int = 16,
+        n: Count = 16,
         posterior: str | None = None,
-        seed: int = 0,
+        seed: Seed = 0,
         target: str | None = None,
         guidance: AnyTilt | None = None,
     ) -> Tensor:
@@ -103,29 +116,30 @@ class TrainedModel(OpenModel):
             >>> model.sample("digit=3 NOT scale=big OR digit=8", n=4, guidance=3).shape  # doctest: +SKIP
             torch.Size([4, 1, 64, 64])
         """
-        if n < 1:
-            raise UsageError(f"n got {n}, expected at least one image")
         loaded = self.guided(self.tilt if guidance is None else guidance, seed)
         (name,) = wanted_images(loaded, [target] if target else [])
         asked = parse(loaded, [as_words(description)])
         source = chosen_posterior(loaded, asked, posterior)
+        check_drawn([self.images[name]], n, 1, "descriptions")
         z = draw_latents(loaded, source, asked, n, seed)
         return torch.cat([piece.means[0] for piece in pictures(loaded, name, z, asked, seed, sampled=False)])
 
+    @checked
     @torch.inference_mode()
     def encode(
         self,
-        images: Tensor | np.ndarray | Mapping[str, Tensor | np.ndarray],
-        attributes: np.ndarray | None = None,
-        text: np.ndarray | None = None,
+        images: Pictures | Mapping[str, Pictures],
+        attributes: Given | None = None,
+        text: Given | None = None,
     ) -> DiagonalGaussian | LayeredPosterior:
         """Posteriors q(z | image) [B, D], or q(z | image, description) if the model encodes both.
 
         Of several layers of z it has ``mean``, ``sample`` and ``log_prob`` as a Gaussian has them, and no ``sd``.
 
         Args:
-            images: [B, C, H, W] of the main image modality, in [0, 1] or uint8 as a dataset has them; or several such
-                by the names of theirs, in [0, 1] and all of the same examples, for q(z | exactly these).
+            images: [B, C, H, W] of the main image modality, in [0, 1] or uint8 as a dataset has them, of the dataset's
+                kind, so 0 and 1 alone for a model of black and white; or several such by the names of theirs, all of
+                the same examples, for q(z | exactly these). Pictures of Pillow have the size of the model's.
             attributes: uint8 codes [B, A], 255 unknown; all unknown by default.
             text: Word codes [B, T], V for "no word".
 
@@ -148,21 +162,22 @@ class TrainedModel(OpenModel):
         """
         return encode(self, images, attributes, text)
 
+    @checked
     def translate(
         self,
-        images: Tensor | np.ndarray | Mapping[str, Tensor | np.ndarray],
+        images: Pictures | Mapping[str, Pictures],
         source: str | None = None,
         target: str | None = None,
         *,
         description: str | Mapping[str, str] = "",
-        draws: int = 0,
-        seed: int = 0,
+        draws: Annotated[int, Field(ge=0, lt=2**63)] = 0,
+        seed: Seed = 0,
         rows: Sequence[int] | None = None,
     ) -> Tensor:
         """Pictures of one modality drawn from those of another: colours for a sketch, a mask for a photograph.
 
         Args:
-            images: [B, C, H, W] in [0, 1]; or several modalities by name, all of the same examples.
+            images: [B, C, H, W] as :meth:`encode` takes them; or several modalities by name, all of the same examples.
             source: Modality of ``images``; the main one by default.
             target: Modality to draw; the main one by default.
             description: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
@@ -190,6 +205,7 @@ class TrainedModel(OpenModel):
         named = images if isinstance(images, Mapping) else {source or self.image.name: images}
         return translate(self, named, target or self.image.name, draws, seed, description, rows)
 
+    @checked
     @torch.inference_mode()
     def posterior(self, description: str | Mapping[str, str], posterior: str | None = None) -> DiagonalGaussian:
         """The model's own q(z | description) [1, D], a Gaussian with ``mean`` and ``sd``.
@@ -241,12 +257,13 @@ class TrainedModel(OpenModel):
             )
         return self.model.posterior(condition, () if name == "prior" else self.files.own_given(condition))
 
-    def log_likelihood(self, images: Tensor | np.ndarray, samples: int = 100, seed: int = 0) -> Score:
+    @checked
+    def log_likelihood(self, images: Pictures, samples: Count = 100, seed: Seed = 0) -> Score:
         """Importance-weighted estimate of log p(image) in nats, with its standard error.
 
         Args:
-            images: [B, C, H, W] in [0, 1] or uint8 as a dataset has them; of the dataset's kind, so binary ones of a
-                model of binary images.
+            images: [B, C, H, W] as :meth:`encode` takes them; grey levels have no probability under a model of black
+                and white, and are refused.
             samples: Importance samples K per image.
             seed: Seed of the samples.
 
@@ -266,10 +283,14 @@ class TrainedModel(OpenModel):
             >>> len(score.extra["values"])  # doctest: +SKIP
             8
         """
-        return image_log_likelihood(self, images if self.image is None else pixels_of(self, images), samples, seed)
+        info = self.observed[main_image(self)]
+        pixels = pictures_given(info, images) if isinstance(info, ImageDescription) else observed_given(info, images)
+        check_memory(8 * samples * len(pixels), f"{samples:,} samples of {len(pixels):,} images", "use fewer samples")
+        return image_log_likelihood(self, pixels, samples, seed)
 
 
-def load(path: str | Path, device: str = "cpu") -> TrainedModel:
+@checked
+def load(path: FilePath, device: str = "cpu") -> TrainedModel:
     """A trained model or a fitted aggregate (with its model, found through the file's lineage).
 
     Args:

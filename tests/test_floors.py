@@ -14,7 +14,7 @@ GROUND = (
     "version", "errors", "elsewhere", "extras", "markup", "notation", "plain_text", "parsing", "seeding", "sights",
     "progress", "batch", "gaussian", "shares", "naming", "score", "clusters", "plugins", "registry", "conditions",
     "runs", "comparing", "presets", "config", "settings_table", "switches", "memory", "foreign", "picture_bytes",
-    "pictures", "free_text", "queries", "expressions", "recombinations", "published", "processes",
+    "pictures", "free_text", "queries", "expressions", "recombinations", "published", "arguments", "processes",
 )  # fmt: skip
 ROOMS = (
     *GROUND,

@@ -2,12 +2,14 @@
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import SkipValidation
 
 import mmgen.modalities
+from mmgen.arguments import FilePath, Seed, checked, told
 from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, place
 from mmgen.artifacts.hdf5 import Array, array, cover_texts, explained, group, hard_link, member_names, read_text
 from mmgen.artifacts.header import content_of, printable
@@ -30,6 +32,8 @@ PARTS = ("train", "val", "test")
 D = TypeVar("D", bound="Description")
 _SOURCES = ("source", "source_part", "source_group", "picture")
 """Factors, as recipes write them, that tell which examples were made from one thing."""
+Rows = Annotated[slice | np.ndarray, SkipValidation]
+"""A slice, row numbers in any order, or a mask of all rows; :meth:`Dataset._rows` checks it."""
 
 
 class Dataset:
@@ -65,7 +69,8 @@ class Dataset:
             raise
 
     @classmethod
-    def open(cls, path: Path, verify: bool = True) -> "Dataset":
+    @checked
+    def open(cls, path: FilePath, verify: bool = True) -> "Dataset":
         """Open the dataset at ``path``.
 
         Args:
@@ -76,7 +81,7 @@ class Dataset:
         Raises:
             ArtifactError: It is no readable dataset, or something in it is damaged or was changed.
         """
-        dataset = cls(path)
+        dataset = cls(Path(path))
         try:
             if verify:
                 dataset._verify_once()
@@ -183,9 +188,17 @@ class Dataset:
         if isinstance(rows, slice):
             start, stop, step = rows.indices(size)
             return slice(start, max(start, stop), step) if step > 0 else np.arange(start, stop, step)
-        rows = np.asarray(rows)
-        rows = np.flatnonzero(rows) if rows.dtype == bool else rows.astype(np.int64, copy=False)
-        if rows.ndim != 1 or (len(rows) and (rows.min() < 0 or rows.max() >= size)):
+        try:
+            rows = np.asarray(rows)
+        except (ValueError, TypeError, OverflowError):  # lists of several lengths
+            rows = np.asarray(None)
+        mask = rows.dtype == bool
+        if rows.ndim != 1 or (mask and len(rows) != size) or (rows.dtype.kind not in "biu" and len(rows)):
+            raise UsageError(
+                f"rows got {told(rows)} for {self.path}, expected row numbers, a slice, or a mask of {size} examples"
+            )
+        rows = np.flatnonzero(rows) if mask else rows.astype(np.int64, copy=False)
+        if len(rows) and (rows.min() < 0 or rows.max() >= size):
             raise UsageError(f"rows outside 0 to {size - 1} asked of {self.path}; ask for rows that it has")
         return rows
 
@@ -214,7 +227,8 @@ class Dataset:
 
         return self.of_kind(TextDescription)
 
-    def read_packed(self, name: str, rows: slice | np.ndarray = slice(None), array: str = ROWS) -> np.ndarray:
+    @checked
+    def read_packed(self, name: str, rows: Rows = slice(None), array: str = ROWS) -> np.ndarray:
         """Rows of a modality as stored, found to be what may stand there.
 
         Args:
@@ -239,18 +253,21 @@ class Dataset:
     def _listed(self, name: str) -> str:
         return ", ".join(self.modalities[name].arrays())
 
-    def read(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+    @checked
+    def read(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
         """Rows of a modality as people see them: images uint8 [n, C, H, W], codes uint8 [n, A], words uint16 [n, T]."""
         stored = self.read_packed(name, rows)
         return self.modalities[name].unpack(stored)
 
-    def read_image(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+    @checked
+    def read_image(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
         """Images uint8 [n, C, H, W] with values 0 to ``images[name].scale``; see :meth:`read_pixels`."""
         if name not in self.images:
             raise UsageError(unknown_name("image modality", name, sorted(self.images)))
         return self.read(name, rows)
 
-    def read_pixels(self, name: str, rows: slice | np.ndarray = slice(None), seed: int = 0) -> np.ndarray:
+    @checked
+    def read_pixels(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:
         """Images float32 [n, C, H, W] from 0 to 1, as models see them: probabilities become one draw of every pixel.
 
         Args:
@@ -268,13 +285,15 @@ class Dataset:
         numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
         return drawn_pixels(torch.from_numpy(images), numbers, sight_key(seed, name)).numpy()
 
-    def read_attributes(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+    @checked
+    def read_attributes(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
         """Attribute codes uint8 [n, A]; 255 is unknown."""
         if name not in self.attributes:
             raise UsageError(unknown_name("attributes modality", name, sorted(self.attributes)))
         return self.read(name, rows)
 
-    def read_text(self, name: str, rows: slice | np.ndarray = slice(None)) -> np.ndarray:
+    @checked
+    def read_text(self, name: str, rows: Rows = slice(None)) -> np.ndarray:
         """Words uint16 [n, T]; the size of the vocabulary is padding."""
         if name not in self.texts:
             raise UsageError(unknown_name("text modality", name, sorted(self.texts)))
@@ -296,6 +315,7 @@ class Dataset:
         table = np.column_stack([self.factor(name)[rows] for name in kept])
         return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
+    @checked
     def factor(self, name: str) -> np.ndarray:
         """A generative factor [N], or [N, *shape]."""
         if name not in self.factors:
@@ -307,10 +327,12 @@ class Dataset:
             raise UsageError(unknown_name("split scheme", scheme, self.schemes))
         return group(self._splits, scheme, self.path)
 
+    @checked
     def scheme_meaning(self, scheme: str) -> str:
         """What a split scheme is, in words."""
         return read_text(self._scheme(scheme), "meaning", self.path)
 
+    @checked
     def split(self, scheme: str, part: str) -> np.ndarray:
         """Row numbers int64, increasing, of part "train", "val" or "test" of a split scheme."""
         if part not in PARTS:
@@ -322,6 +344,7 @@ class Dataset:
             )
         return rows
 
+    @checked
     def splits_edges(self, scheme: str) -> bool:
         """Whether every part of a split scheme has all rows, so that what parts hold back are edges of a graph."""
         return all(len(self.split(scheme, part)) == self.size for part in PARTS)

@@ -1,6 +1,5 @@
 """Images and texts drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -11,7 +10,6 @@ from mmgen.errors import UsageError
 from mmgen.expressions import Expression
 from mmgen.generation.descriptions import Descriptions, check_read, complete
 from mmgen.generation.judge import check_judge, differences, judge_images, judged_wrong, sees_samples
-from mmgen.memory import check_memory
 from mmgen.naming import Guidance, posterior_called
 from mmgen.notation import UNKNOWN
 from mmgen.queries import IN_COMMON, Vocabulary
@@ -145,6 +143,7 @@ def draw(
         UsageError: The model has no such posterior or modality, or the judge has other attributes.
     """
     from mmgen.generation.decode import draw_words, pictures, wanted_images
+    from mmgen.generation.given import check_drawn
     from mmgen.generation.latents import draw_latents
 
     if not isinstance(asked, Descriptions):
@@ -152,9 +151,8 @@ def draw(
     if count < 1 or not len(asked):
         raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
     names = wanted_images(loaded, targets)
-    numbers = sum(math.prod(loaded.images[name].shape) for name in names)
-    size = 8 * numbers * count * len(asked)  # mean and draw of each pixel, four bytes each
-    check_memory(size, f"{count:,} images of {len(asked):,} descriptions", "use a smaller --number")
+    shown = [loaded.images[name] for name in names]
+    check_drawn(shown, count, len(asked), "descriptions", copies=2)  # mean and draw of each pixel
     posterior = posterior_called(posterior)
     check_read(loaded, posterior, asked)
     if judge is not None:

@@ -5,14 +5,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
 
+from mmgen.arguments import told
 from mmgen.batch import Batch
 from mmgen.encoding import LayeredPosterior, posterior_of
 from mmgen.errors import UsageError
 from mmgen.gaussian import DiagonalGaussian
 from mmgen.generation.descriptions import describe
 from mmgen.generation.examples import Examples
+from mmgen.generation.given import Given, Pictures, codes_given, pictures_given, words_given
 from mmgen.notation import UNKNOWN
 from mmgen.registry import unknown_name
 from mmgen.training.batches import batch_of
@@ -20,54 +21,34 @@ from mmgen.training.batches import batch_of
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel
 
-__all__ = ["Pictures", "encode", "encode_examples", "infer", "pixels_of", "source_images"]
-
-Pictures = Tensor | np.ndarray
-"""Images [B, C, H, W] in [0, 1]."""
-
-
-def pixels_of(loaded: "OpenModel", images: Pictures) -> Tensor:
-    """Images of the main modality as float32 in [0, 1], whichever way they are given.
-
-    Raises:
-        UsageError: They are neither in [0, 1] nor bytes.
-    """
-    assert loaded.image is not None
-    pixels = torch.as_tensor(images)
-    if pixels.dtype == torch.uint8 and loaded.image.layout == "bytes":
-        return pixels.float() / 255
-    if loaded.image.layout == "probabilities" and pixels.dtype == torch.uint8 and (pixels > 1).any():
-        raise UsageError(
-            "images got probabilities of white, as Dataset.read_image gives them, expected pixels of 0 and 1; "
-            "use Dataset.read_pixels, which draws them"
-        )
-    pixels = pixels.float()
-    if pixels.numel() and not ((pixels >= 0) & (pixels <= 1)).all():
-        raise UsageError(
-            f"images got values from {float(pixels.min()):g} to {float(pixels.max()):g}, expected 0 to 1, or uint8 "
-            "as Dataset.read_image gives them"
-        )
-    return pixels
+__all__ = ["Pictures", "encode", "encode_examples", "infer", "source_images"]
 
 
 def encode(
     loaded: "OpenModel",
     images: Pictures | Mapping[str, Pictures],
-    attributes: np.ndarray | None = None,
-    text: np.ndarray | None = None,
+    attributes: Given | None = None,
+    text: Given | None = None,
 ) -> DiagonalGaussian | LayeredPosterior:
     """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.loading.TrainedModel.encode`."""
     if isinstance(images, Mapping):
         if attributes is not None or text is not None:
             raise UsageError("got images by modality and codes of a description, expected one of them")
         return infer(loaded, images)
-    assert loaded.image is not None
-    values = {loaded.image.name: pixels_of(loaded, images)}
+    if loaded.image is None:
+        raise UsageError(f"{loaded.path} is a model without images; there is nothing to encode")
+    pixels = pictures_given(loaded.image, images)
+    values, size = {loaded.image.name: pixels}, len(pixels)
+    for what, said, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
+        if said is not None and info is None:
+            raise UsageError(f"{what} got {told(said)}, but {loaded.path} knows no {what}; leave them out")
     if loaded.attributes is not None:
-        unknown = np.full((len(values[loaded.image.name]), len(loaded.attributes.names)), UNKNOWN, np.uint8)
-        values[loaded.attributes.name] = torch.as_tensor(unknown if attributes is None else attributes)
+        codes = np.full((size, len(loaded.attributes.names)), UNKNOWN, np.uint8)
+        if attributes is not None:
+            codes = codes_given("attributes", attributes, loaded.attributes, size)
+        values[loaded.attributes.name] = torch.from_numpy(codes)
     if loaded.text is not None and text is not None:
-        values[loaded.text.name] = torch.as_tensor(np.asarray(text, np.int64))
+        values[loaded.text.name] = torch.from_numpy(words_given("text", text, loaded.text, size))
     described = attributes is not None or text is not None
     given = loaded.encoder_given if described else (loaded.image.name,)
     if not loaded.model.answers(given):
@@ -89,7 +70,7 @@ def source_images(loaded: "OpenModel") -> list[str]:
 def _check_source(loaded: "OpenModel", names: Sequence[str], described: tuple[str, ...]) -> None:
     for name in names:
         if name not in loaded.images:
-            raise UsageError(unknown_name("image modality", name, list(loaded.images)))
+            raise UsageError(unknown_name("image modality", str(name), list(loaded.images)))
     if not names:
         raise UsageError(f"got no pictures to start from, expected some of {', '.join(loaded.images) or 'no modality'}")
     if not loaded.model.answers((*names, *described)):
@@ -125,12 +106,7 @@ def infer(
     described = _described(loaded, description)
     said = tuple(described.values) if described is not None else ()
     _check_source(loaded, list(pictures), said)
-    tensors = {name: torch.as_tensor(images, dtype=torch.float32) for name, images in pictures.items()}
-    for name, images in tensors.items():
-        expected = tuple(loaded.images[name].shape)
-        if tuple(images.shape[1:]) != expected:
-            got, wanted = ("x".join(map(str, shape)) for shape in (images.shape[1:], expected))
-            raise UsageError(f"got {name} of {got} (channels x height x width), expected {wanted}; resize them")
+    tensors = {name: pictures_given(loaded.images[name], images) for name, images in pictures.items()}
     sizes = {name: len(images) for name, images in tensors.items()}
     if len(set(sizes.values())) != 1:
         raise UsageError(f"got pictures of different numbers of examples, {sizes}, expected the same number of each")

@@ -6,10 +6,12 @@ from typing import Self
 import torch
 
 from mmgen.aggregates._base import Aggregate
+from mmgen.arguments import Seed, checked
 from mmgen.artifacts import Header
 from mmgen.batch import Batch
 from mmgen.errors import UsageError
 from mmgen.generation.files import LatentLogProb, LatentSampler, ModelFiles
+from mmgen.generation.given import checked_log_prob, checked_sampler
 from mmgen.generation.guidance import Guide, Guides
 from mmgen.generation.tilt import NO_TILT, AnyTilt, Tilt
 from mmgen.markup import facts_table
@@ -187,33 +189,40 @@ class OpenModel:
         """
         return self.files.dataset_path()
 
+    @checked
     def informative(self, condition: Batch) -> tuple[str, ...]:
         """The modalities of ``condition`` to infer from; see :meth:`mmgen.generation.files.ModelFiles.informative`."""
         return self.files.informative(condition)
 
+    @checked
     def base_of(self, posterior: str) -> str:
         """What is guided where a posterior is: its name, or "learned prior" for an aggregate that is given nothing."""
         return self.files.base_of(posterior)
 
+    @checked
     def weights_of(self, posterior: str) -> Weights:
         """The weights of p(y|z) in a posterior, that of :attr:`guidance` added, as far as it has any."""
         return self.files.weights_of(posterior, self.tilt)
 
+    @checked
     def name_of(self, posterior: str) -> str:
         """What people call a posterior: "q_true(w = 300)" for "true"."""
         return posterior_name(posterior, **self.weights_of(posterior), given=self.files.fitted_given(posterior))
 
+    @checked
     def title_of(self, posterior: str) -> str:
         """Its name and what it is: "q_agg: fitted to the aggregate"."""
         return posterior_title(posterior, **self.weights_of(posterior), given=self.files.fitted_given(posterior))
 
+    @checked
     def reads(self, posterior: str) -> tuple[str, ...]:
         """Modalities of a description that decide what is drawn from a posterior; empty where none does."""
         names = {*self.files.reads(posterior), *(self.generated_words if self.guidance else ())}
         parts = (part for part in (self.attributes, self.text) if part is not None)
         return tuple(part.name for part in parts if part.name in names)
 
-    def guided(self, weight: AnyTilt, seed: int = 0) -> Self:
+    @checked
+    def guided(self, weight: AnyTilt, seed: Seed = 0) -> Self:
         r"""The same files with every posterior guided by the model's own decoder of words.
 
         .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
@@ -234,11 +243,13 @@ class OpenModel:
             )
         return type(self)(self.files, tilt, seed, self._guides)
 
+    @checked
     def guide(self, posterior: str) -> Guide:
         """What draws from a posterior, guided, and knows its density; kept, since it keeps what it has drawn."""
         posterior = self.files.check(posterior)
         return self._guides.get(posterior, self.tilt, self._seed)
 
+    @checked
     def latent_sampler(self, posterior: str, guidance: AnyTilt | None = None) -> LatentSampler:
         """A function (descriptions of B, n, generator) -> z [n, B, D] that draws from a posterior.
 
@@ -252,9 +263,12 @@ class OpenModel:
         posterior = self.files.check(posterior)
         if guidance is not None and Tilt.of(guidance) != self.tilt:
             return self.guided(guidance, self._seed).latent_sampler(posterior)
-        return self.guide(posterior) if self.guidance else self.files.latent_sampler(posterior)
+        draw = self.guide(posterior) if self.guidance else self.files.latent_sampler(posterior)
+        return checked_sampler(draw, self.model.latent_size)
 
+    @checked
     def latent_log_prob(self, posterior: str) -> LatentLogProb:
         """A function (z [..., B, D], descriptions of B) -> log q(z | description) [..., B], nats."""
         posterior = self.files.check(posterior)
-        return self.guide(posterior).log_prob if self.guidance else self.files.latent_log_prob(posterior)
+        density = self.guide(posterior).log_prob if self.guidance else self.files.latent_log_prob(posterior)
+        return checked_log_prob(density, self.model.latent_size)

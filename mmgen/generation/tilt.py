@@ -2,8 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Annotated, Any
 
+from pydantic import SkipValidation
+
+from mmgen.arguments import told
 from mmgen.errors import UsageError
 from mmgen.naming import number_of
 
@@ -61,13 +65,14 @@ class Tilt:
         if isinstance(value, Tilt):
             return value
         text, *how = value.split(":") if isinstance(value, str) else (value,)
+        known = isinstance(value, str | Real) and not isinstance(value, bool)
         try:
-            weight = float(text)
-        except (TypeError, ValueError):
+            weight = float(text) if known else -1.0
+        except (ValueError, OverflowError):
             weight = -1.0
-        settings = {} if isinstance(value, bool) or not 0 <= weight <= MOST else _settings(how)
-        if settings is None or not 0 <= weight <= MOST or isinstance(value, bool):
-            got = "nothing" if value == "" else value
+        settings = _settings(how) if 0 <= weight <= MOST else None
+        if settings is None:
+            got = ("nothing" if value == "" else value) if known else told(value)
             raise UsageError(
                 f"guidance got {got}, expected a number from 0 to {MOST:,.0f}, such as 3, or 3:{_BALANCED}, or with an "
                 f"effective sample size from 1 and candidates from 1 to {_MOST_CANDIDATES:,}, such as "
@@ -95,8 +100,9 @@ def _settings(how: Sequence[str]) -> dict[str, Any] | None:
 
 NO_TILT = Tilt()
 
-AnyTilt = Tilt | float | str
-"""What a person may give for it: 3, "3", "3:balanced" or "3:effective=100:candidates=65536"."""
+AnyTilt = Annotated[Tilt | float | str, SkipValidation]
+"""What a person may give for it: 3, "3", "3:balanced" or "3:effective=100:candidates=65536". :meth:`Tilt.of` checks
+it."""
 
 
 def tilts(given: AnyTilt | Sequence[AnyTilt]) -> list[Tilt]:

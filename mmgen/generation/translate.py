@@ -13,7 +13,8 @@ from torch import Tensor
 from mmgen.errors import UsageError
 from mmgen.generation.decode import check_target, means
 from mmgen.generation.descriptions import describe
-from mmgen.generation.encode import Pictures, infer
+from mmgen.generation.encode import infer
+from mmgen.generation.given import Pictures, check_drawn, latents_given
 from mmgen.generation.latents import draw_encoded
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ __all__ = ["decode", "translate"]
 def decode(loaded: "OpenModel", target: str, z: Tensor, description: str | Mapping[str, str] = "") -> Tensor:
     """E[target | z]: z [..., D] -> [..., C, H, W] in [0, 1], a bounded number of images at a time."""
     check_target(loaded, target)
+    z = latents_given(z, loaded.model.latent_size).to(loaded.device)
     condition = describe(loaded, description) if loaded.model.conditional_on else None
     return means(loaded, target, z, condition)
 
@@ -46,5 +48,6 @@ def translate(
     size = len(posterior.mean)
     if rows is not None and len(rows) != size:
         raise UsageError(f"got {len(rows)} rows for {size} pictures, expected one for each")
+    check_drawn([loaded.images[target]], draws, size, "pictures")
     z = draw_encoded(loaded, posterior, tuple(pictures), range(size) if rows is None else rows, draws, seed)
     return decode(loaded, target, z.transpose(0, 1), description)

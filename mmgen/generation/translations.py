@@ -143,6 +143,9 @@ def started(loaded: "OpenModel", start: Start, count: int, seed: int, rows: Sequ
     name = start.sources[0]
     shape = loaded.images[name].shape
     images, names, notice = images_of_file(start.file, shape, rows, name, _recipe_settings(loaded))
+    if loaded.images[name].layout != "bytes" and ((images > 0) & (images < 1)).any():
+        made = f"{start.file.name}: grey levels became black or white at a half, as the model knows no others"
+        images, notice = (images > 0.5).astype(np.float32), f"{notice}; {made}" if notice else made
     return Paired(np.arange(len(images)), {name: images}, names, notice)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from mmgen.arguments import Count, FilePath, Seed, checked, unknown_argument
 from mmgen.artifacts import Dataset
 from mmgen.config import validate
 from mmgen.data_plan import plan_data
@@ -18,12 +19,13 @@ __all__ = ["make_data"]
 _RECIPES = "mmgen.data_recipes"  # the floor above: found by name, as members from outside are
 
 
+@checked
 def make_data(
     recipe: str,
-    output: str | Path | None = None,
+    output: FilePath | None = None,
     *,
-    seed: int = 0,
-    workers: int | str | None = None,
+    seed: Seed = 0,
+    workers: Count | str | None = None,
     overwrite: bool = False,
     progress: bool | Watch = True,
     **settings: Any,
@@ -48,6 +50,9 @@ def make_data(
     room = registry_of(_RECIPES)
     schema: Any = room.get(recipe)
     settings = _switched(schema, settings)
+    for name in settings:
+        if name not in schema.model_fields:
+            raise unknown_argument(make_data, name, schema.model_fields)
     chosen: Any = validate(schema, settings)
     path = Path(output) if output is not None else Path(f"{recipe}.h5")
     others = dict(settings)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mmgen.arguments import FilePath, Seed, checked, unknown_argument
 from mmgen.artifacts import check_nothing_lost, check_output
 from mmgen.classifier._accuracy import Accuracy
 from mmgen.classifier._training import train_classifier as work_of_judge
@@ -11,6 +12,7 @@ from mmgen.config import merge, nested
 from mmgen.generation.tilt import AnyTilt, tilts
 from mmgen.markup import facts_table
 from mmgen.metrics._kept import scores_beside, write_scores
+from mmgen.metrics._settings import EvaluationSettings
 from mmgen.notebook._typed import File, Settings, command_of, mode_of, optional, path_of
 from mmgen.notebook._watching import watching
 from mmgen.progress import Watch
@@ -42,9 +44,10 @@ class Judge:
         return facts_table(f"judge {self.path}", self._told())
 
 
+@checked
 def train_classifier(
     dataset: File,
-    output: str | Path | None = None,
+    output: FilePath | None = None,
     *,
     network: str = "auto",
     told: Sequence[str] | None = None,
@@ -57,7 +60,7 @@ def train_classifier(
     held_out: int = 10_000,
     device: str = "auto",
     precision: str = "auto",
-    seed: int = 0,
+    seed: Seed = 0,
     settings: Settings | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -106,15 +109,16 @@ def train_classifier(
     return Judge(out, accuracy)
 
 
+@checked
 def evaluate(
     model: File,
     metric: str | Sequence[str] = (),
-    output: str | Path | None = None,
+    output: FilePath | None = None,
     *,
     posterior: str | Sequence[str] = (),
     guidance: AnyTilt | Sequence[AnyTilt] = 0.0,
     given_count: Sequence[int] | None = None,
-    judge: "str | Path | Judge | Sequence[str | Path | Judge] | None" = None,
+    judge: FilePath | Judge | Sequence[FilePath | Judge] | None = None,
     dataset: File | None = None,
     text_proposal: File | None = None,
     device: str = "auto",
@@ -143,6 +147,9 @@ def evaluate(
     Raises:
         UsageError: Something cannot be asked of this model, or scores are there already.
     """
+    for name in settings:
+        if name not in EvaluationSettings.model_fields:
+            raise unknown_argument(evaluate, name, EvaluationSettings.model_fields)
     path = path_of(model)
     kept = optional(output) or scores_beside(path)
     check_output(kept, None, path)

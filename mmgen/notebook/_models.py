@@ -1,7 +1,6 @@
 """Models, and what is fitted to them."""
 
-from pathlib import Path
-
+from mmgen.arguments import FilePath, Seed, checked
 from mmgen.config import merge, nested
 from mmgen.loading import TrainedModel, load
 from mmgen.notebook._typed import File, Settings, command_of, mode_of, optional, path_of
@@ -12,12 +11,13 @@ from mmgen.workflow import plan_fit, plan_training
 __all__ = ["fit_aggregate", "train"]
 
 
+@checked
 def train(
     dataset: File,
-    output: str | Path | None = None,
+    output: FilePath | None = None,
     *,
     preset: str | None = None,
-    config: str | Path | None = None,
+    config: FilePath | None = None,
     objective: str | None = None,
     start: File | None = None,
     split: str | None = None,
@@ -28,7 +28,7 @@ def train(
     learning_rate: float | None = None,
     device: str | None = None,
     precision: str | None = None,
-    seed: int | None = None,
+    seed: Seed | None = None,
     settings: Settings | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -83,9 +83,10 @@ def train(
     return load(plan.out)
 
 
+@checked
 def fit_aggregate(
     model: File,
-    output: str | Path | None = None,
+    output: FilePath | None = None,
     *,
     given: str | None = None,
     target: str = "aggregate",
@@ -100,10 +101,10 @@ def fit_aggregate(
     learning_rate: float | None = None,
     precision: str | None = None,
     device: str = "auto",
-    seed: int = 0,
+    seed: Seed = 0,
     settings: Settings | None = None,
     dataset: File | None = None,
-    latents: str | Path | None = None,
+    latents: FilePath | None = None,
     resume: bool = False,
     overwrite: bool = False,
     keep_state: bool = False,

@@ -1,8 +1,8 @@
 """Pictures of words."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
+from mmgen.arguments import Count, FilePath, Seed, checked
 from mmgen.artifacts.pages import check_page
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
@@ -19,18 +19,19 @@ from mmgen.progress import Watch
 __all__ = ["sample"]
 
 
+@checked
 def sample(
     model: File,
     given: str | Mapping[str, str] | Sequence[str] = "",
-    n: int = 16,
-    output: str | Path | None = None,
+    n: Count = 16,
+    output: FilePath | None = None,
     *,
     posterior: str | None = None,
     guidance: AnyTilt = 0.0,
     mean: bool = True,
-    judge: "str | Path | Judge | None" = None,
+    judge: FilePath | Judge | None = None,
     device: str = "auto",
-    seed: int = 0,
+    seed: Seed = 0,
     overwrite: bool = False,
     progress: bool | Watch = True,
 ) -> Grid:

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mmgen.arguments import FilePath
 from mmgen.artifacts import Dataset
 from mmgen.errors import UsageError
 from mmgen.loading import TrainedModel
 
 __all__ = ["File", "Settings", "command_of", "mode_of", "optional", "path_of"]
 
-File = str | Path | Dataset | TrainedModel
+File = FilePath | Dataset | TrainedModel
 """A file by its path, or by what knows it."""
 Settings = Mapping[str, Any]
 

@@ -45,12 +45,13 @@ class Inference(nn.Module):
         return self.posterior(batch, given)
 
 
-def loaded(given: str = "attributes", sharpness: float = 1.5) -> TrainedModel:
+def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "bytes") -> TrainedModel:
     """A loaded toy with a fitted posterior given attributes, or given nothing: the learned prior.
 
     Args:
         given: What its aggregate is conditioned on.
         sharpness: How much p(y|z) depends on z.
+        layout: How its dataset stored pixels.
     """
     torch.manual_seed(0)
     words, image = nn.Linear(2, ATTRIBUTES.total_size), nn.Sequential(nn.Linear(2, 4), nn.Unflatten(1, (1, 2, 2)))
@@ -70,7 +71,7 @@ def loaded(given: str = "attributes", sharpness: float = 1.5) -> TrainedModel:
     toy.header = toy.model_header = SimpleNamespace(kind="model", content_id="m", parents=())
     toy.aggregate, toy.target = aggregate.eval(), "aggregate"
     data = DataSettings(
-        image=ImageDescription(name="image", shape=(1, 2, 2), layout="bytes"),
+        image=ImageDescription(name="image", shape=(1, 2, 2), layout=layout),
         attributes=AttributesDescription(name="attributes", names=NAMES, values=VALUES),
     )
     objective = SimpleNamespace(demands=Demands(frozenset([("image",)])))

@@ -1,0 +1,279 @@
+"""Pictures, codes, words and latents that somebody gives from Python, held to what the model was trained on.
+
+Nothing is computed of what has another size, another range or another kind: a density of grey levels under a model of
+black and white is a number without a meaning, and a code beyond an attribute's values is another attribute's.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import torch
+from PIL import Image
+from pydantic import SkipValidation
+from torch import Tensor
+
+from mmgen.arguments import Count, checked, told
+from mmgen.batch import Batch
+from mmgen.errors import UsageError
+from mmgen.memory import check_memory
+from mmgen.modalities._base import ROWS
+from mmgen.notation import UNKNOWN
+
+if TYPE_CHECKING:
+    from mmgen.generation.files import LatentLogProb, LatentSampler
+    from mmgen.modalities._base import Description
+    from mmgen.modalities.attributes import AttributesDescription
+    from mmgen.modalities.image import ImageDescription
+    from mmgen.modalities.text import TextDescription
+
+__all__ = [
+    "Given",
+    "Pictures",
+    "check_drawn",
+    "checked_log_prob",
+    "checked_sampler",
+    "codes_given",
+    "latents_given",
+    "observed_given",
+    "pictures_given",
+    "words_given",
+]
+
+Given = Annotated[Tensor | np.ndarray, SkipValidation]
+"""Numbers: a tensor, an array, or lists of numbers. Whoever takes them checks them, by the functions below."""
+
+Pictures = Annotated[Tensor | np.ndarray | Image.Image | Sequence[Image.Image], SkipValidation]
+"""Images [B, C, H, W] in [0, 1], or pictures of Pillow that have the size of the model's."""
+
+
+def _numbers(what: str, value: Any, expected: str) -> Tensor:
+    """Real numbers or whole ones as a dense tensor.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    refusal = UsageError(f"{what} got {told(value)}, expected {expected}")
+    if isinstance(value, Tensor):
+        if value.is_complex() or value.is_quantized or value.layout != torch.strided or value.device.type == "meta":
+            raise refusal
+        return value.detach()
+    if isinstance(value, np.ma.MaskedArray) or not isinstance(value, np.ndarray | Sequence) or isinstance(value, str):
+        raise refusal
+    try:
+        numbers = np.array(value)
+    except (ValueError, TypeError, RuntimeError, OverflowError):  # rows of several lengths, tensors with gradients
+        raise refusal from None
+    kind = numbers.dtype.kind
+    if kind not in "biuf":
+        raise refusal
+    if numbers.dtype.itemsize > 8:
+        numbers = numbers.astype(np.float64)
+    elif kind == "u" and numbers.dtype.itemsize > 1:  # torch computes little with them
+        numbers = np.minimum(numbers, 2**31).astype(np.int64)
+    return torch.from_numpy(numbers.astype(numbers.dtype.newbyteorder("="), copy=False))
+
+
+def _sizes(shape: Sequence[int]) -> str:
+    return "x".join(map(str, shape)) or "no size"
+
+
+def _of_pillow(what: str, images: Any, info: "ImageDescription") -> Any:
+    """Pictures of Pillow as bytes [B, C, H, W]; anything else as it is."""
+    listed = [images] if isinstance(images, Image.Image) else images
+    if not isinstance(listed, list | tuple) or not listed or not all(isinstance(one, Image.Image) for one in listed):
+        return images
+    channels, height, width = info.shape
+    for one in listed:
+        if one.size != (width, height):
+            raise UsageError(
+                f"{what} got a picture of {one.size[0]} x {one.size[1]} pixels, expected {width} x {height}; resize it"
+            )
+    pixels = np.stack([np.asarray(one.convert("L" if channels == 1 else "RGB")) for one in listed])
+    planes = pixels[:, None] if channels == 1 else pixels.transpose(0, 3, 1, 2)
+    return torch.from_numpy(np.ascontiguousarray(planes)).float() / 255
+
+
+def pictures_given(info: "ImageDescription", images: Any) -> Tensor:
+    """Images float32 [B, C, H, W] in [0, 1], B at least 1; 0 and 1 alone of a model of black and white.
+
+    Args:
+        info: The image modality.
+        images: In [0, 1], bytes as a dataset has them, or pictures of Pillow.
+
+    Raises:
+        UsageError: They have another size than the model's, or other values.
+    """
+    name, wanted = info.name, f"[B, {', '.join(map(str, info.shape))}]"
+    pixels = _numbers(name, _of_pillow(name, images, info), f"pictures {wanted}")
+    if pixels.dim() != 4 or tuple(pixels.shape[1:]) != tuple(info.shape):
+        got = _sizes(pixels.shape[1:]) if pixels.dim() == 4 else f"an array {list(pixels.shape)}"
+        raise UsageError(
+            f"got {name} of {got}, expected {_sizes(info.shape)} (channels x height x width) of each of B examples, "
+            f"{wanted}; resize them"
+        )
+    if not len(pixels):
+        raise UsageError(f"{name} got no picture, expected at least one, {wanted}")
+    return _in_range(pixels, info)
+
+
+def _in_range(pixels: Tensor, info: "ImageDescription") -> Tensor:
+    name = info.name
+    if pixels.dtype == torch.uint8 and info.layout == "bytes":
+        return pixels.float() / 255
+    if info.layout == "probabilities" and pixels.dtype == torch.uint8 and (pixels > 1).any():
+        raise UsageError(
+            f"{name} got probabilities of white, as Dataset.read_image gives them, expected pixels of 0 and 1; "
+            "use Dataset.read_pixels, which draws them"
+        )
+    pixels = pixels.float()
+    if not pixels.isfinite().all():
+        raise UsageError(f"{name} got values that are not finite, expected 0 to 1")
+    if not ((pixels >= 0) & (pixels <= 1)).all():
+        raise UsageError(
+            f"{name} got values from {float(pixels.min()):g} to {float(pixels.max()):g}, expected 0 to 1, or uint8 "
+            "as Dataset.read_image gives them"
+        )
+    if info.layout != "bytes" and not (grey := (pixels > 0) & (pixels < 1)).logical_not().all():
+        raise UsageError(
+            f"{name} got the grey level {float(pixels[grey][0]):g}, expected 0 and 1 alone, since the model was "
+            "trained on black and white; make them so, such as by images > 0.5"
+        )
+    return pixels
+
+
+def observed_given(info: "Description", values: Any) -> Tensor:
+    """Values of a modality that is no picture, of at least one example: real numbers [B, F], finite, or what its rows
+    on disk are.
+
+    Raises:
+        UsageError: They are something else.
+    """
+    size, stored = getattr(info, "numbers", None), info.arrays().get(ROWS)
+    wanted = _listed("B", *([size] if size is not None else []))
+    found = _numbers(info.name, values, f"real numbers {wanted}")
+    as_stored = stored is not None and found.dtype == torch.uint8 and tuple(found.shape[1:]) == tuple(stored.shape)
+    if not as_stored:
+        found = found.float()
+        if found.dim() < 1 or not len(found) or (size is not None and list(found.shape[1:]) != [size]):
+            raise UsageError(f"{info.name} got an array {list(found.shape)}, expected {wanted}, B at least 1")
+    if not found.isfinite().all():
+        raise UsageError(f"{info.name} got values that are not finite; leave such examples out")
+    return found
+
+
+def _listed(*sizes: object) -> str:
+    return f"[{', '.join(map(str, sizes))}]"
+
+
+def _codes(what: str, value: Any, width: int, rows: int | None, kind: str) -> Tensor:
+    """Whole numbers int64 [B, width]."""
+    wanted = _listed("B" if rows is None else rows, width)
+    codes = _numbers(what, value, f"{kind}, whole numbers {wanted}")
+    if codes.dtype == torch.bool or codes.is_floating_point():
+        raise UsageError(f"{what} got {told(codes)}, expected {kind}, whole numbers {wanted}")
+    if codes.dim() != 2 or codes.shape[1] != width or len(codes) != (len(codes) if rows is None else rows):
+        raise UsageError(f"{what} got an array {list(codes.shape)}, expected {wanted}")
+    if not len(codes):
+        raise UsageError(f"{what} got none, expected at least one row of {kind}, {wanted}")
+    return codes.long().cpu()
+
+
+def codes_given(what: str, value: Any, info: "AttributesDescription", rows: int | None = None) -> np.ndarray:
+    """Codes of attributes uint8 [B, A]: each a value of its attribute, or 255, unknown.
+
+    Args:
+        what: What it is called in messages.
+        value: The codes.
+        info: The attributes.
+        rows: B, where it is known.
+
+    Raises:
+        UsageError: They are no such codes; names the first that is none.
+    """
+    codes = _codes(what, value, len(info.names), rows, "codes of attributes").numpy()
+    wrong = ((codes < 0) | (codes >= np.array(info.sizes))) & (codes != UNKNOWN)
+    if wrong.any():
+        row, attribute = (int(place) for place in np.argwhere(wrong)[0])
+        raise UsageError(
+            f"{what} got {codes[row, attribute]} for attribute '{info.names[attribute]}', expected 0 to "
+            f"{info.sizes[attribute] - 1}, or {UNKNOWN} for unknown"
+        )
+    return codes.astype(np.uint8)
+
+
+def words_given(what: str, value: Any, info: "TextDescription", rows: int | None = None) -> np.ndarray:
+    """Codes of words int64 [B, T]; the size of the vocabulary is "no word" and stands at the end of a sentence.
+
+    Raises:
+        UsageError: They are no such codes.
+    """
+    codes = _codes(what, value, info.length, rows, "codes of words").numpy()
+    if ((codes < 0) | (codes > info.padding)).any() or info.fault(codes):
+        raise UsageError(
+            f"{what} got codes from {codes.min()} to {codes.max()}, expected words, 0 to {info.padding - 1}, and after "
+            f"the last of them {info.padding}, for no word"
+        )
+    return codes
+
+
+def latents_given(value: Any, size: int) -> Tensor:
+    """z [..., D] of a model of D latents, finite, in single precision at least.
+
+    Raises:
+        UsageError: It is something else.
+    """
+    z = _numbers("z", value, f"latents [..., {size}]")
+    if not z.dim() or z.shape[-1] != size or not z.numel():
+        raise UsageError(f"z got an array {list(z.shape)}, expected latents [..., {size}]")
+    if not z.isfinite().all():
+        raise UsageError("z got values that are not finite, expected real numbers")
+    return z if z.dtype == torch.float64 else z.float()
+
+
+@checked
+def _check_asked(condition: Batch, n: Count = 1, generator: torch.Generator | None = None) -> None:
+    """Refuse what no sampler takes."""
+
+
+def checked_sampler(draw: "LatentSampler", size: int) -> "LatentSampler":
+    """The same draws [n, B, D], D being ``size``, for whoever asks for a number of them that memory holds."""
+
+    def sampler(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+        _check_asked(condition, n, generator)
+        check_memory(4 * size * n * condition.size, f"{n:,} draws of {condition.size:,} descriptions", "use fewer")
+        return draw(condition, n, generator)
+
+    return sampler
+
+
+def checked_log_prob(density: "LatentLogProb", size: int) -> "LatentLogProb":
+    """The same density, of latents [..., B, D] whose D is ``size``."""
+
+    def log_prob(z: Tensor, condition: Batch) -> Tensor:
+        _check_asked(condition)
+        if not isinstance(z, Tensor) or z.shape[-1:] != (size,) or not z.is_floating_point():
+            z = latents_given(z, size).to(condition.device)
+        if z.dim() < 2 or z.shape[-2] not in (1, condition.size):
+            wanted = f"[..., {condition.size}, {size}]"
+            raise UsageError(f"z got an array {list(z.shape)} for {condition.size:,} descriptions, expected {wanted}")
+        return density(z, condition)
+
+    return log_prob
+
+
+def check_drawn(described: Sequence["ImageDescription"], count: int, of: int, what: str, copies: int = 1) -> None:
+    """Refuse more pictures than memory holds.
+
+    Args:
+        described: The image modalities that are drawn.
+        count: Pictures of each.
+        of: Of how many descriptions, or of how many pictures.
+        what: What these are.
+        copies: How many floats of each pixel are kept.
+
+    Raises:
+        UsageError: There is less memory.
+    """
+    numbers = sum(each.pixels for each in described)
+    check_memory(4 * copies * numbers * count * of, f"{count:,} images of {of:,} {what}", "use a smaller number (-n)")
