@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import cache, wraps
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import numpy as np
@@ -140,9 +141,13 @@ def _signature(function: Callable[..., Any]) -> inspect.Signature:
 @cache  # of functions, which live as long as the program
 def _adapters(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
     """What checks each argument of a function."""
-    hints = get_type_hints(inspect.unwrap(function), include_extras=True)
+    inner = inspect.unwrap(function)
+    # What it returns may have a name that type checkers alone import.
+    said = SimpleNamespace(__annotations__={k: v for k, v in inner.__annotations__.items() if k != "return"})
+    hints = get_type_hints(said, getattr(inner, "__globals__", {}), include_extras=True)
     kinds = inspect.signature(function).parameters
-    listed = [name for name in hints if name in kinds and kinds[name].kind is not inspect.Parameter.VAR_KEYWORD]
+    several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    listed = [name for name in hints if name in kinds and kinds[name].kind not in several]
     return {name: _adapter(hints[name]) for name in listed}
 
 

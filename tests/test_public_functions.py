@@ -18,6 +18,8 @@ from mmgen import artifacts
 from mmgen.arguments import checked
 from mmgen.artifacts import Dataset
 from mmgen.errors import MmgenError, UsageError
+from mmgen.generation.descriptions import Descriptions
+from mmgen.generation.draws import draw
 from mmgen.loading import TrainedModel
 from tests.generation import toy
 from tests.metrics.toy import write_dataset
@@ -194,7 +196,7 @@ def test_what_people_have_at_hand_is_taken() -> None:
         lambda: model().translate(PICTURES, draws=10**12),
         lambda: model().log_likelihood(PICTURES, samples=10**12),
         lambda: model().latent_sampler("prior")(model().describe(""), 10**12, None),
-        lambda: mmgen.sample(model(), n=10**12),
+        lambda: draw(model(), Descriptions(np.array([[0, 1]], np.uint8)), 10**12, posterior="prior"),
     ],
 )
 def test_more_than_memory_holds_is_refused_before_work(ask: Callable[[], Any]) -> None:

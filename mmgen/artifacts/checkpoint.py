@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from mmgen.arguments import checked
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.header import (
     HDF5_KINDS,
@@ -122,7 +123,8 @@ def _changed(path: Path) -> ArtifactError:
     )
 
 
-def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[str, torch.Tensor]]":
+@checked
+def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header, dict[str, torch.Tensor]]":
     """Header and tensors (on the CPU) of a checkpoint, verified against the content id.
 
     Args:
@@ -136,11 +138,12 @@ def read_checkpoint(path: Path, kind: str | None = None) -> "tuple[Header, dict[
     from safetensors import SafetensorError
     from safetensors.torch import load
 
+    path = Path(path)
     kinds = [kind] if kind is not None else [name for name in KINDS if name not in HDF5_KINDS]
     header = require_kind(path, *kinds)
     check_members(path, header.members)
     try:
-        tensors = load(Path(path).read_bytes())
+        tensors = load(path.read_bytes())
         found = _cover(content_of(header), tensors).hexdigest()
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError, MemoryError) as error:
         reason = printable(str(error).split("\n")[0], 160)

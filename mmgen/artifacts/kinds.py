@@ -5,6 +5,7 @@ from typing import Any
 
 import h5py
 
+from mmgen.arguments import checked
 from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.hdf5 import SIGNATURE, explained, hdf5_header, read_hdf5_header
 from mmgen.artifacts.header import KINDS, Header
@@ -42,7 +43,8 @@ def _what_else(start: bytes) -> str:
     return "is neither HDF5 nor safetensors"
 
 
-def read_header(path: Path) -> Header:
+@checked
+def read_header(path: str | Path) -> Header:
     """The header of any artifact, told by what is in the file, not by its name. Does not need torch.
 
     Raises:
@@ -58,7 +60,8 @@ def read_header(path: Path) -> Header:
     raise ArtifactError(f"{path} {_what_else(start)}, expected a file that mmgen made; check the path")
 
 
-def require_kind(path: Path, *kinds: str) -> Header:
+@checked
+def require_kind(path: str | Path, *kinds: str) -> Header:
     """The header of an artifact that must be of one of ``kinds``.
 
     Raises:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mmgen.arguments import checked
 from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.header import Header, Parent
 from mmgen.errors import ArtifactError
@@ -98,12 +99,14 @@ def write_latents(
     )  # fmt: skip
 
 
-def read_latents(path: Path) -> Latents:
+@checked
+def read_latents(path: str | Path) -> Latents:
     """Read encodings, verified against the content id.
 
     Raises:
         ArtifactError: It is no readable latents file.
     """
+    path = Path(path)
     header, arrays, texts = read_bundle(
         path, "latents",
         {"mean": ("float32", 2), "log_sd": ("float32", 2), "rows": ("int64", 1), **COLUMNS},

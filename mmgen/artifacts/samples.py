@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mmgen.arguments import checked
 from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.elements import NAME
 from mmgen.artifacts.header import Header, Parent
@@ -136,7 +137,8 @@ def write_samples(
     )
 
 
-def read_samples(path: Path) -> Samples:
+@checked
+def read_samples(path: str | Path) -> Samples:
     """Read samples, verified against the content id.
 
     Raises:
@@ -146,6 +148,7 @@ def read_samples(path: Path) -> Samples:
     from mmgen.modalities.text import TextDescription
 
     names = ("name", "names", "values", *_TEXTS)
+    path = Path(path)
     header, arrays, texts = read_bundle(path, "samples", _ARRAYS, names, _OPTIONAL, _FAMILIES)
     info = None
     if texts["names"]:

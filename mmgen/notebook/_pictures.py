@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from mmgen.arguments import Count, FilePath, Seed, checked
 from mmgen.artifacts.pages import check_page
+from mmgen.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
@@ -62,6 +63,8 @@ def sample(
     loaded = model if isinstance(model, TrainedModel) else load(path_of(model), device)
     loaded = loaded.guided(guidance, seed)
     words = [as_words(given)] if isinstance(given, str | Mapping) else [as_words(one) for one in given]
+    if not words:
+        raise UsageError("given got no description, expected at least one; an empty text stands for any picture")
     named = judge.path if isinstance(judge, Judge) else optional(judge)
     out = optional(output)
     if out is not None:
