@@ -20,6 +20,7 @@ from mmgen.artifacts import Dataset
 from mmgen.errors import MmgenError, UsageError
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw
+from mmgen.generation.translations import Start, started
 from mmgen.loading import TrainedModel
 from tests.generation import toy
 from tests.metrics.toy import write_dataset
@@ -168,6 +169,15 @@ def test_grey_is_refused_by_a_model_of_black_and_white(ask: str, layout: str) ->
     with pytest.raises(UsageError, match=r"grey level 0\.3, expected 0 and 1 alone"):
         ready(0.3 * PICTURES)
     assert ready(PICTURES) is not None and getattr(model(), ask)(0.3 * PICTURES) is not None
+
+
+def test_a_file_of_grey_levels_becomes_black_and_white_and_says_so(tmp_path: Path) -> None:
+    """The command line takes photos of any kind: for a model of black and white they become what it was trained on."""
+    Image.fromarray(np.array([[0, 100], [200, 255]], np.uint8)).save(tmp_path / "p.png")
+    for layout, expected in (("bits", [0, 0, 1, 1]), ("bytes", [0, 100 / 255, 200 / 255, 1])):
+        shown = started(model(layout), Start(("image",), tmp_path / "p.png"), 1, 0)
+        assert shown.pictures["image"].ravel().tolist() == pytest.approx(expected)
+        assert ("p.png: grey levels became black or white at a half" in shown.notice) == (layout == "bits")
 
 
 @pytest.mark.parametrize("code", [300, 254, 3, -1, float("nan")])

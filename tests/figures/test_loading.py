@@ -71,7 +71,7 @@ def test_a_fitted_posterior_is_named_with_how_to_draw_from_it(folder: Path) -> N
 def test_images_are_taken_as_a_dataset_has_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = load(folder / MODEL)
     grey = np.random.default_rng(0).integers(0, 256, (2, 1, 64, 64)).astype(np.uint8)
-    with pytest.raises(UsageError, match="images got values from 0 to 255, expected 0 to 1, or uint8"):
+    with pytest.raises(UsageError, match="image got values from 0 to 255, expected 0 to 1, or uint8"):
         model.encode(grey)
     with pytest.raises(UsageError, match="expected 0 to 1"):
         model.log_likelihood(grey.astype(np.float32))
