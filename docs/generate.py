@@ -182,8 +182,8 @@ pixels = fitted.sample("digit=3 NOT scale=big", n=16, guidance=3)  # [16, 1, 32,
 
 `mmgen.load` opens a model or an aggregate that is there.
 
-Arguments have the bounds that they have on the command line, and one that is out of them, of another kind or misspelt is
-a `mmgen.errors.UsageError` of one sentence before any work: `seed=1.5`, `n=10**12`, `guidence=3`. Pictures are arrays,
+Arguments have the bounds that they have on the command line. One that is out of them, of another kind or misspelt is a
+`mmgen.errors.UsageError` of one sentence before any work: `seed=1.5`, `n=10**12`, `guidence=3`. Pictures are arrays,
 tensors, lists or pictures of Pillow of the model's size, in [0, 1] or bytes as the dataset has them; a model of black
 and white takes 0 and 1 alone. Codes are whole numbers below each attribute's number of values, or 255 for unknown.
 

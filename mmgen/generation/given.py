@@ -109,8 +109,8 @@ def pictures_given(info: "ImageDescription", images: Any) -> Tensor:
     if pixels.dim() != 4 or tuple(pixels.shape[1:]) != tuple(info.shape):
         got = _sizes(pixels.shape[1:]) if pixels.dim() == 4 else f"an array {list(pixels.shape)}"
         raise UsageError(
-            f"got {name} of {got} (channels x height x width), expected {_sizes(info.shape)} of each example, {wanted}; "
-            "resize them"
+            f"got {name} of {got} (channels x height x width), expected {_sizes(info.shape)} of each of B, "
+            f"{wanted}; resize them"
         )
     if not len(pixels):
         raise UsageError(f"{name} got no picture, expected at least one, {wanted}")

@@ -75,5 +75,6 @@ def test_images_are_taken_as_a_dataset_has_them(folder: Path, monkeypatch: pytes
         model.encode(grey)
     with pytest.raises(UsageError, match="expected 0 to 1"):
         model.log_likelihood(grey.astype(np.float32))
-    monkeypatch.setattr(TrainedModel, "image", SimpleNamespace(name="image", layout="bytes"))
+    assert model.image is not None
+    monkeypatch.setattr(TrainedModel, "image", model.image.model_copy(update={"layout": "bytes"}))
     torch.testing.assert_close(model.encode(grey).mean, model.encode(grey / 255.0).mean)
