@@ -304,7 +304,8 @@ class Dataset:
         """Names of the generative factors."""
         return list(self.factors)
 
-    def sources(self, rows: NDArray[np.int64]) -> NDArray[np.int64] | None:
+    @checked
+    def sources(self, rows: Rows = slice(None)) -> NDArray[np.int64] | None:
         """A number [n] for each of ``rows``, the same for those of one picture, source or group; None if none is known.
 
         Such examples are alike, and are no independent ones.
@@ -312,7 +313,7 @@ class Dataset:
         kept = [name for name in _SOURCES if name in self.factors and self.factors[name].dtype.kind in "iu"]
         if not kept:
             return None
-        table = np.column_stack([self.factor(name)[rows] for name in kept])
+        table = np.column_stack([self.factor(name)[self._rows(rows, self.size)] for name in kept])
         return np.unique(table, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     @checked
