@@ -34,7 +34,7 @@ _MAY_BE_EMPTY = ("--given",)
 class Command(TyperCommand):
     """A command that refuses words that are empty, as ``-o "$OUT"`` has one where the variable is not set.
 
-    Of a line that is refused the arguments that are there are looked at first (:class:`LookedAt`).
+    Where an argument is missing those that are there are looked at first (:class:`LookedAt`).
     """
 
     looked_at: Mapping[str, LookedAt] = MappingProxyType({})
@@ -50,13 +50,15 @@ class Command(TyperCommand):
         try:
             return super().parse_args(ctx, args)
         except typer.TyperException as error:
+            if ctx.parent is None:  # a command of a list is looked at, whose files are yet to be made
+                raise
             arguments = [one for one in self.params if one.param_type_name == "argument"]
+            lacking = getattr(error, "param", None)
             for parameter, word in zip(arguments, typed, strict=False):
-                if word.startswith("-"):
+                if lacking not in arguments or word.startswith("-"):
                     break
                 if parameter.name in self.looked_at:
                     self.looked_at[parameter.name].check(word)
-            lacking = getattr(error, "param", None)
             likely = meant_by(str(self.name), typed, str(lacking.metavar) if lacking in arguments else "")
             if likely:
                 ctx.fail(likely)

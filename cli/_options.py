@@ -46,7 +46,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class LookedAt:
-    """Beside an argument's annotation: how it is looked at where the line is refused, for a wrong word comes first.
+    """Beside an argument's annotation: how it is looked at where another is missing, for a wrong word comes first.
 
     Attributes:
         check: Is given the word, and raises what is wrong with it.

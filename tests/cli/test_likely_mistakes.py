@@ -164,7 +164,7 @@ def test_a_wrong_word_is_told_before_one_that_is_missing(letters: Path, run: Run
     assert "letters is a folder, expected a model or aggregate: make a dataset" in run("export", "letters").stderr
     assert "there is no file at nowhere" in run("export", "nowhere").stderr
     assert run("plot", "traversals").stderr.startswith("mmgen: unknown figure 'traversals': did you mean 'traversal'?")
-    assert "letters is a folder" in run("eval", "letters", "--nonsense").stderr
+    assert "No such option: --nonsense" in run("eval", "letters", "--nonsense").stderr
     assert "Missing argument 'DIR'" in run("export", str(GOLDEN / "model-v2.safetensors")).stderr
 
 
