@@ -268,7 +268,7 @@ def check_drawn(described: Sequence["ImageDescription"], count: int, of: int, wh
     Args:
         described: The image modalities that are drawn.
         count: Pictures of each.
-        of: Of how many descriptions, or of how many pictures.
+        of: How many descriptions, or pictures, there are.
         what: What these are.
         copies: How many floats of each pixel are kept.
 

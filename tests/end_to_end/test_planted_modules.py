@@ -28,7 +28,7 @@ BESIDES = (
 
 
 def names() -> list[str]:
-    """Of the standard library, of what the project needs and of what it can use, as they are imported."""
+    """Import names of the standard library, of what the project needs and of what it can use."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = [*project["dependencies"], *(one for each in project["optional-dependencies"].values() for one in each)]
     plain = [one.split(">")[0].split("[")[0].split("=")[0] for one in needed]
