@@ -230,7 +230,7 @@ def _hear_signals() -> None:
 
 
 def _leave_it_to_the_first() -> None:
-    """Wait in every process of ``--devices`` but the first, which mostly meets the same, says it, and ends the others."""
+    """Wait in every process of ``--devices`` but the first, which meets the same, says it, and ends the others."""
     if not is_first_process():
         time.sleep(_BEFORE_WE_SPEAK)
 
