@@ -158,8 +158,8 @@ def contrast(last: Group, first: Group) -> Contrast:
         before, after = first.runs[0], last.runs[0]
         points = paired_points(before, after)
         if points is not None:
-            units = before.extra.get("number_of_clusters", len(before.extra["values"]))
-            return _interval(value, points[1], units - 1, 1, "points")
+            units = set(before.extra.get("clusters") or range(len(before.extra["values"])))
+            return _interval(value, points[1], len(units) - 1, 1, "points")
         return _interval(value, _apart(before.stderr, after.stderr), None, 1, "examples")
     both = _apart(first.stderr, last.stderr)
     if first.n < 2 or last.n < 2 or not both:
@@ -214,6 +214,10 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
     if not _are_numbers(weights) or len(weights) != len(values) or not (total := math.fsum(weights)) > 0:
         return None
 
+    clusters = before.extra.get("clusters") or list(range(len(values)))
+    if not _are_numbers(clusters) or len(clusters) != len(values) or len(set(clusters)) < 2:
+        return None
+
     def mean(numbers: Sequence[float]) -> float:
         return math.fsum(w * number for w, number in zip(weights, numbers, strict=True)) / total
 
@@ -221,7 +225,7 @@ def paired_points(before: Score, after: Score) -> tuple[float, float] | None:
         return None
     differences = [b - a for a, b in zip(values, others, strict=True)]
     # The ratio estimator's variance, as of the scores themselves; with equal weights the usual sd / sqrt(n).
-    error = clustered_error(differences, before.extra.get("clusters"), weights)
+    error = clustered_error(differences, clusters, weights)
     if not _paired_spread(list(zip(values, others, strict=True))):
         error = 0.0
     shared = [score.extra.get("shared_stderr", 0.0) for score in (before, after)]

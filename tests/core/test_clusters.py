@@ -76,5 +76,12 @@ def test_differences_are_clustered_too() -> None:
     assert points[1] == pytest.approx(stats.sem(by_picture))
     found, expected = contrast(summed_up([b]), summed_up([a])), stats.ttest_1samp(by_picture, 0).confidence_interval()
     assert (found.low, found.high) == (pytest.approx(expected.low), pytest.approx(expected.high))
-    other = replace(b, extra=b.extra | {"clusters": [0] * 60})
-    assert paired_points(a, other) is None
+    assert paired_points(a, replace(b, extra=b.extra | {"clusters": [0] * 60})) is None
+
+
+@pytest.mark.parametrize("clusters", ["x", [1, 2], [0] * 4, [None, 1, 2, 3], {"0": 1}, 7])
+def test_clusters_that_a_file_makes_up_are_no_pairs(clusters: Any) -> None:
+    a, b = (score(values, stderr=1.0) for values in ([1.0, 2.0, 3.0, 4.0], [2.0, 3.5, 4.0, 6.0]))
+    a, b = (replace(one, extra=one.extra | {"clusters": clusters, "number_of_clusters": "many"}) for one in (a, b))
+    assert paired_points(a, b) is None
+    assert contrast(summed_up([b]), summed_up([a])).over == "examples"
