@@ -142,7 +142,7 @@ def test_two_seeds_need_the_quantile_of_two() -> None:
 @pytest.mark.parametrize("better", ["higher", "lower"])
 @pytest.mark.parametrize("values", [(70.0, 80.0), (70.1, 82.3, 64.7), (5.0,) * 5])
 def test_equal_differences_have_no_interval_and_beat_nothing(values: tuple[float, ...], better: Any) -> None:
-    """Two seeds that differ by the same do not tell by how much a third would; nor do rounded numbers."""
+    """Nobody knows by how much a third seed would differ from two that differ by the same."""
     files = [*of("a", *values), *of("b", *(value + 1 for value in values))]
     (table,) = compare_scores(
         [(name, [replace(one, better=better) for one in part]) for name, part in files], "a"
