@@ -147,7 +147,7 @@ def test_scores_are_the_result(folder: Path, model: Path) -> None:
     measure = ["eval", model, "--metric", "active-units", "--number", "50"]
     done = within(folder, *measure)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert rows and all(len(row) == 9 and row[0] == "active-units" and float(row[5]) >= 0 for row in rows)
+    assert rows and all(len(row) == 10 and row[0] == "active-units" and float(row[5]) >= 0 for row in rows)
     assert "± standard error" not in done.stderr
     for options in (["--json"], ["-o", "lines.jsonl", "--overwrite"]):
         done = within(folder, *measure, *options)
