@@ -22,6 +22,7 @@ from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw
 from mmgen.generation.translations import Start, started
 from mmgen.loading import TrainedModel
+from mmgen.training.model_run import check_data
 from tests.generation import toy
 from tests.metrics.toy import write_dataset
 
@@ -178,6 +179,14 @@ def test_a_file_of_grey_levels_becomes_black_and_white_and_says_so(tmp_path: Pat
         shown = started(model(layout), Start(("image",), tmp_path / "p.png"), 1, 0)
         assert shown.pictures["image"].ravel().tolist() == pytest.approx(expected)
         assert ("p.png: grey levels became black or white at a half" in shown.notice) == (layout == "bits")
+
+
+def test_nor_is_a_dataset_of_grey_measured_by_a_model_of_black_and_white(dataset: Dataset) -> None:
+    """The same for every metric and fit: ``--dataset`` may name another one."""
+    (found,) = dataset.images.values()
+    check_data(dataset, Path("m.safetensors"), found)
+    with pytest.raises(UsageError, match="has grey levels in image, expected black and white"):
+        check_data(dataset, Path("m.safetensors"), found.model_copy(update={"layout": "bits"}))
 
 
 @pytest.mark.parametrize("code", [300, 254, 3, -1, float("nan")])

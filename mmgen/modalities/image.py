@@ -108,6 +108,10 @@ class ImageDescription(Description):
         """Whether pictures have the same size, however they are stored."""
         return isinstance(other, ImageDescription) and self.shape == other.shape
 
+    def takes(self, other: "ImageDescription") -> bool:
+        """Whether a model of these has a density of others of the same size: of black and white it has none of grey."""
+        return self.layout == "bytes" or other.layout != "bytes"
+
     def in_words(self) -> str:
         return f"{self.name} {'x'.join(map(str, self.shape))}"
 

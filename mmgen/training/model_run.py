@@ -17,6 +17,7 @@ from mmgen.artifacts import Dataset, Header
 from mmgen.config import build_member, leaves_of, merge, plain, validate
 from mmgen.errors import SettingsError, UsageError
 from mmgen.modalities._base import Description
+from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import Model
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, ModelSettings, MultimodalSettings
@@ -282,7 +283,7 @@ def check_data(dataset: Dataset, path: Path, *described: Description | None) -> 
     """Make sure that a dataset has the modalities that the model or aggregate at ``path`` was made for.
 
     Raises:
-        UsageError: It lacks one, or has one of other words or another shape.
+        UsageError: It lacks one, or has one of other words, another shape, or grey where all was black and white.
     """
     for wanted in described:
         if wanted is None:
@@ -292,6 +293,11 @@ def check_data(dataset: Dataset, path: Path, *described: Description | None) -> 
             raise UsageError(
                 f"dataset {dataset.path} does not have the {wanted.name} that {path} was trained with; "
                 "give the model's own dataset, or one of the same recipe"
+            )
+        if isinstance(wanted, ImageDescription) and isinstance(found, ImageDescription) and not wanted.takes(found):
+            raise UsageError(
+                f"dataset {dataset.path} has grey levels in {wanted.name}, expected black and white, which {path} was "
+                "trained with; give a dataset that was made so"
             )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageOps
 from PIL.PngImagePlugin import PngInfo
 
+from mmgen.arguments import FilePath, checked
 from mmgen.errors import UsageError
 from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, rgb
 from mmgen.figures.drawing.text import Lines, wrap
@@ -71,14 +72,15 @@ class Grid:
         self.image.save(buffer, format="png", optimize=True)
         return buffer.getvalue()
 
-    def save(self, path: Path) -> None:
+    @checked
+    def save(self, path: FilePath) -> None:
         """Write a PNG that says who made it; a reader never sees half of it."""
         from mmgen.artifacts import atomic_path
         from mmgen.artifacts.pages import MAKER
 
         maker = PngInfo()
         maker.add_text("Software", MAKER)
-        with atomic_path(path) as temporary:
+        with atomic_path(Path(path)) as temporary:
             self.image.save(temporary, format="png", optimize=True, pnginfo=maker)
 
 
