@@ -53,6 +53,7 @@ def sample_command(
             "--number",
             "-n",
             min=1,
+            max=2**63 - 1,
             show_default=False,
             help="Images for each description (16 by default), or for each picture of --from (4).",
         ),

@@ -20,6 +20,12 @@ def test_every_seed_has_the_same_bounds(name: str) -> None:
     assert (seed.min, seed.max) == (0, 2**63 - 1)
 
 
+def test_a_number_of_pictures_has_the_bounds_of_python() -> None:
+    """A number that no float holds would end in the sentence about memory itself."""
+    number = next(one for one in load_command("sample").params if "--number" in one.opts)
+    assert (number.min, number.max) == (1, 2**63 - 1)
+
+
 def test_a_seed_that_no_header_holds_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
         main(["reproduce", "cremer-table1", "--dry-run", "--seed", "9" * 20])
