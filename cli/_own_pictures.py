@@ -267,7 +267,8 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unread
         )
         another = (
             "A second judge, of another architecture and seed: what one alone sees is a judge's, not the model's",
-            f"train-classifier own.h5 --network {_SECOND_JUDGE} --steps {sizes.second_judge_steps} --seed {seed ^ 1}",
+            f"train-classifier own.h5 --network {_SECOND_JUDGE} --steps {sizes.second_judge_steps} {CURVE} "
+            f"--seed {seed ^ 1}",
             second,
         )
         listed.insert(1, judging)

@@ -118,7 +118,8 @@ def stages(size: Size, seed: int) -> "list[Stage]":
         ),
         (
             "A second judge, of another architecture and seed: what one alone sees is a judge's, not the model's",
-            f"train-classifier digits.h5 --network {SECOND_JUDGE} --steps {size.second_judge_steps} --seed {seed ^ 1}",
+            f"train-classifier digits.h5 --network {SECOND_JUDGE} --steps {size.second_judge_steps} {CURVE} "
+            f"--seed {seed ^ 1}",
             second,
         ),
         *(

@@ -91,7 +91,17 @@ def test_options_that_name_programs_are_known() -> None:
     assert {name.replace("_", "-") for name in paths - read} == set(NAMES_PROGRAMS) - {"scheduler"}
     addresses = {opt for _, opt, p in options() if p.metavar == "ADDRESS"}
     assert addresses == {"--scheduler"}
-    taken = {"--output", "-o", "--config", "--dataset", "--latents", "--judge", "--from", "--text-proposal"}
+    taken = {
+        "--output",
+        "-o",
+        "--config",
+        "--dataset",
+        "--latents",
+        "--judge",
+        "--from",
+        "--text-proposal",
+        "--explore",
+    }
     taken |= {f"--{name}" for name in read}
     assert {option for _, option in NAMED} == taken | {"--blender-python", "--scheduler"}
 

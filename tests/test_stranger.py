@@ -286,7 +286,7 @@ def test_rooms_are_all_registries_there_are() -> None:
     files = [file for floor in ("mmgen", "data_recipes") for file in (root / floor).rglob("*.py")]
     made = set()
     for file in files:
-        for first in re.findall(r"= Registry\(\s*([^,\s]+),", file.read_text()):
+        for first in re.findall(r"= (?:Registry|_Figures)\(\s*([^,\s]+),", file.read_text()):
             package = ".".join(file.parent.relative_to(root).parts).removeprefix("mmgen.")
             made.add(f"mmgen.{package}" if first == "__name__" else first.strip('"'))
     assert made == set(ROOMS)

@@ -70,7 +70,7 @@ def _numbers(what: str, value: Any, expected: str) -> Tensor:
     if numbers.dtype.itemsize > 8:
         numbers = numbers.astype(np.float64)
     elif kind == "u" and numbers.dtype.itemsize > 1:  # torch computes little with them
-        numbers = np.minimum(numbers, 2**31).astype(np.int64)
+        numbers = np.minimum(numbers.astype(np.uint64), 2**31).astype(np.int64)
     return torch.from_numpy(numbers.astype(numbers.dtype.newbyteorder("="), copy=False))
 
 

@@ -149,7 +149,7 @@ def test_a_finished_run_is_not_run_again(dataset_path: Path, tmp_path: Path) -> 
     run(dataset_path, out)
     assert out.stat().st_mtime_ns == before
     out.unlink()
-    with pytest.raises(UsageError, match="--overwrite"):
+    with pytest.raises(UsageError, match="too to run it again"):
         run(dataset_path, out)
 
 
