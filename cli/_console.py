@@ -130,7 +130,8 @@ def result_table(
 
 
 class _Pace:
-    """Rate of work, from the reports of the last half minute; the time left, from the later half of all reports.
+    """Rate of work, from the reports of the last half minute; the time left, by the faster of all reports and of their
+    later half.
 
     The first report is only the origin: a resumed run starts with much done that took no time. Work begins slowly, as
     files are read and kernels compiled, and has parts of unequal length: a short look back would say now minutes, now
@@ -163,8 +164,10 @@ class _Pace:
         (began, first), (now, done) = self._marks[0], self._reports[-1]
         if now - began < _ENOUGH_SECONDS or done - first < _ENOUGH * (total - first):
             return None
-        since, before = next(mark for mark in reversed(self._marks) if mark[0] <= (began + now) / 2)
-        return (total - done) * (now - since) / (done - before) if done > before else None
+        # All of the reports too: after a pause of half the time, the first unit done would promise hours.
+        later = next(mark for mark in reversed(self._marks) if mark[0] <= (began + now) / 2)
+        both = ((since, before) for since, before in ((began, first), later) if done > before)
+        return min(((total - done) * (now - since) / (done - before) for since, before in both), default=None)
 
 
 def _clock(seconds: float) -> str:

@@ -100,6 +100,18 @@ def test_the_time_left_does_not_jump() -> None:
             assert left == pytest.approx(times[-1] - now, rel=0.5)
 
 
+def test_work_that_comes_in_bursts_never_promises_hours() -> None:
+    """A minute of nothing, then 225 units at once: the first of them would be a minute each."""
+    pace, now = _console._Pace(), 0.0
+    for burst in range(13):
+        now += 60
+        for unit in range(225):
+            now += 0.01
+            pace.note(225 * burst + unit, now)
+            left = pace.left(13 * 225)
+            assert left is None or left < 3 * (12 - burst + 1) * 63
+
+
 def test_the_time_left_of_steady_work_is_said_soon_and_right() -> None:
     pace = _console._Pace()
     for second in range(1000):
