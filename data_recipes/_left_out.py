@@ -7,12 +7,13 @@ from collections.abc import Collection
 __all__ = ["doubles", "why_left_out"]
 
 _SYSTEMS = re.compile(
-    r"""@(eadir|tmp|recycle|recently-snapshot|snapshots?|sharebin|transcode|upload_cache|syno.*)
+    r"""@(eadir|tmp|recycle|recently-snapshot|snapshots?|sharebin|transcode|upload_cache|database|syno.*|__.+)
     |\#(recycle|snapshot|archive)
-    |~snapshot|\$recycle\.bin|recycle\.bin|system\ volume\ information|lost\+found|found\.\d{3}
-    |__macosx|network\ trash\ folder|temporary\ items
-    |(eh)?thumbs(_vista)?\.db|desktop\.ini|icon\r|picasa\.ini|syno(photo|file)_.*
-    |.*\.(lrdata|lrprev|thumbnails)
+    |~snapshot|\$recycle\.bin|recycle\.bin|(?-i:RECYCLER)|system\ volume\ information|lost\+found|found\.\d{3}
+    |\$(extend|winreagent)|config\.msi|onedrivetemp|_gsdata_|_vti_(cnf|pvt)|__pycache__
+    |__macosx|network\ trash\ folder|temporary\ items|thevolumesettingsfolder|ipod\ photo\ cache|desktop\ d[bf]
+    |(eh)?thumbs(_vista)?\.db|zbthumbnail\.info|desktop\.ini|icon\r|picasa\.ini|syno(photo|file)_.*
+    |.*\.(lrdata|lrcat-data|lrprev|cocatalog|thumbnails)
     |~\$.*""",
     re.IGNORECASE | re.VERBOSE | re.DOTALL,
 )
@@ -20,10 +21,13 @@ _SYSTEMS = re.compile(
 
 _UNFINISHED = re.compile(r".*\.(part|partial|crdownload|download|filepart|!ut|opdownload|aria2)", re.IGNORECASE)
 
-_SMALL = r"(thumb(nail)?s?|previews?|tn)"
-_SMALL_ANYWHERE = re.compile(_SMALL, re.IGNORECASE)
+_SMALL = r"(thumb(nail)?s?|previews?|tn|\d{2,4}x\d{2,4})"
+_WITHIN = r"(small|mini|resized|low-?res|web)"
+"""What folders of small pictures are called, too, but only in or around those of the pictures: small, large are classes."""
+_SMALL_ANYWHERE = re.compile(f"{_SMALL}|{_WITHIN}", re.IGNORECASE)
 _SMALL_FOLDER = re.compile(rf"[._]*{_SMALL}[._]*", re.IGNORECASE)
-_SMALL_FILE = re.compile(rf"({_SMALL}[-_. ]+(?P<behind>.+))|((?P<before>.+)[-_. ]+{_SMALL})", re.IGNORECASE)
+_WITHIN_FOLDER = re.compile(rf"[._]*{_WITHIN}[._]*", re.IGNORECASE)
+_SMALL_FILE = re.compile(rf"({_SMALL}[-_. ]+(?P<behind>.+))|((?P<before>.+)[-_. ]+({_SMALL}|small))", re.IGNORECASE)
 _LARGE_FOLDERS = {"image", "images", "img", "picture", "pictures", "photo", "photos", "original", "originals", "full",
                   "large", "fullsize"}  # fmt: skip
 
@@ -62,7 +66,9 @@ def _larger(name: str) -> list[str]:
     found = []
     parts = posixpath.splitext(name)[0].split("/")
     for level, folder in enumerate(parts[:-1]):
-        if _SMALL_FOLDER.fullmatch(folder):
+        if _WITHIN_FOLDER.fullmatch(folder):
+            found.append("/".join((*parts[:level], *parts[level + 1 :])))
+        elif _SMALL_FOLDER.fullmatch(folder):
             for others in ((), *((large,) for large in _LARGE_FOLDERS)):
                 found.append("/".join((*parts[:level], *others, *parts[level + 1 :])))
     if match := _SMALL_FILE.fullmatch(parts[-1]):

@@ -31,7 +31,9 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def taken_apart(name: str) -> tuple[str, tuple[str, ...]]:
     """The part that a name speaks of, "" if none or several, and its other words."""
-    words = [word.casefold() for word in _TOKENS.findall(_HUMP.sub(" ", name))]
+    words = _TOKENS.findall(name.casefold())
+    if not any(word in _JOINED for word in words):  # else tEsT would be taken apart
+        words = [word.casefold() for word in _TOKENS.findall(_HUMP.sub(" ", name))]
     pairs = [" ".join(pair) for pair in pairwise(words)]
     if pair := next((pair for pair in pairs if pair in _PART_OF_WORD), ""):
         at = pairs.index(pair)

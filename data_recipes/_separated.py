@@ -85,8 +85,17 @@ class _Form:
         before = 0
         for row in reader:
             if row:
-                yield self.skipped + before + 1, [cell.strip() for cell in row]
+                yield self.skipped + before + 1, list(map(_plain_cell, row))
             before = reader.line_num
+
+
+_RULE = re.compile(r"[-=+:|]{3,}")  # a line that is drawn, as in Markdown and by databases
+_PROTECTED = re.compile(r'="([^"]*)"')  # as tables for Excel keep 0001 from becoming 1
+
+
+def _plain_cell(cell: str) -> str:
+    cell = cell.strip()
+    return _PROTECTED.sub(r"\1", cell) if cell[:2] == '="' and _PROTECTED.fullmatch(cell) else cell
 
 
 def _unquoted(cell: str) -> str:
@@ -98,8 +107,8 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
     """The columns and rows of a text.
 
     What parts its columns is seen by its first lines: commas, tabs, semicolons, pipes, carets, colons or spaces, or
-    what a first line ``sep=;`` says. Rows in which nothing is said, comments, a line of names that comes again and a
-    last row of totals are left out, and counted.
+    what a first line ``sep=;`` says. Rows in which nothing is said, comments, drawn lines, a line of names that comes again and
+    last rows of totals are left out, and counted.
 
     Args:
         data: The file's bytes.
@@ -121,13 +130,14 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
     except csv.Error as error:
         raise _quotes(where, form, 1, error) from None
     if not any(names):
-        raise DataError(f"{where} is empty, expected a line with the names of columns, file_name among them")
+        what = "begins with empty cells" if names else "is empty"
+        raise DataError(f"{where} {what}, expected a line with the names of columns, file_name among them")
     if form.separator != ",":
         said.append(f"its columns are parted by {_called(form.separator)}")
     if _has_numbers(form, head, len(names)):
         names = ["", *names]
     found = Separated(names, iter(()), said)
-    found.rows = _checked(every, found, form, where, first)
+    found.rows = _checked(every, found, form, where, first, wanted)
     return found
 
 
@@ -240,39 +250,50 @@ def _quotes(where: str, form: _Form, line: int, error: csv.Error) -> DataError:
 
 
 def _checked(
-    every: Iterator[tuple[int, list[str]]], found: Separated, form: _Form, where: str, line: int
+    every: Iterator[tuple[int, list[str]]], found: Separated, form: _Form, where: str, line: int, wanted: Wanted
 ) -> Iterator[tuple[int, list[str]]]:
-    """Rows as long as the names, without those that say nothing; the last one is kept back until it is known to be."""
-    held: tuple[int, list[str]] | None = None
-    number = len(found.names)
+    """Rows as long as the names, without those that say nothing; what may be totals is kept back until a row follows."""
+    held: list[tuple[int, list[str]]] = []
+    number, folded = len(found.names), [name.casefold() for name in found.names]
+    places = [place for place, name in enumerate(found.names) if wanted(name)]
     try:
         for line, row in every:
             if not any(row):
                 found.left_out["in which every cell is empty"] += 1
             elif row[0].startswith("#") and (len(row) != number or not any(row[1:])):
                 found.left_out["that are comments (#)"] += 1
-            elif row == found.names:
+            elif all(not cell or _RULE.fullmatch(cell) for cell in row):
+                found.left_out["that are drawn lines"] += 1
+            elif row == found.names or [cell.casefold() for cell in row] == folded:
                 found.left_out["that name the columns again"] += 1
             else:
-                if held is not None:
-                    yield held
-                held = line, _as_long(row, number, line, form, where)
+                row = _as_long(row, found.names, line, form, where)
+                if not _is_total(row, places):
+                    yield from held
+                    held = []
+                    yield line, row
+                else:
+                    held.append((line, row))
     except NotText as error:
         raise DataError(f"cannot read {where}: {error}") from None
     except csv.Error as error:
         raise _quotes(where, form, line + 1, error) from None
-    if held is None:
-        return
-    first = next(filter(None, held[1]))
-    if first.casefold().rstrip(" :") in _TOTALS:
-        found.left_out["of totals"] += 1
-    else:
-        yield held
+    if held:
+        found.left_out["of totals"] += len(held)
 
 
-def _as_long(row: list[str], number: int, line: int, form: _Form, where: str) -> list[str]:
+def _is_total(row: list[str], places: Sequence[int]) -> bool:
+    """Whether a row is called a total, and names no picture: "mean" may be a value of the first column."""
+    first = next(filter(None, row)).casefold().rstrip(" :")
+    return first in _TOTALS and all(row[place].casefold().rstrip(" :") in ("", *_TOTALS) for place in places)
+
+
+def _as_long(row: list[str], names: Sequence[str], line: int, form: _Form, where: str) -> list[str]:
+    number = len(names)
     if len(row) > number and not any(row[number:]):
         return row[:number]
+    if len(row) < number and not any(names[len(row) :]):
+        return [*row, *[""] * (number - len(row))]
     if len(row) == number:
         return row
     called, sign = _called(form.separator), form.separator
