@@ -23,7 +23,7 @@ _UNFINISHED = re.compile(r".*\.(part|partial|crdownload|download|filepart|!ut|op
 
 _SMALL = r"(thumb(nail)?s?|previews?|tn|\d{2,4}x\d{2,4})"
 _WITHIN = r"(small|mini|resized|low-?res|web)"
-"""What folders of small pictures are called, too, but only in or around those of the pictures: small, large are classes."""
+"""What folders of small pictures are called, too, in or around those of the pictures; small and large are classes."""
 _SMALL_ANYWHERE = re.compile(f"{_SMALL}|{_WITHIN}", re.IGNORECASE)
 _SMALL_FOLDER = re.compile(rf"[._]*{_SMALL}[._]*", re.IGNORECASE)
 _WITHIN_FOLDER = re.compile(rf"[._]*{_WITHIN}[._]*", re.IGNORECASE)

@@ -1,6 +1,7 @@
 """What parts of a split are called, wherever somebody names one: folders, columns of a table, splits of the hub."""
 
 import re
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 from itertools import pairwise
@@ -10,17 +11,26 @@ __all__ = ["PARTS", "could_be_parts", "part_of", "parts_of", "taken_apart"]
 PARTS = ("train", "val", "test")
 
 _WORDS = {
-    "train": ("train", "training", "trn"),
-    "val": ("val", "valid", "validation", "validate", "validating", "dev"),
-    "test": ("test", "testing", "tst", "eval", "evaluation", "holdout", "heldout", "hold out", "held out", "unseen"),
-}
-"""The words of Hugging Face's imagefolder, and others that people use."""
+    "train": (
+        "train", "training", "trn", "trainingsdaten", "entrainement", "entraînement", "apprentissage", "entrenamiento",
+        "treino", "treinamento", "addestramento", "训练", "訓練", "学習",
+    ),
+    "val": (
+        "val", "valid", "validation", "validate", "validating", "dev", "validierung", "validacion", "validación",
+        "validacao", "validação", "validazione", "验证", "驗證", "検証",
+    ),
+    "test": (
+        "test", "testing", "tst", "eval", "evaluation", "holdout", "heldout", "hold out", "held out", "unseen",
+        "testen", "testdaten", "teste", "prueba", "pruebas", "测试", "測試", "テスト",
+    ),
+}  # fmt: skip
+"""The words of Hugging Face's imagefolder, and others that people use, in some languages."""
 
 _PART_OF_WORD = {word: part for part, words in _WORDS.items() for word in words}
 
 _BESIDE = (
     "set", "sets", "split", "part", "data", "dataset", "image", "images", "img", "imgs", "picture", "pictures", "pic",
-    "pics", "photo", "photos", "file", "files", "sample", "samples", "example", "examples",
+    "pics", "photo", "photos", "file", "files", "sample", "samples", "example", "examples", "集", "数据", "数据集",
 )  # fmt: skip
 """Words that stand beside those and say nothing more: training_set, train-images, testdata."""
 
@@ -31,6 +41,7 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 def taken_apart(name: str) -> tuple[str, tuple[str, ...]]:
     """The part that a name speaks of, "" if none or several, and its other words."""
+    name = unicodedata.normalize("NFC", name)  # macOS takes letters with accents apart
     words = _TOKENS.findall(name.casefold())
     if not any(word in _JOINED for word in words):  # else tEsT would be taken apart
         words = [word.casefold() for word in _TOKENS.findall(_HUMP.sub(" ", name))]

@@ -107,8 +107,8 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
     """The columns and rows of a text.
 
     What parts its columns is seen by its first lines: commas, tabs, semicolons, pipes, carets, colons or spaces, or
-    what a first line ``sep=;`` says. Rows in which nothing is said, comments, drawn lines, a line of names that comes again and
-    last rows of totals are left out, and counted.
+    what a first line ``sep=;`` says. Rows in which nothing is said, comments, drawn lines, a line of names that
+    comes again and last rows of totals are left out, and counted.
 
     Args:
         data: The file's bytes.
@@ -121,6 +121,7 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
     """
     try:
         head = list(islice(lines_of(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
+        _check_is_table(head, where)
         form, said = _form(head, wanted)
         form = _as_lines(data, form)
         every = form.rows(data)
@@ -139,6 +140,18 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
     found = Separated(names, iter(()), said)
     found.rows = _checked(every, found, form, where, first, wanted)
     return found
+
+
+def _check_is_table(head: Sequence[str], where: str) -> None:
+    """Refuse what begins as other texts do that are called .csv or .txt."""
+    first = next((line.lstrip().casefold() for line in head if line.strip()), "")
+    if first.startswith(("<!doctype", "<html", "<?xml", "<table", "<head", "<svg")):
+        raise DataError(
+            f"{where} is a web page or XML, no separated text; save the table as CSV (UTF-8), or load it again: pages "
+            "that ask for a login are saved so"
+        )
+    if first.startswith(('{"', "[{", '["')) or first.strip() in ("{", "["):
+        raise DataError(f"{where} begins as JSON does; call it .json, or .jsonl if every line is a record")
 
 
 def _has_numbers(form: _Form, head: Sequence[str], number: int) -> bool:
@@ -252,7 +265,7 @@ def _quotes(where: str, form: _Form, line: int, error: csv.Error) -> DataError:
 def _checked(
     every: Iterator[tuple[int, list[str]]], found: Separated, form: _Form, where: str, line: int, wanted: Wanted
 ) -> Iterator[tuple[int, list[str]]]:
-    """Rows as long as the names, without those that say nothing; what may be totals is kept back until a row follows."""
+    """Rows as long as the names, without those that say nothing; totals are kept back until a row follows."""
     held: list[tuple[int, list[str]]] = []
     number, folded = len(found.names), [name.casefold() for name in found.names]
     places = [place for place, name in enumerate(found.names) if wanted(name)]

@@ -6,10 +6,24 @@ from collections.abc import Iterator
 
 from mmgen.foreign import CannotReadError, unpack
 
-__all__ = ["called", "check_scans", "without_remarks"]
+__all__ = ["called", "check_scans", "something_else", "without_remarks"]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MAGIC = {"PNG": b"\x89PNG", "JPEG": b"\xff\xd8\xff", "GIF": b"GIF8", "WEBP": b"RIFF"}
+
+_OTHERS = (
+    (rb"version https://git-lfs", "a pointer of Git LFS: fetch the picture itself with git lfs pull"),
+    (rb"(?i)\s*(<!doctype|<html)", "a web page, as a download that failed leaves it: load it again"),
+    (rb"(?s)\s*(<\?xml.*)?<svg", "SVG: draw it as PNG"),
+    (rb"(?s)....ftyp(heic|heix|hevc|heim|heis|mif1|msf1)", "HEIC: convert it"),
+    (rb"(?s)....ftypavi[fs]", "AVIF: convert it"),
+    (rb"II\*\0|MM\0\*", "TIFF, or a camera's raw: convert it"),
+    (rb"8BPS", "PSD: convert it"),
+    (rb"%PDF", "a PDF: convert it"),
+    (rb"PK\x03\x04", "a zip"),
+    (rb"\s*[{\[]", "a text, as a download that failed leaves it: load it again"),
+)
+"""How files begin that are called as pictures are, and what they are."""
 
 _MOST_CHUNKS = 200_000  # a PNG of 64 MiB in pieces of 512 bytes has fewer
 _MOST_TEXT = 2**20
@@ -30,6 +44,20 @@ _MOST_WORK = 2**31  # scans times pixels; of 33 million pixels 64 scans, of whic
 def called(data: bytes) -> str:
     """What format a file begins like: PNG, JPEG, GIF, WEBP or ""."""
     return next((name for name, magic in _MAGIC.items() if data.startswith(magic)), "")
+
+
+def something_else(data: bytes) -> str:
+    """What a file is that is no picture of a format that is read, as far as it is known, and what to do; else "".
+
+    Example:
+        >>> something_else(b""), something_else(b"8BPS..."), something_else(b"?")
+        ('empty', 'PSD: convert it', '')
+    """
+    if not data:
+        return "empty"
+    if not data.strip(b"\0"):
+        return "nothing but zeros: copy it again"
+    return next((what for start, what in _OTHERS if re.match(start, data[:400])), "")
 
 
 def without_remarks(data: bytes) -> bytes:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from mmgen.foreign import CannotReadError, read_file
-from mmgen.picture_bytes import called, check_scans, without_remarks
+from mmgen.picture_bytes import called, check_scans, something_else, without_remarks
 
 __all__ = [
     "FORMATS",
@@ -145,7 +145,10 @@ def _opened(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
         raise
     except Image.UnidentifiedImageError:
         damaged = called(data) if called(data) in formats else ""
-        why = f"it is a damaged {damaged} picture" if damaged else f"it is no {listed} picture"
+        known = something_else(data)
+        why = f"it is no {listed} picture{f' but {known}' if known else ''}"
+        if damaged or known == "empty":
+            why = f"it is a damaged {damaged} picture" if damaged else "it is empty"
         raise CannotReadError(why) from None
     except Exception as error:  # what Pillow's decoders raise for damaged files is written down nowhere
         raise CannotReadError.of(error) from None

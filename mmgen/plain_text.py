@@ -35,6 +35,7 @@ _KINDS = (
     (b"Rar!\x1a\x07", "packed by RAR: unpack it"),
     (b"%PDF-", "a PDF: save it as text"),
     (b"{\\rtf", "of a word processor (RTF): save it as plain text"),
+    (b"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with git lfs pull"),
     (b"PAR1", "a table in Parquet: call it .parquet"),
     (b"ARROW1", "a table in Arrow: save it as text or Parquet"),
     (b"SQLite format 3", "a database of SQLite: save a table of it as CSV"),

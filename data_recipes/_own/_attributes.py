@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.data_recipes._own._cells import Cell, Columns
-from mmgen.data_recipes._own._files import listed
+from mmgen.data_recipes._own._files import listed, typed
 from mmgen.data_recipes._own._spellings import spelled_twice
 from mmgen.errors import DataError, UsageError
 from mmgen.notation import UNKNOWN
@@ -26,7 +26,26 @@ FEW = 20
 _NOT_IN_NAMES = re.compile(r"[\s,;='\"\\]+")  # what a description in words could not have
 _LONGEST = 100  # letters of a value
 _SENTENCE = 4  # words
-_OF_ROWS = ("index", "idx", "unnamed: 0", "row", "no", "no.", "nr", "number", "#")
+_OF_ROWS = (
+    "index",
+    "idx",
+    "level_0",
+    "__index_level_0__",
+    "rownames",
+    "row.names",
+    "rowid",
+    "s.no",
+    "s.no.",
+    "sr.no.",
+    "sl.no.",
+    "unnamed: 0",
+    "row",
+    "no",
+    "no.",
+    "nr",
+    "number",
+    "#",
+)
 _SHOWN = 20
 
 Edges = int | tuple[float, ...]
@@ -147,7 +166,8 @@ def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[
         one = len(too_many) == 1
         raise DataError(
             f"the column{'' if one else 's'} {listed(too_many)} hold{'s' if one else ''} more than {FEW} different "
-            f"numbers; make bins of them, --bins '{too_many[0]}=5', or {advice} {','.join(too_many[:FEW])}"
+            f"numbers; make bins of them, --bins '{too_many[0]}=5', or {advice} "
+            f"{typed(','.join(too_many[:FEW]))}"
         )
     twice = [name for name, count in own.items() if count > 1 and name in found.values]
     if twice:
@@ -169,7 +189,7 @@ def _sentences(name: str, values: Collection[str]) -> str:
     """What to type if values are sentences, "" if they are not."""
     if sum(len(value.split()) >= _SENTENCE for value in values) <= len(values) // 2:
         return ""
-    return f"these are sentences, and --caption {name} takes them as captions"
+    return f"these are sentences, and --caption {typed(name)} takes them as captions"
 
 
 def _plain(name: str) -> str:

@@ -2,6 +2,7 @@
 
 import os
 import posixpath
+import shlex
 import stat
 import zipfile
 from collections import Counter
@@ -14,9 +15,24 @@ from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.parsing import printable
 
-__all__ = ["PICTURES", "Files", "inside", "listed"]
+__all__ = ["PICTURES", "Files", "inside", "listed", "typed"]
 
-PICTURES = (".png", ".apng", ".jpg", ".jpeg", ".jfif", ".webp", ".gif", ".bmp", ".ppm", ".pgm", ".pbm", ".pnm")
+PICTURES = (
+    ".png",
+    ".apng",
+    ".jpg",
+    ".jpeg",
+    ".jpe",
+    ".jfif",
+    ".webp",
+    ".gif",
+    ".bmp",
+    ".dib",
+    ".ppm",
+    ".pgm",
+    ".pbm",
+    ".pnm",
+)
 """What files of pictures are called; whether they are ones is seen when they are read."""
 
 _DEPTH = 16  # folders in folders
@@ -37,6 +53,16 @@ def listed(names: list[str], what: str = "") -> str:
     shown = ", ".join(f"'{printable(name, 80)}'" for name in names[:_SAID])
     more = f" and {len(names) - _SAID:,} more" if len(names) > _SAID else ""
     return f"{shown}{more}{f' {what}' if what else ''}"
+
+
+def typed(name: str) -> str:
+    """A column as it is to be typed behind an option.
+
+    Example:
+        >>> typed("age"), typed("hair colour")
+        ('age', "'hair colour'")
+    """
+    return shlex.quote(printable(name, 60))
 
 
 def inside(name: str) -> bool:
@@ -98,6 +124,11 @@ class Files:
 
     def __contains__(self, name: str) -> bool:
         return name in self._places
+
+    def is_file(self, name: str, path: Path) -> bool:
+        """Whether a file is the one at a path."""
+        place = self._places[name]
+        return isinstance(place, Path) and place.name == path.name and os.path.samefile(place, path)
 
     def read(self, name: str, most: int) -> bytes:
         """A whole file of at most ``most`` bytes.

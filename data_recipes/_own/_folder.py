@@ -8,7 +8,7 @@ from mmgen.data_recipes._own._cells import Cell, cell_of
 from mmgen.data_recipes._own._files import PICTURES, Files, listed
 from mmgen.data_recipes._own._folder_parts import CLASSES, parts_by_folder, parts_by_name
 from mmgen.data_recipes._own._folder_tables import FolderTables
-from mmgen.data_recipes._own._perhaps import perhaps_tables
+from mmgen.data_recipes._own._perhaps import perhaps_masks, perhaps_parts, perhaps_tables
 from mmgen.data_recipes._own._source import Source
 from mmgen.errors import DataError, UsageError
 from mmgen.parsing import printable
@@ -88,6 +88,10 @@ class FolderSource(Source):
         self.names = list(self.pictures["image"])
         self._sort()
         self._take_folders()
+        if self.parts is None and self._split not in self.columns:
+            self.notes += perhaps_parts([name for name in self._files.names if name not in used])
+        if named is None:
+            self.notes += perhaps_masks(self.names)
         unnamed = [name for name in there if name not in used] if named is not None else []
         if unnamed:
             self.left_out.append(f"{_count(len(unnamed))} that no table names: {listed(unnamed)}")
@@ -120,6 +124,8 @@ class FolderSource(Source):
             self.parts, folders = parts_by_folder(folders, self.where, self._split in self.columns)
             if self.parts is None and self._split not in self.columns:
                 self.parts = parts_by_name(self.names)
+        if len(set(map(len, folders))) > 1 and len({each[-1:] for each in folders}) == 1:
+            folders = [each[:-1] for each in folders]  # all in one more folder of one name: n01/images, images
         deepest = max(map(len, folders))
         for level in range(deepest):
             cells = [parts[level] if len(parts) > level else None for parts in folders]

@@ -1,5 +1,6 @@
 """The tables of a folder or zip: which they are, what of them names pictures, and several rows of one picture."""
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Sequence
@@ -9,9 +10,10 @@ from pathlib import Path, PurePosixPath
 
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._cells import Cell, Columns
-from mmgen.data_recipes._own._files import Files, inside, listed
+from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed, typed
 from mmgen.data_recipes._own._source import modality_names
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, ENDINGS, MOST_BYTES, Table, read_table
+from mmgen.data_recipes._separated import SEPARATORS
 from mmgen.errors import DataError, UsageError
 from mmgen.foreign import CannotReadError, read_file
 from mmgen.parsing import printable
@@ -94,6 +96,7 @@ class FolderTables:
             self._check_ending(metadata)
             if not metadata.exists() and str(metadata) in self._files:  # inside of a zip, as the look at it says
                 return [self._inside(str(metadata))]
+            self.used |= {name for name in self._files.names if self._files.is_file(name, metadata)}
             try:
                 data = read_file(metadata, MOST_BYTES)
             except CannotReadError as error:
@@ -165,8 +168,14 @@ class FolderTables:
                 f"{where} has no line with the names of columns, but begins with {listed(names)}; write one above it, "
                 "with file_name among them"
             )
+        sign = re.search(r"[^\w\s./\\-]", names[0]) if len(names) == 1 else None
+        if sign:
+            return (
+                f"{where} has one column, {listed(names)}, whose cells may be parted by '{sign[0]}', or be in quotes "
+                f"all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"
+            )
         meant = next((name for name, cells in table.columns.items() if self._names_files(cells, folder)), "")
-        advice = f"name the pictures with --image-column {meant}" if meant else (
+        advice = f"name the pictures with --image-column {typed(meant)}" if meant else (
             "add it, or say which column names the pictures with --image-column"
         )  # fmt: skip
         return f"{where} has no column file_name, only {listed(names)}; {advice}"
@@ -193,7 +202,7 @@ class FolderTables:
             number = f"{len(missing):,} picture{'' if len(missing) == 1 else 's'}"
             raise DataError(
                 f"{number} that the table names {'is' if len(missing) == 1 else 'are'} not in "
-                f"{self._where}: {listed(missing)}; add them, or remove their rows"
+                f"{self._where}: {listed(missing)}; {self._add_them(len(missing) == len(table.places))}"
             )
         rows: dict[str, list[int]] = defaultdict(list)
         for row, name in enumerate(places["image"]):
@@ -208,6 +217,13 @@ class FolderTables:
                     f"pictures as {modality}; leave one of them"
                 )
         _merge(named, table, columns, list(rows.values()))
+
+    def _add_them(self, is_all: bool) -> str:
+        """What to do about names that no file has."""
+        there = next((name for name in self._files.names if name.lower().endswith(PICTURES)), "") if is_all else ""
+        if there:
+            return f"write them as files there are called, such as '{printable(there, 80)}', or name another folder"
+        return "add them, or remove their rows"
 
     @cached_property
     def _by_stem(self) -> dict[str, list[str]]:

@@ -15,7 +15,7 @@ from unittest import mock
 
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._cells import cell_of, texts_of
-from mmgen.data_recipes._own._files import listed
+from mmgen.data_recipes._own._files import listed, typed
 from mmgen.data_recipes._own._hub_files import (
     check_all_taken,
     check_plain,
@@ -23,6 +23,7 @@ from mmgen.data_recipes._own._hub_files import (
     elsewhere,
     is_saved,
     is_within,
+    not_taken,
     plain_yaml,
 )
 from mmgen.data_recipes._own._source import Source, modality_names
@@ -73,7 +74,7 @@ class HubSource(Source):
         self._roots += [os.path.realpath(library.config.HF_DATASETS_CACHE)]
         self._roots += [os.path.realpath(dataset)] if os.path.exists(dataset) else []
         with _explained(dataset):
-            splits = _loaded(library, dataset, subset, revision, self._roots)
+            splits, self.notes = _loaded(library, dataset, subset, revision, self._roots)
         splits = self._chosen_splits(splits)
         first = next(iter(splits.values()))
         strange = next((name for name in first.features if not name.isprintable()), None)
@@ -121,6 +122,11 @@ class HubSource(Source):
                 f"{self.where} has the splits {listed(others)}, expected train, validation or test among them; choose "
                 "another dataset or --subset"
             )
+        if "train" not in self._called.values():
+            raise DataError(
+                f"{self.where} has the splits {listed(list(splits))}, of which none is called train; choose another "
+                "dataset or --subset, or name one split train in a copy"
+            )
         if others:
             self.left_out.append(f"splits that are no train, validation or test: {listed(others)}")
         return known
@@ -153,7 +159,7 @@ class HubSource(Source):
                     raise DataError(
                         f"the column '{printable(name, 60)}' of {self.where} holds {several}{type(part).__name__} "
                         "where one picture, text or number is expected; leave it out with --ignore "
-                        f"{printable(name, 60)}"
+                        f"{typed(name)}"
                     )
 
     def _take(self, library: Any, split: str, data: Any, called: dict[str, str], ignore: tuple[str, ...]) -> None:
@@ -220,7 +226,7 @@ class HubSource(Source):
         except Malformed as error:
             raise DataError(
                 f"the column '{printable(column, 60)}' of {self.where} holds {error}; leave it out with --ignore "
-                f"{printable(column, 60)}"
+                f"{typed(column)}"
             ) from None
 
 
@@ -285,7 +291,8 @@ def _explained(dataset: str) -> Iterator[None]:
                 "folder, which reads zips"
             ) from None
         if os.path.exists(dataset):
-            raise DataError(f"cannot read {dataset}: {printable(line, 200)}; check what it holds") from None
+            or_else = ", or take make-data folder for a folder of pictures" if os.path.isdir(dataset) else ""
+            raise DataError(f"cannot read {dataset}: {printable(line, 200)}; check what it holds{or_else}") from None
         raise DataError(
             f"there is no folder {printable(dataset, 100)}, and the hub does not give a dataset of that name "
             f"({printable(line, 200)}); check the name and the network, or get a copy and name its folder"
@@ -294,8 +301,11 @@ def _explained(dataset: str) -> Iterator[None]:
 
 def _loaded(
     library: Any, dataset: str, subset: str | None, revision: str | None, roots: Sequence[str]
-) -> dict[str, Any]:
-    """The splits of a dataset, by name; what it reads lies in these folders, or in the dataset of the hub."""
+) -> tuple[dict[str, Any], list[str]]:
+    """The splits of a dataset, by name, and what there is to say.
+
+    What it reads lies in these folders, or in the dataset of the hub.
+    """
     path = Path(dataset)
     if os.path.exists(path) and revision is not None:
         raise UsageError(f"--revision is for datasets of the hub, and {dataset} is on this disk; leave it out")
@@ -303,7 +313,7 @@ def _loaded(
     if is_saved(path):
         check_saved(path, roots)
         saved = library.load_from_disk(str(path))
-        return dict(saved) if isinstance(saved, dict) else {"all": saved}
+        return (dict(saved) if isinstance(saved, dict) else {"all": saved}), []
     if path.is_file():
         reader = _ENDINGS.get(path.suffix.lower())
         if reader is None:
@@ -326,7 +336,8 @@ def _loaded(
     if reader not in _FORMATS:
         raise DataError(f"{dataset} is read as {reader}, expected {', '.join(_FORMATS)}; name a dataset of images")
     builder.download_and_prepare()
-    return dict(builder.as_dataset())
+    notes = not_taken(path, builder.info.features) if path.is_dir() and reader == "imagefolder" else []
+    return dict(builder.as_dataset()), notes
 
 
 @contextmanager

@@ -2,19 +2,22 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
-from mmgen.data_recipes._own._files import PICTURES, Files, inside
+from mmgen.data_recipes._left_out import doubles
+from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
+from mmgen.data_recipes._own._perhaps import perhaps_masks, perhaps_tables
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, read_file
 from mmgen.parsing import Malformed, parse_json, printable
 
-__all__ = ["check_all_taken", "check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "plain_yaml"]
+__all__ = ["check_all_taken", "check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "not_taken",
+           "plain_yaml"]  # fmt: skip
 
 _DESCRIPTIONS = ("README.md", ".huggingface.yaml", "dataset_infos.json", "dataset_info.json", "state.json",
                  "dataset_dict.json")  # fmt: skip
@@ -85,6 +88,27 @@ def check_all_taken(path: Path, taken: Iterable[str]) -> None:
             f"the library datasets takes {len(more):,} files of {path} that are hidden or a system's, such as "
             f"'{printable(more[0], 200)}'; {advice}"
         )
+
+
+def not_taken(path: Path, columns: Collection[str]) -> list[str]:
+    """Sentences about what lies beside pictures in a folder, of which the library says nothing.
+
+    Args:
+        path: The folder.
+        columns: What the library found.
+    """
+    own = Files(path)
+    pictures = [name for name in own.names if name.lower().endswith(PICTURES)]
+    if not pictures:
+        return []
+    said = perhaps_masks(pictures)
+    if small := doubles(pictures):
+        said.append(f"{len(small):,} pictures are thumbnails of others there, {listed(small)}, and are taken as all")
+    if {*columns} <= {"image", "label"}:
+        said += perhaps_tables(own, pictures)
+        if "label" not in columns and len({name.rpartition("/")[0] for name in pictures}) > 1:
+            said.append("folders are not taken as classes")
+    return [f"{one} (make-data folder reads the folder itself)" for one in said]
 
 
 def is_saved(path: Path) -> bool:

@@ -1,12 +1,14 @@
 """Which pictures are in which part: as given, by folders or a column, or drawn, so that a group stays together."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.data_recipes._part_names import PARTS, part_of, parts_of
+from mmgen.data_recipes._own._files import typed
+from mmgen.data_recipes._part_names import PARTS, part_of, parts_of, taken_apart
 from mmgen.data_recipes._splits import Parts, by_group
 from mmgen.errors import DataError
 from mmgen.parsing import printable
@@ -14,6 +16,10 @@ from mmgen.parsing import printable
 __all__ = ["check_says_no_parts", "parts_as_given", "parts_drawn", "parts_of_column", "together"]
 
 _VAL, _TEST = 0.05, 0.1
+_SURE = {"split", "splits", "partition", "fold", "folds"}
+_DIVISIONS = _SURE | {"set", "subset", "dataset", "usage", "phase", "part"}
+_CODES = {*map(str, range(11)), *"tv", "true", "false", "yes", "no"}
+_SHOWN = 5
 _MOST_WORDS = 20  # different ones of a column, of which more are no attribute
 
 
@@ -36,7 +42,7 @@ def parts_of_column(column: str, cells: Sequence[str | None], names: Sequence[st
         said = f"'{printable(cell, 40)}'" if cell else "nothing"
         raise DataError(
             f"the column '{column}' has {said} for '{printable(names[wrong], 80)}', expected train, val or test; mend "
-            f"it, or leave it out with --ignore {column}"
+            f"it, or leave it out with --ignore {typed(column)}"
         )
     return parts
 
@@ -45,16 +51,42 @@ def check_says_no_parts(columns: Mapping[str, Sequence[str | None]]) -> None:
     """Refuse columns that would be attributes, and say which pictures are to be trained on.
 
     Raises:
-        DataError: A column holds nothing but words for parts, train among them.
+        DataError: A column holds nothing but words for parts, train among them; or it is called as a division is, and
+            holds a word for a part, or numbers.
     """
     for name, cells in columns.items():
         words = {cell for cell in cells if cell}
-        parts = parts_of(words) if 1 < len(words) <= _MOST_WORDS else {}
+        if not 1 < len(words) <= _MOST_WORDS:
+            continue
+        parts = parts_of(words)
+        shown = " and ".join(sorted(words)[:_SHOWN])
+        or_else = f"leave it out with --ignore {typed(name)}, or name the attributes with --attributes"
         if len({*parts.values()}) > 1 and "train" in parts.values():
             raise DataError(
-                f"the column '{name}' says {' and '.join(sorted(words))}, as a division into parts does; divide by it "
-                f"with --split {name}, leave it out with --ignore {name}, or name the attributes with --attributes"
+                f"the column '{name}' says {shown}, as a division into parts does; divide by it with --split "
+                f"{typed(name)}, {or_else}"
             )
+        if _is_division(name, words):
+            raise DataError(
+                f"the column '{name}' says {shown}, which may divide into parts; write train, val and test there to "
+                f"divide by it with --split {typed(name)}, {or_else}"
+            )
+
+
+def _is_division(name: str, words: Collection[str]) -> bool:
+    """Whether a column is called as one that divides, and some of its words could be parts, or all are codes of them.
+
+    Example:
+        >>> _is_division("Usage", ["Training", "PublicTest"]), _is_division("partition", "012")
+        (True, True)
+        >>> _is_division("vehicle", ["bus", "train"]), _is_division("train", "01"), _is_division("set", ["tea"])
+        (False, False, False)
+    """
+    called = {word.casefold() for word in re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", name) if word}
+    if called & _DIVISIONS and any(taken_apart(word)[0] for word in words):
+        return True
+    is_one = bool(called & _SURE) or (len(called) == 2 and called & {"is", "in"} and taken_apart(name)[0])
+    return bool(is_one) and all(word.casefold() in _CODES for word in words)
 
 
 def together(*labels: Sequence[Any]) -> NDArray[np.int64]:

@@ -1,4 +1,4 @@
-"""Files beside pictures that may be the table, which nobody has named: said, with what to type."""
+"""Files beside pictures that may be the table, parts or masks, which nobody has named: said, with what to type."""
 
 import re
 import shlex
@@ -12,11 +12,23 @@ from mmgen.errors import MmgenError
 from mmgen.foreign import CannotReadError
 from mmgen.parsing import printable
 
-__all__ = ["perhaps_tables"]
+__all__ = ["perhaps_masks", "perhaps_parts", "perhaps_tables"]
 
-_BOOKS = (".xlsx", ".xls", ".ods", ".numbers")
+_BOOKS = (
+    ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers", ".gsheet", ".sav", ".dta", ".sas7bdat", ".rds", ".rdata",
+    ".mat", ".feather", ".arrow", ".db", ".sqlite", ".sqlite3", ".pkl", ".pickle", ".npy", ".npz", ".h5", ".hdf5",
+)  # fmt: skip
+"""What other programs keep tables in."""
 _PACKINGS = (".gz", ".zip", ".bz2", ".xz", ".zst")
-_ONE_EACH = (".txt", ".caption", ".json")
+_ONE_EACH = (".txt", ".caption", ".json", ".xml", ".yaml")
+_LISTS = (*ALL_ENDINGS, ".lst", ".list")
+_OF_PARTS = re.compile(r"(^|[\W_\d])(train|trainval|val|valid|validation|test|testing|dev|splits?|partitions?|folds?)"
+                       r"([\W_\d]|$)", re.IGNORECASE)  # fmt: skip
+_MASK = (
+    r"(masks?|trimaps?|segmentations?|segmentation(class|object)|annotations?|labels?|gts?|ground[-_ ]?truths?|depths?)"
+)
+_MASKS = re.compile(rf"[._]*{_MASK}[._]*", re.IGNORECASE)
+_MASK_FILE = re.compile(rf"(.+)[-_. ]{_MASK}", re.IGNORECASE)
 _MOST_LOOKED_AT = 16
 _MOST_BYTES = 2**24
 _ROWS = 20
@@ -33,7 +45,7 @@ def perhaps_tables(files: Files, pictures: Sequence[str]) -> list[str]:
     stems = {PurePosixPath(name).stem for name in pictures}
     bases = {PurePosixPath(name).name for name in pictures} | stems
     candidates = [name for name in files.names if PurePosixPath(name).suffix.lower() in ALL_ENDINGS]
-    each = [name for name in files.names if name.lower().endswith(_ONE_EACH) and PurePosixPath(name).stem in stems]
+    each = [name for name in files.names if name.lower().endswith(_ONE_EACH) and _of_one(name, bases)]
     said: list[str] = []
     if len(each) > len(pictures) // 2:
         candidates = [name for name in candidates if name not in {*each}]
@@ -45,12 +57,80 @@ def perhaps_tables(files: Files, pictures: Sequence[str]) -> list[str]:
     for name in candidates[:_MOST_LOOKED_AT]:
         if (found := _looked_at(files, name, bases)) is not None:
             said.append(found)
-    for name in files.names:
+    packed, books, unknown = [], [], 0
+    for name in (name for name in files.names if name not in {*candidates, *each, *pictures}):
         stem, ending = PurePosixPath(name.lower()).stem, PurePosixPath(name.lower()).suffix
-        if "/" not in name and (ending in _BOOKS or (ending in _PACKINGS and stem.endswith(ALL_ENDINGS))):
-            advice = "save it as metadata.csv (CSV UTF-8)" if ending in _BOOKS else "unpack it"
-            said.append(f"{listed([name])} may be the table, which is not read so: {advice}")
+        if ending in _PACKINGS:
+            packed += [name] if stem.endswith(ALL_ENDINGS) else []
+            continue
+        unknown += ending not in _BOOKS
+        if ending in _BOOKS or (unknown <= _MOST_LOOKED_AT and len(bases & {*_words(files, name)}) > 1):
+            books.append(name)
+    for found, advice in ((packed, "unpack it"), (books, "save it as metadata.csv (CSV UTF-8)")):
+        said += [f"{listed(found)} may be the table, which is not read so: {advice}"] if found else []
     return said
+
+
+def perhaps_parts(names: Sequence[str]) -> list[str]:
+    """Sentences about files, of these that are no pictures, whose names speak of parts.
+
+    Example:
+        >>> len(perhaps_parts(["train.txt", "lists/test.txt"])), perhaps_parts(["labels.csv", "contest.txt"])
+        (1, [])
+    """
+    found = [name for name in names if name.lower().endswith(_LISTS) and _OF_PARTS.search(PurePosixPath(name).stem)]
+    if not found:
+        return []
+    says, is_not = ("says", "is not") if len(found) == 1 else ("say", "are not")
+    return [
+        f"{listed(found)} perhaps {says} which pictures are of which part, and {is_not} read so: a column split of a "
+        "table does (train, val, test)"
+    ]
+
+
+def perhaps_masks(pictures: Sequence[str]) -> list[str]:
+    """Sentences about pictures that are called as masks of others are: masks/1.png, 1_mask.png.
+
+    Example:
+        >>> len(perhaps_masks(["images/1.png", "masks/1.png"])), len(perhaps_masks(["1.png", "1_mask.png"]))
+        (1, 1)
+        >>> perhaps_masks(["masks/1.png", "hats/2.png"])
+        []
+    """
+    whole: set[str] = set()
+    masks: dict[str, str] = {}
+    for name in pictures:
+        *folders, base = PurePosixPath(name).with_suffix("").parts
+        match = _MASK_FILE.fullmatch(base)
+        if match or any(map(_MASKS.fullmatch, folders)):
+            masks[name] = match[1] if match else base
+        else:
+            whole.add(base)
+    found = [name for name, stem in masks.items() if stem in whole]
+    if not found:
+        return []
+    return [
+        f"{len(found):,} pictures are called as masks or the like of others, {listed(found)}, and are taken as "
+        "pictures of their own: move them away, or name both in a table (file_name, mask_file_name)"
+    ]
+
+
+def _of_one(name: str, bases: set[str]) -> bool:
+    """Whether a file is called as a picture is: 1.txt, 1.png.json, 1.png.supplemental-metadata.json of 1.png."""
+    stem = PurePosixPath(name).stem
+    return stem in bases or PurePosixPath(stem).stem in bases
+
+
+def _words(files: Files, name: str) -> list[str]:
+    """The words that a file begins with; none where it cannot be read."""
+    try:
+        return _words_of(files.read(name, _MOST_BYTES))
+    except CannotReadError:
+        return []
+
+
+def _words_of(data: bytes) -> list[str]:
+    return re.split(r"[^\w.-]+", data[:_HEAD].decode("utf-8", "replace").replace("\0", ""))
 
 
 def _looked_at(files: Files, name: str, bases: set[str]) -> str | None:
@@ -62,16 +142,24 @@ def _looked_at(files: Files, name: str, bases: set[str]) -> str | None:
     try:
         columns = read_table(data, name, lambda column: False).columns
     except MmgenError as error:
-        words = re.split(r"[^\w.-]+", data[:_HEAD].decode("utf-8", "replace").replace("\0", ""))
+        words = _words_of(data)
+        if words[0] in bases:
+            return _without_names(name)
         return f"{listed([name])} may be the table, but {error}" if bases & {*words} else None
     column = next((column for column, cells in columns.items() if _name_pictures(cells, bases)), None)
     if column is None:
         return None
+    if PurePosixPath(column).name in bases and len(columns) == 1 and _OF_PARTS.search(PurePosixPath(name).stem):
+        return None  # a list of a part
     if PurePosixPath(column).name in bases:
-        return f"{listed([name])} may be the table: write a line with names of columns above it, file_name among them"
+        return _without_names(name)
     where = name if files.path.is_file() else str(files.path / (files.within + name))
     option = "" if column == "file_name" else f" --image-column {shlex.quote(column)}"
     return f"{printable(name, 80)} may be the table: --metadata {shlex.quote(where)}{option}"
+
+
+def _without_names(name: str) -> str:
+    return f"{listed([name])} may be the table: write a line with names of columns above it, file_name among them"
 
 
 def _name_pictures(cells: Sequence[Cell], bases: set[str]) -> bool:

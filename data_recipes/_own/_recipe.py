@@ -14,7 +14,7 @@ from pydantic import Field, PrivateAttr
 from mmgen.data_recipes._base import Recipe, Workers, in_order
 from mmgen.data_recipes._own._attributes import Attributes, attributes_of, check_columns, parse_bins
 from mmgen.data_recipes._own._factors import add_factors
-from mmgen.data_recipes._own._files import listed
+from mmgen.data_recipes._own._files import listed, typed
 from mmgen.data_recipes._own._found import Found
 from mmgen.data_recipes._own._parts import (
     check_says_no_parts,
@@ -311,7 +311,7 @@ class OwnRecipe(Recipe):
         if by_folder is not None and by_folder != parts:
             raise DataError(
                 f"the column '{column}' and the folders of {source.where} divide differently; leave the column out "
-                f"with --ignore {column}{source.or_else}"
+                f"with --ignore {typed(column)}{source.or_else}"
             )
         return parts
 

@@ -11,6 +11,10 @@ from mmgen.parsing import printable
 __all__ = ["spelled_twice"]
 
 _SHOWN = 5
+_TRUE, _FALSE = ("1", "1.0", "true", "t", "yes", "y", "on"), ("0", "0.0", "false", "f", "no", "n", "off")
+_PUNCTUATION = "\"'`“”‘’«»„.,;:"
+_THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
+_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?")
 
 
 def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
@@ -28,13 +32,15 @@ def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
         ["  label: '1' and '1.0' are one number; mend the table if they are one"]
     """
     alike: dict[str, list[str]] = defaultdict(list)
-    for word in words:
-        alike[_key(word)].append(word)
+    every = list(words)
+    truths = {word.casefold() in _TRUE for word in every} if all(map(_is_truth, every)) and len(every) > 2 else set()
+    for word in every:
+        alike[str(word.casefold() in _TRUE) if truths else _key(word)].append(word)
     found = [several for several in alike.values() if len(several) > 1]
     lines = []
     for several in found[:_SHOWN]:
-        every = " and ".join(f"'{printable(word, 40)}'" for word in several[:_SHOWN])
-        lines.append(f"  {printable(what, 60)}: {every} {_how(several)}; mend the table if they are one")
+        shown = " and ".join(f"'{printable(word, 40)}'" for word in several[:_SHOWN])
+        lines.append(f"  {printable(what, 60)}: {shown} {_how(several)}; mend the table if they are one")
     if len(found) > _SHOWN:
         lines.append(f"  {printable(what, 60)}: {len(found) - _SHOWN:,} more are spelled in several ways")
     return lines
@@ -43,12 +49,23 @@ def spelled_twice(what: str, words: Iterable[str]) -> list[str]:
 def _key(word: str) -> str:
     plain = unicodedata.normalize("NFKC", word).casefold()
     number = _number(plain)
-    return f"{number!r}" if number is not None else re.sub(r"[\s_-]+", "", plain) or plain
+    if number is not None:
+        return f"{number!r}"
+    bare = re.sub(r"[\s_-]+", "", plain)
+    return bare.strip(_PUNCTUATION) or bare or plain
+
+
+def _is_truth(word: str) -> bool:
+    return word.casefold() in _TRUE + _FALSE
 
 
 def _number(word: str) -> float | None:
     if "_" in word:  # which Python takes for nothing between digits
         return None
+    if _THOUSANDS.fullmatch(word):
+        word = word.replace(",", "")
+    elif _COMMA.fullmatch(word):
+        word = word.replace(",", ".")
     try:
         value = float(word)
     except ValueError:
@@ -59,9 +76,12 @@ def _number(word: str) -> float | None:
 def _how(words: list[str]) -> str:
     if len({word.casefold() for word in words}) == 1:
         return "differ in case only"
-    if _number(unicodedata.normalize("NFKC", words[0])) is not None:
+    if _number(unicodedata.normalize("NFKC", words[0])) is not None and not any(word[-1:].isalpha() for word in words):
         return "are one number"
+    if all(map(_is_truth, words)):
+        return "say the same"
     folded = {re.sub(r"[\s_-]+", "", word.casefold()) for word in words}
-    return (
-        "differ in case, spaces or hyphens only" if len(folded) == 1 else "differ in how their letters are written only"
-    )
+    if len(folded) == 1:
+        return "differ in case, spaces or hyphens only"
+    bare = {word.strip(_PUNCTUATION) for word in folded}
+    return "differ in signs about them only" if len(bare) == 1 else "differ in how their letters are written only"

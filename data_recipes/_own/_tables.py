@@ -9,6 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from mmgen.data_recipes._own._cells import Cell, Columns, cell_of, texts_of
+from mmgen.data_recipes._own._files import typed
 from mmgen.data_recipes._own._parquet import read_parquet
 from mmgen.data_recipes._separated import read_separated
 from mmgen.errors import DataError
@@ -27,6 +28,8 @@ MOST_BYTES = 2**28
 _MOST_COLUMNS = 1000
 _MOST_CELLS = 2**24  # some 100 bytes each in memory, if all of them are different
 _NAMED_BY_PANDAS = re.compile(r"Unnamed: \d+(\.\d+)*|__index_level_\d+__")
+_RUN = 5  # rows at least, on average, of each table
+_OF_FILE = re.compile(r"\.(png|jpe?g|gif|webp|bmp|p[pgbn]m)$", re.IGNORECASE)
 _NUMBERED = re.compile(r"\S\.\w+#\d+$")  # Flickr8k's names of pictures
 
 Rows = Iterator[tuple[int, Sequence[Any]]]
@@ -93,6 +96,8 @@ def read_table(
     _check_names(called, where)
     _fill(found, called, rows, where, {*ignore})
     finish()
+    if found.unit == "line" and "\ufffd".encode() in data:
+        found.said.append("it holds the sign \ufffd, which stands for letters that an earlier program could not read")
     _leave_out_numbers(found, called, where)
     if not found.places:
         raise DataError(f"{where} has no rows, expected one for each picture; check how it was written")
@@ -116,7 +121,7 @@ def _fill(found: Table, names: Sequence[str], rows: Rows, where: str, ignore: Co
             except Malformed as error:
                 raise DataError(
                     f"{where} has in {found.unit} {number:,} of the column '{printable(name, 60)}' {error}; mend it, "
-                    f"or leave the column out with --ignore {printable(name, 60)}"
+                    f"or leave the column out with --ignore {typed(name)}"
                 ) from None
             if texts is not None and len(texts) > 1:
                 found.several.setdefault(name, {})[len(found.places)] = texts
@@ -146,7 +151,7 @@ def _leave_out_numbers(found: Table, names: Sequence[str], where: str) -> None:
         cells = [cell for cell in found.columns[name] if cell is not None]
         if not cells and nameless:
             empty += 1
-        elif cells and len(set(cells)) == len(found.places) and all(map(str.isdecimal, cells)):
+        elif len(cells) == len(found.places) and _numbers_rows(cells):
             called = "" if nameless else f" ('{name}')"
             found.left_out.append(f"column {number}{called}, which has no name and numbers the rows")
         elif nameless:
@@ -161,6 +166,22 @@ def _leave_out_numbers(found: Table, names: Sequence[str], where: str) -> None:
         found.left_out.append(f"{empty} column{'s' * (empty > 1)} without a name in which every cell is empty")
 
 
+def _numbers_rows(cells: Sequence[str]) -> bool:
+    """Whether all are whole numbers, each of them once, or again and again from the first on as of tables put together.
+
+    Example:
+        >>> [_numbers_rows(cells) for cells in (["3", "1", "2"], ["0.0", "1.0"], [*"0123401234"], ["0", "1", "0", "1"])]
+        [True, True, True, False]
+    """
+    whole = [cell.removesuffix(".0") for cell in cells]
+    if not all(map(str.isdecimal, whole)):
+        return False
+    numbers = list(map(int, whole))
+    starts = [place for place, number in enumerate(numbers) if not place or number != numbers[place - 1] + 1]
+    in_runs = len(starts) * _RUN <= len(numbers) and {numbers[place] for place in starts} <= {numbers[0]}
+    return len(set(numbers)) == len(numbers) or (in_runs and numbers[0] < 2)
+
+
 def _check_names(names: Sequence[str], where: str) -> None:
     if len(names) > _MOST_COLUMNS:
         raise DataError(f"{where} has {len(names):,} columns, expected at most {_MOST_COLUMNS:,}; leave some out")
@@ -168,7 +189,10 @@ def _check_names(names: Sequence[str], where: str) -> None:
         if not name.isprintable() and not name.startswith("\0"):
             raise DataError(f"{where} has a control character in the name of column {number}; rename it")
         if names.index(name) != number - 1:
-            raise DataError(f"{where} has two columns '{printable(name, 60)}'; rename or remove one of them")
+            raise DataError(
+                f"{where} has two columns '{printable(name, 60)}'; rename or remove one of them, or write a line with "
+                "the names of columns above it, if its first line is none"
+            )
 
 
 def _text(
@@ -225,6 +249,11 @@ def _of_columns(value: dict[str, Any], where: str) -> list[dict[str, Any]]:
     """Records of {"file_name": [...], ...} or of {"file_name": {"0": ...}, ...}."""
     if value.keys() >= {"images", "annotations"}:
         return _of_coco(value["images"], value["annotations"], where)
+    if value and all(_OF_FILE.search(name) for name in value):
+        raise DataError(
+            f"{where} has names of files at its top ('{printable(next(iter(value)), 60)}'), expected a list of records "
+            'such as [{"file_name": ..., other columns}, ...]; save it so'
+        )
     columns = {name: list(cells.values()) if isinstance(cells, dict) else cells for name, cells in value.items()}
     sizes = {len(cells) if isinstance(cells, list) else -1 for cells in columns.values()}
     if len(sizes) != 1 or -1 in sizes:
@@ -239,6 +268,12 @@ def _of_coco(images: Any, annotations: Any, where: str) -> list[dict[str, Any]]:
     """Records of COCO's captions: a list of images with id and file_name, one of annotations with image_id, caption."""
     try:
         files = {image["id"]: image["file_name"] for image in images}
+        orphan = next((one["image_id"] for one in annotations if one["image_id"] not in files), None)
+        if orphan is not None:
+            raise DataError(
+                f"{where} has an annotation of the image {printable(str(orphan), 40)}, which is not among its images; "
+                "remove it, or add the image"
+            )
         return [{"file_name": files[one["image_id"]], "text": one["caption"]} for one in annotations]
     except (KeyError, TypeError):
         raise DataError(

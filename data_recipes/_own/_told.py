@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from mmgen.data_recipes._own._cells import Cell, Columns
+from mmgen.data_recipes._own._files import typed
 from mmgen.data_recipes._own._source import Source
 from mmgen.data_recipes._own._spellings import spelled_twice
 from mmgen.data_recipes._own._unknown import without_unknown
@@ -143,17 +144,20 @@ def leave_out_several(told: Told, chosen: Chosen | None, needed: Collection[str]
         DataError: A column says several things of a picture.
     """
     said = []
-    for name, each in list(told.several.items()):
+    numbered = {
+        name: all(text.isdecimal() for texts in each.values() for text in texts) for name, each in told.several.items()
+    }
+    for name, numbers in sorted(numbered.items(), key=lambda found: found[1]):  # texts first: they may be the captions
+        each = told.several[name]
         if chosen is not None and name in chosen.columns:
             continue
-        numbers = all(text.isdecimal() for texts in each.values() for text in texts)
         if not (numbers and chosen is not None and chosen.several) or name in needed:
             row, texts = next(iter(each.items()))
             both = " and ".join(f"'{printable(text, 40)}'" for text in texts[:2])
             raise DataError(
                 f"the column '{printable(name, 60)}' says several things of one picture, such as {both} of "
                 f"'{printable(told.names[row], 80)}', as it does of {len(each):,}; leave it out with --ignore "
-                f"{printable(name, 60)}, or name it with --caption if they are texts"
+                f"{typed(name)}, or name it with --caption if they are texts"
             )
         said.append(f"left out: column '{name}': it numbers the captions")
         del told.columns[name]

@@ -115,7 +115,7 @@ def _png() -> bytes:
 @pytest.mark.parametrize(
     ("data", "says"),
     [
-        (b"", "no JPEG"),
+        (b"", "it is empty"),
         (b"\xff\xd8\xff\xe0 and then nothing", "truncated"),
         (_png(), "no JPEG"),
         (jpeg(Image.new("RGB", (64, 64))), "it has 64 x 64 pixels, expected 178 x 218"),

@@ -20,6 +20,8 @@ NOT_DATA = [
     ".thumbnails/normal/a.png", ".DS_Store", ".ipynb_checkpoints/a.png", ".git/a.png", ".svn/a.png", ".dvc/a.png",
     "a.png.part", "a.png.crdownload", "~$a.png", "My Previews.lrdata/0/a.png", ".picasaoriginals/a.png",
     ".stfolder/a.png", ".dropbox.cache/a.png", "SYNOPHOTO_THUMB_XL.jpg", "desktop.ini", "ehthumbs.db",
+    "@__thumb/a.png", "@database/a.png", "_gsdata_/a.png", "_vti_cnf/a.png", "iPod Photo Cache/a.png", "__pycache__/a",
+    "Photos.lrcat-data/a.png", "$Extend/a.png", "ZbThumbnail.info", "TheVolumeSettingsFolder/a.png", "Desktop DB",
 ]  # fmt: skip
 
 
@@ -41,7 +43,23 @@ def test_what_systems_keep_is_left_out_and_counted(zipped: bool, upper: bool, tm
 
 
 @pytest.mark.parametrize(
-    "name", ["@home", "#1", "recycle", "snapshot", "thumbs", "tmp", "lost", "x.party", "part", "git", "trash", "$5"]
+    "name",
+    [
+        "@home",
+        "#1",
+        "recycle",
+        "snapshot",
+        "thumbs",
+        "tmp",
+        "lost",
+        "x.party",
+        "part",
+        "git",
+        "trash",
+        "$5",
+        "recycler",
+        "cache",
+    ],
 )
 def test_names_that_only_look_so_are_data(name: str) -> None:
     assert why_left_out(name) == ""
@@ -53,6 +71,11 @@ DOUBLES = {
     "beside the pictures' own": (["images/a/1.png", "thumbs/a/1.png"], ["thumbs/a/1.png"]),
     "by an ending": (["1.jpg", "1_thumb.jpg", "thumb_1.jpg", "1-thumbnail.png"],
                      ["1_thumb.jpg", "thumb_1.jpg", "1-thumbnail.png"]),
+    "by a size": (["red/1.jpg", "red/1-150x150.jpg", "red/1_small.jpg", "100x100/red/1.jpg"],
+                  ["red/1-150x150.jpg", "red/1_small.jpg", "100x100/red/1.jpg"]),
+    "smaller ones in or around": (["red/1.png", "red/small/1.png", "resized/red/1.png"],
+                                  ["red/small/1.png", "resized/red/1.png"]),
+    "classes of sizes": (["small/1.png", "large/1.png", "mini/1.png", "web/1.png"], []),
     "a class of thumbs": (["fingers/1.png", "thumbs/1.png", "thumbs/2.png"], []),
     "without the large ones": (["thumbs/1.png", "2_thumb.png"], []),
     "another word": (["1.png", "1_large.png", "thumbscrews/1.png"], []),

@@ -15,9 +15,12 @@ from tests.own_data._pictures import COLOURS, picture, write_csv
 
 WORDS = {
     "train": "train Train TRAIN training training_set train_set trainset training-images train2017 01_train "
-    "TrainingSet train_data TrainData trn train.1 trainimages train_split",
-    "val": "val valid validate validation dev VALID val2017 validation_set devset 2_val valData Val-Images",
-    "test": "test testing test1 TEST testset test_images holdout hold-out HeldOut held_out unseen eval evaluation tst",
+    "TrainingSet train_data TrainData trn train.1 trainimages train_split tRaIn "
+    "entrenamiento Entrai\u0302nement 训练集",
+    "val": "val valid validate validation dev VALID val2017 validation_set devset 2_val valData Val-Images "
+    "vALID Validierung validação",
+    "test": "test testing test1 TEST testset test_images holdout hold-out HeldOut held_out unseen eval evaluation tst "
+    "tEsT TeST prueba teste 测试",
 }
 
 
@@ -187,3 +190,32 @@ def test_a_column_of_parts_that_is_named_as_an_attribute(tmp_path: Path) -> None
     with pytest.raises(DataError, match="the column 'phase' says test and train"):
         Folder(pictures=folder).survey(0, 1)
     assert "attribute phase: test 15, train 15" in Folder(pictures=folder, attributes=("phase",)).survey(0, 1).run()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("Usage", ["Training", "PublicTest"]), ("set", ["train", "trainval"]), ("subset", ["train", "unlabeled"]),
+     ("partition", ["0", "1", "2"]), ("Split", ["1", "2"]), ("fold", ["0", "1", "2", "3", "4"]),
+     ("is_train", ["0", "1"]), ("isTrain", ["True", "False"]), ("train_split", ["yes", "no"])],
+)  # fmt: skip
+def test_a_column_called_as_a_division_is_no_attribute_in_silence(name: str, words: list[str]) -> None:
+    with pytest.raises(DataError, match=f"write train, val and test there to divide by it with --split {name}"):
+        check_says_no_parts({name: words})
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("vehicle", ["bus", "train"]), ("train", ["0", "1"]), ("has_train", ["yes", "no"]), ("set", ["tea", "chess"]),
+     ("phase", ["solid", "liquid"]), ("fold", ["alpine", "fan"]), ("part", ["arm", "leg"]), ("split", ["hair", "lip"])],
+)  # fmt: skip
+def test_other_columns_are_attributes(name: str, words: list[str]) -> None:
+    check_says_no_parts({name: words})
+
+
+def test_a_last_folder_that_all_share_is_no_class(tmp_path: Path) -> None:
+    """As Tiny ImageNet has it: of test pictures nobody knows the class, and it is not "images"."""
+    for n, folder in enumerate(["train/n01/images", "train/n02/images", "val/images", "test/images"]):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / f"{n}.png").write_bytes(picture(n))
+    source = FolderSource(tmp_path, None, ())
+    assert source.columns == {"class": [None, "n01", "n02", None]}

@@ -76,6 +76,23 @@ READ: dict[str, tuple[str | bytes, str]] = {
     "rows with more commas": (table(tail=",,,,\n"), "1 row in which every cell is empty"),
     "the head again": (table(tail="file_name,colour\n"), "1 row that name the columns again"),
     "totals": (table(tail="Total:,24\n"), "1 row of totals"),
+    "several totals": (table(tail=",\nSum,24\nAverage:,1\n"), "2 rows of totals"),
+    "the head again in capitals": (table(tail="FILE_NAME,Colour\n"), "1 row that name the columns again"),
+    "Markdown": (
+        "\n".join(["|file_name|colour|", "|---|:--|", *(f"|{n}|{c}|" for n, c in zip(NAMES, COLOURS, strict=True))]),
+        "1 row that are drawn lines"),
+    "boxes of databases": (table("|", "+---+---+\n", "+---+---+\n"), "1 row that are drawn lines"),
+    "cells that Excel shall not count": (
+        table().replace("red", '="red"').replace("blue", '="blue"'), "attribute colour"),
+    "a comma behind the names alone": (table(first="").replace("colour\n", "colour,\n"), "every cell is empty"),
+    "an index of two tables": (
+        "\n".join([",file_name,colour", *(f"{n % 12},{NAMES[n]},{COLOURS[n]}" for n in range(N))]),
+        "column 1, which has no name and numbers the rows"),
+    "an index of numbers with points": (
+        "\n".join([",file_name,colour", *(f"{n}.0,{NAMES[n]},{COLOURS[n]}" for n in range(N))]),
+        "column 1, which has no name and numbers the rows"),
+    "letters that were lost": (table(first="").replace("\n", ",x\ufffdy\n").replace("x\ufffdy", "note", 1),
+                               "it holds the sign \ufffd"),
     "old Macs": (table(end="\r"), "attribute colour"),
     "a byte order mark": (codecs.BOM_UTF8 + table().encode(), "attribute colour"),
     "UTF-16 of Excel": (table("\t", end="\r\n").encode("utf-16"), "parted by tabs"),
@@ -115,6 +132,14 @@ REFUSED: dict[str, tuple[str, str]] = {
     "no line of names": (table().partition("\n")[2], "has no line with the names of columns, but begins with '00.png'"),
     "another name": (table().replace("file_name", "Filename"), "name the pictures with --image-column Filename"),
     "a column without a name": (numbered(",file_name,colour,", "x"), "has no name for column 4 ('x')"),
+    "a web page": ("<!DOCTYPE html>\n<html>", "is a web page or XML"),
+    "JSON": ('[{"file_name": "00.png"}]', "begins as JSON does; call it .json"),
+    "a pointer": ("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
+    "another sign": (table("~"), "has one column, 'file_name~colour', whose cells may be parted by '~'"),
+    "quotes about lines": ("\n".join(f'"{line}"' for line in table().splitlines()), "or be in quotes all together"),
+    "names with a space": (table().replace("file_name", "file name"), "--image-column 'file name'"),
+    "all names are others": (table().replace(".png", ".jpeg"), "as files there are called, such as '00.png'"),
+    "names of columns are empty": (table().replace("file_name,colour", ","), "begins with empty cells"),
     "no file name": (table(tail=",red\n"), "has no 'file_name' in line 26"),
 }  # fmt: skip
 
@@ -188,14 +213,25 @@ SPELLED = {
     "width": (["red", "\uff52\uff45\uff44"], "differ in how their letters are written only"),
     "numbers": (["1", "1.0"], "'1' and '1.0' are one number"),
     "zeros": (["01", "1"], "'01' and '1' are one number"),
+    "decimal commas": (["1,5", "1.5"], "'1,5' and '1.5' are one number"),
+    "thousands": (["1,000", "1000"], "'1,000' and '1000' are one number"),
+    "signs about them": (["red", "red."], "'red' and 'red.' differ in signs about them only"),
 }
 
 
 @pytest.mark.parametrize("case", SPELLED)
 def test_values_that_are_spelled_twice_are_named(case: str, tmp_path: Path) -> None:
     words, says = SPELLED[case]
-    text = "\n".join(["file_name,colour", *(f"{name},{[*words, 'x2'][n % 3]}" for n, name in enumerate(NAMES))])
+    text = "\n".join(["file_name,colour", *(f'{name},"{[*words, "x2"][n % 3]}"' for n, name in enumerate(NAMES))])
     assert any(says in line for line in contents(tmp_path, {"metadata.csv": text}).said)
+
+
+def test_yes_and_no_in_several_words_are_named(tmp_path: Path) -> None:
+    text = "\n".join(
+        ["file_name,hat", *(f"{name},{('yes', 'True', '1', 'no')[n % 4]}" for n, name in enumerate(NAMES))]
+    )
+    said = contents(tmp_path, {"metadata.csv": text}).said
+    assert "  hat: '1' and 'True' and 'yes' say the same; mend the table if they are one" in said
 
 
 def test_values_that_are_not_one_are_not(tmp_path: Path) -> None:
@@ -217,6 +253,9 @@ OTHERS: dict[str, tuple[str, str | bytes, str]] = {
     "below": ("about/labels.csv", table(), "about/labels.csv may be the table"),
     "without endings": ("labels.csv", table().replace(".png", ""), "labels.csv may be the table"),
     "no line of names": ("labels.csv", table().partition("\n")[2], "write a line with names of columns above it"),
+    "another ending": ("labels.dat", table(), "'labels.dat' may be the table, which is not read so: save it as"),
+    "of another program": ("about/imagelabels.mat", b"MATLAB", "save it as metadata.csv (CSV UTF-8)"),
+    "names at the top": ("labels.json", '{"00.png": "red"}', "has names of files at its top"),
     "a workbook": ("labels.xlsx", b"PK\3\4", "save it as metadata.csv (CSV UTF-8)"),
     "COCO": ("x.json", '{"images": [{"file_name": "00.png"}], "annotations": []}', "is in COCO's form"),
     "packed": ("labels.csv.gz", b"\x1f\x8b", "'labels.csv.gz' may be the table, which is not read so: unpack it"),
@@ -248,9 +287,35 @@ def test_capitals_are_no_other_name(tmp_path: Path) -> None:
 
 
 def test_a_text_for_each_picture_is_named(tmp_path: Path) -> None:
-    for where in ("", "texts/"):  # as some publishers do
-        made = contents(tmp_path / f"{where}x", {where + name.replace("png", "txt"): "a thing" for name in NAMES})
-        assert any("may say something of one picture each" in line for line in made.said)
+    for where, ending in (("", ".txt"), ("texts/", ".txt"), ("", ".xml"), ("", ".png.json")):  # as some publishers do
+        texts = {where + name.replace(".png", ending): "a thing" for name in NAMES}
+        made = contents(tmp_path / f"{where}{ending}x", texts)
+        assert sum("may say something of one picture each" in line for line in made.said) == 1
+
+
+def test_a_value_called_as_totals_are_is_a_value(tmp_path: Path) -> None:
+    rows = [f"{'average' if n == N - 1 else 'slim'},{name}" for n, name in enumerate(NAMES)]
+    made = contents(tmp_path, {"metadata.csv": "\n".join(["build,file_name", *rows])})
+    assert values(made, "build")[-1] == "average"
+
+
+def test_a_table_that_was_named_is_not_left_out(tmp_path: Path) -> None:
+    made = contents(tmp_path, {"labels.txt": table()}, metadata=tmp_path / "p" / "labels.txt")
+    assert not any("no pictures" in line for line in made.said)
+
+
+@pytest.mark.parametrize("name", ["train.txt", "lists/val.lst", "train_test_split.txt", "folds.csv"])
+def test_files_that_may_say_parts_are_named(name: str, tmp_path: Path) -> None:
+    made = contents(tmp_path, {name: "\n".join(NAMES)})
+    assert any("says which pictures are of which part" in line for line in made.said)
+    assert not any("above it" in line for line in made.said) or name == "folds.csv"
+
+
+@pytest.mark.parametrize("masks", [["masks/00.png"], ["00_mask.png", "01-mask.png"], ["annotations/trimaps/00.png"]])
+def test_masks_among_pictures_are_named(masks: list[str], tmp_path: Path) -> None:
+    made = contents(tmp_path, dict.fromkeys(masks, b""))
+    assert any("are called as masks" in line for line in made.said)
+    assert not any("masks" in line for line in contents(tmp_path / "without", {}).said)
 
 
 def _captions(made: _Contents) -> list[str]:
