@@ -44,6 +44,10 @@ def read_idx(path: Path, dimensions: int) -> NDArray[np.uint8]:
             shape = struct.unpack(f">{dimensions}I", header[4:])
             wanted = math.prod(shape)
             said = f"its header says {' x '.join(map(str, shape))}, that is {length + wanted:,} bytes"
+            if wanted > _MOST_BYTES and math.prod(struct.unpack(f"<{dimensions}I", header[4:])) <= _MOST_BYTES:
+                raise DataError(
+                    f"{path} has its numbers in little-endian order, expected big-endian; download it again"
+                )
             if wanted > _MOST_BYTES:
                 raise DataError(f"{path} is too large: {said}, expected at most {_MOST_BYTES:,}")
             data = read_bounded(file, wanted)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.data_recipes._left_out import why_left_out
 from mmgen.data_recipes._published import Content, as_published, file_md5, other, unverified
 from mmgen.errors import DataError
 from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
@@ -251,6 +252,8 @@ def _content(path: Path, found: Sequence[int], published: Sequence[int]) -> Cont
     """By the number of drawings alone."""
     if list(found) != list(published):
         counts = [" and ".join(f"{number:,}" for number in numbers) for numbers in (found, published)]
+        if not any(published):  # of a zip of another name
+            counts[1] = "the number of one of the published zips"
         return other(_TITLE, path, f"it has {counts[0]} drawings, expected {counts[1]}")
     return unverified(_TITLE, path, "drawings are counted, and not compared")
 
@@ -263,8 +266,11 @@ def _drawings(path: Path) -> Iterator[tuple[str, int, str, NDArray[np.bool_]]]:
         raise DataError(f"cannot read {path}: {error}; check the path, or download it again") from None
     with archive:
         members = sorted((member for member in archive.infolist()), key=lambda member: member.filename)
+        named = [(member, member.filename.replace("\\", "/")) for member in members]
         matches = [
-            (member, match) for member in members if (match := _MEMBER.fullmatch(member.filename.replace("\\", "/")))
+            (member, match)
+            for member, name in named
+            if (match := _MEMBER.fullmatch(name)) and not any(map(why_left_out, name.split("/")))
         ]
         if not 0 < len(matches) <= _MOST_CHARACTERS:
             raise DataError(

@@ -66,8 +66,8 @@ def perhaps_tables(files: Files, pictures: Sequence[str]) -> list[str]:
         unknown += ending not in _BOOKS
         if ending in _BOOKS or (unknown <= _MOST_LOOKED_AT and len(bases & {*_words(files, name)}) > 1):
             books.append(name)
-    for found, advice in ((packed, "unpack it"), (books, "save it as metadata.csv (CSV UTF-8)")):
-        said += [f"{listed(found)} may be the table, which is not read so: {advice}"] if found else []
+    for unread, advice in ((packed, "unpack it"), (books, "save it as metadata.csv (CSV UTF-8)")):
+        said += [f"{listed(unread)} may be the table, which is not read so: {advice}"] if unread else []
     return said
 
 

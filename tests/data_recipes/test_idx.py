@@ -42,6 +42,7 @@ PACKED = gzip.compress(GOOD, mtime=0)
         (b"\0\0\x0d\x03" + GOOD[4:], "type code 13"),
         (idx_bytes(np.zeros(5, np.uint8)), "1 dimensions, expected an IDX file of unsigned bytes with 3"),
         (struct.pack(">4B3I", 0, 0, 8, 3, 2**31, 2**31, 4) + b"\0" * 8, "too large: its header says 2147483648 x"),
+        (struct.pack("<4B3I", 0, 0, 8, 3, 60_000, 28, 28) + b"\0" * 8, "in little-endian order, expected big-endian"),
         (struct.pack(">4B3I", 0, 0, 8, 3, 2**15, 2**10, 4) + b"\0" * 8, "truncated"),
         (PACKED[:-9], "damaged or truncated gzip"),
         (PACKED[:-8] + b"\xff" * 4 + PACKED[-4:], "damaged or truncated gzip"),

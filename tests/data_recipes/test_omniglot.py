@@ -154,3 +154,10 @@ def test_backslashes_of_windows_are_slashes(tmp_path: Path) -> None:
             member.filename = name.replace("/", "\\")
             again.writestr(member, archive.read(name))
     assert read_characters(tmp_path / "w.zip").sha256 == read_characters(written).sha256
+
+
+def test_what_systems_keep_in_a_zip_is_no_alphabet(tmp_path: Path) -> None:
+    written = write_zip(tmp_path / "omniglot.zip", ["Greek", "@eaDir", "__MACOSX"])
+    found = read_characters(written)
+    assert found.alphabets == ("Greek",)
+    assert "expected the number of one of the published zips" in found.content.said()[0]
