@@ -27,7 +27,7 @@ _WITHIN = r"(small|mini|resized|low-?res|web)"
 _SMALL_ANYWHERE = re.compile(f"{_SMALL}|{_WITHIN}", re.IGNORECASE)
 _SMALL_FOLDER = re.compile(rf"[._]*{_SMALL}[._]*", re.IGNORECASE)
 _WITHIN_FOLDER = re.compile(rf"[._]*{_WITHIN}[._]*", re.IGNORECASE)
-_SMALL_FILE = re.compile(rf"({_SMALL}[-_. ]+(?P<behind>.+))|((?P<before>.+)[-_. ]+({_SMALL}|small))", re.IGNORECASE)
+_SMALL_FILE = re.compile(rf"({_SMALL}[-_. ]+(?P<behind>.+))|((?P<before>.+)[-_. ]+{_SMALL})", re.IGNORECASE)
 _LARGE_FOLDERS = {"image", "images", "img", "picture", "pictures", "photo", "photos", "original", "originals", "full",
                   "large", "fullsize"}  # fmt: skip
 

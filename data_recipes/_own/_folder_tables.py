@@ -168,8 +168,9 @@ class FolderTables:
                 f"{where} has no line with the names of columns, but begins with {listed(names)}; write one above it, "
                 "with file_name among them"
             )
+        cells = table.columns[names[0]]
         sign = re.search(r"[^\w\s./\\-]", names[0]) if len(names) == 1 else None
-        if sign:
+        if sign and all(sign[0] in (cell or "") for cell in cells):
             return (
                 f"{where} has one column, {listed(names)}, whose cells may be parted by '{sign[0]}', or be in quotes "
                 f"all together, expected {', '.join(SEPARATORS.values())} between them; save it as CSV (UTF-8)"

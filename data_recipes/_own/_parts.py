@@ -18,7 +18,7 @@ __all__ = ["check_says_no_parts", "parts_as_given", "parts_drawn", "parts_of_col
 _VAL, _TEST = 0.05, 0.1
 _SURE = {"split", "splits", "partition", "fold", "folds"}
 _DIVISIONS = _SURE | {"set", "subset", "dataset", "usage", "phase", "part"}
-_CODES = {*map(str, range(11)), *"tv", "true", "false", "yes", "no"}
+_CODES = {"0", "1", "true", "false", "yes", "no"}
 _SHOWN = 5
 _MOST_WORDS = 20  # different ones of a column, of which more are no attribute
 
@@ -85,8 +85,10 @@ def _is_division(name: str, words: Collection[str]) -> bool:
     called = {word.casefold() for word in re.split(r"[\W_]+|(?<=[a-z])(?=[A-Z])", name) if word}
     if called & _DIVISIONS and any(taken_apart(word)[0] for word in words):
         return True
-    is_one = bool(called & _SURE) or (len(called) == 2 and called & {"is", "in"} and taken_apart(name)[0])
-    return bool(is_one) and all(word.casefold() in _CODES for word in words)
+    if called & _SURE and all(map(str.isdecimal, words)):
+        return True
+    is_part = len(called) == 2 and called & {"is", "in"} and taken_apart(name)[0]
+    return bool(is_part) and all(word.casefold() in _CODES for word in words)
 
 
 def together(*labels: Sequence[Any]) -> NDArray[np.int64]:

@@ -72,7 +72,7 @@ DOUBLES = {
     "by an ending": (["1.jpg", "1_thumb.jpg", "thumb_1.jpg", "1-thumbnail.png"],
                      ["1_thumb.jpg", "thumb_1.jpg", "1-thumbnail.png"]),
     "by a size": (["red/1.jpg", "red/1-150x150.jpg", "red/1_small.jpg", "100x100/red/1.jpg"],
-                  ["red/1-150x150.jpg", "red/1_small.jpg", "100x100/red/1.jpg"]),
+                  ["red/1-150x150.jpg", "100x100/red/1.jpg"]),
     "smaller ones in or around": (["red/1.png", "red/small/1.png", "resized/red/1.png"],
                                   ["red/small/1.png", "resized/red/1.png"]),
     "classes of sizes": (["small/1.png", "large/1.png", "mini/1.png", "web/1.png"], []),

@@ -136,6 +136,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "JSON": ('[{"file_name": "00.png"}]', "begins as JSON does; call it .json"),
     "a pointer": ("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     "another sign": (table("~"), "has one column, 'file_name~colour', whose cells may be parted by '~'"),
+    "one column": ("length (cm)\n1 (2)\n2\n", "has no column file_name, only 'length (cm)'"),
     "quotes about lines": ("\n".join(f'"{line}"' for line in table().splitlines()), "or be in quotes all together"),
     "names with a space": (table().replace("file_name", "file name"), "--image-column 'file name'"),
     "all names are others": (table().replace(".png", ".jpeg"), "as files there are called, such as '00.png'"),
