@@ -290,7 +290,7 @@ class OwnRecipe(Recipe):
         used = {
             *(chosen.columns if chosen is not None else ()),
             self.group,
-            *((self.split or SPLIT,) if given is not None and source.parts is None else ()),
+            *((self.split or SPLIT,) if given is not None else ()),
         }
         left = {name: cells for name, cells in columns.items() if name not in {*self.ignore, *(used - named)}}
         asked = left.keys() - {*source.classes} if self.attributes is None else set()

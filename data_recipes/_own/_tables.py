@@ -219,6 +219,11 @@ def _json_lines(data: bytes, where: str) -> tuple[list[str], Rows]:
             for number, line in enumerate(lines_of(io.BytesIO(data)), 1):
                 if not line.strip():
                     continue
+                if number == 1 and re.fullmatch(r"\s*\[\s*(\{.*)?", line, re.DOTALL):
+                    raise DataError(
+                        f"{where} begins as a list, as .json does; call it so and name it with --metadata, or write a "
+                        "record a line"
+                    )
                 try:
                     row = parse_json(line, keep_strange=True)
                 except Malformed as error:

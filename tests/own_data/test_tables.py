@@ -136,7 +136,7 @@ REFUSED: dict[str, tuple[str, str]] = {
     "JSON": ('[{"file_name": "00.png"}]', "begins as JSON does; call it .json"),
     "a pointer": ("version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
     "another sign": (table("~"), "has one column, 'file_name~colour', whose cells may be parted by '~'"),
-    "one column": ("length (cm)\n1 (2)\n2\n", "has no column file_name, only 'length (cm)'"),
+    "one column": ("length(cm)\n1\n2\n", "has no column file_name, only 'length(cm)'"),
     "quotes about lines": ("\n".join(f'"{line}"' for line in table().splitlines()), "or be in quotes all together"),
     "names with a space": (table().replace("file_name", "file name"), "--image-column 'file name'"),
     "all names are others": (table().replace(".png", ".jpeg"), "as files there are called, such as '00.png'"),
@@ -303,6 +303,20 @@ def test_a_value_called_as_totals_are_is_a_value(tmp_path: Path) -> None:
 def test_a_table_that_was_named_is_not_left_out(tmp_path: Path) -> None:
     made = contents(tmp_path, {"labels.txt": table()}, metadata=tmp_path / "p" / "labels.txt")
     assert not any("no pictures" in line for line in made.said)
+
+
+def test_a_column_of_parts_may_say_what_folders_say(tmp_path: Path) -> None:
+    """It is used up by that, and no attribute."""
+    rows = [f"{('train', 'test')[n % 2]}/{name},{('train', 'test')[n % 2]},{n % 3}" for n, name in enumerate(NAMES)]
+    files = {"metadata.csv": "\n".join(["file_name,split,kind", *rows]), "red/00.png": b""}
+    made = contents(tmp_path, {**files, **{row.partition(",")[0]: b"" for row in rows}})
+    assert list(made.attributes.values) == ["kind"] and made.scheme[0] == "given"
+
+
+@pytest.mark.parametrize("text", ['[{"file_name": "00.png"}]', '[\n{"file_name": "00.png"}\n]'])
+def test_a_list_is_no_json_lines(text: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="begins as a list"):
+        contents(tmp_path, {"metadata.jsonl": text})
 
 
 @pytest.mark.parametrize("name", ["train.txt", "lists/val.lst", "train_test_split.txt", "folds.csv"])
