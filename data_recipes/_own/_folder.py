@@ -77,7 +77,7 @@ class FolderSource(Source):
             if small:
                 self.left_out.append(f"{_count(len(small))} that are thumbnails of others there: {listed(small)}")
         if named is None or not named.columns:
-            self.notes += perhaps_tables(self._files, there)
+            self.notes += perhaps_tables(self._files, there, tables.used)
         if not there:
             endings = [ending for ending, _ in self._endings(set())]
             inner = next((ending for ending in endings if ending in _ARCHIVES), "")

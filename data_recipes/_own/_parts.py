@@ -17,7 +17,7 @@ __all__ = ["check_says_no_parts", "parts_as_given", "parts_drawn", "parts_of_col
 
 _VAL, _TEST = 0.05, 0.1
 _SURE = {"split", "splits", "partition", "fold", "folds"}
-_DIVISIONS = _SURE | {"set", "subset", "dataset", "usage", "phase", "part"}
+_DIVISIONS = _SURE | {"set", "subset", "dataset", "usage", "phase"}
 _CODES = {"0", "1", "true", "false", "yes", "no"}
 _SHOWN = 5
 _MOST_WORDS = 20  # different ones of a column, of which more are no attribute

@@ -2,7 +2,7 @@
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
 from mmgen.data_recipes._own._cells import Cell
@@ -35,16 +35,19 @@ _ROWS = 20
 _HEAD = 4096  # bytes
 
 
-def perhaps_tables(files: Files, pictures: Sequence[str]) -> list[str]:
+def perhaps_tables(files: Files, pictures: Sequence[str], read: Collection[str] = ()) -> list[str]:
     """Sentences about files that name the pictures, about workbooks, and about texts with the names of pictures.
 
     Args:
         files: All files.
         pictures: Those that are pictures.
+        read: Those that are read as tables.
     """
     stems = {PurePosixPath(name).stem for name in pictures}
     bases = {PurePosixPath(name).name for name in pictures} | stems
-    candidates = [name for name in files.names if PurePosixPath(name).suffix.lower() in ALL_ENDINGS]
+    candidates = [
+        name for name in files.names if name not in read and PurePosixPath(name).suffix.lower() in ALL_ENDINGS
+    ]
     each = [name for name in files.names if name.lower().endswith(_ONE_EACH) and _of_one(name, bases)]
     said: list[str] = []
     if len(each) > len(pictures) // 2:
@@ -58,7 +61,7 @@ def perhaps_tables(files: Files, pictures: Sequence[str]) -> list[str]:
         if (found := _looked_at(files, name, bases)) is not None:
             said.append(found)
     packed, books, unknown = [], [], 0
-    for name in (name for name in files.names if name not in {*candidates, *each, *pictures}):
+    for name in (name for name in files.names if name not in {*candidates, *each, *pictures, *read}):
         stem, ending = PurePosixPath(name.lower()).stem, PurePosixPath(name.lower()).suffix
         if ending in _PACKINGS:
             packed += [name] if stem.endswith(ALL_ENDINGS) else []

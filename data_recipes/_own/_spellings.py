@@ -13,6 +13,7 @@ __all__ = ["spelled_twice"]
 _SHOWN = 5
 _TRUE, _FALSE = ("1", "1.0", "true", "t", "yes", "y", "on"), ("0", "0.0", "false", "f", "no", "n", "off")
 _PUNCTUATION = "\"'`“”‘’«»„.,;:"
+_BETWEEN = re.compile(r"(?<=[^\s_-])[\s_-]+(?=[^\s_-])")  # "A-" is not "A"
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?")
 _COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?")
 
@@ -51,7 +52,7 @@ def _key(word: str) -> str:
     number = _number(plain)
     if number is not None:
         return f"{number!r}"
-    bare = re.sub(r"[\s_-]+", "", plain)
+    bare = _BETWEEN.sub("", plain)
     return bare.strip(_PUNCTUATION) or bare or plain
 
 
@@ -80,7 +81,7 @@ def _how(words: list[str]) -> str:
         return "are one number"
     if all(map(_is_truth, words)):
         return "say the same"
-    folded = {re.sub(r"[\s_-]+", "", word.casefold()) for word in words}
+    folded = {_BETWEEN.sub("", word.casefold()) for word in words}
     if len(folded) == 1:
         return "differ in case, spaces or hyphens only"
     bare = {word.strip(_PUNCTUATION) for word in folded}

@@ -12,7 +12,7 @@ __all__ = ["UNKNOWN_WORDS", "without_unknown"]
 UNKNOWN_WORDS = (
     "na", "n/a", "n.a.", "#n/a", "#na", "#n/a n/a", "<na>", "nan", "-nan", "1.#qnan", "nat", "null", "<null>", "\\n",
     "#null!", "#value!", "#ref!", "#div/0!", "#name?", "#num!", "nil", "none", "missing", "<missing>", "-", "--", "---",
-    ".", "..", "...", "??", "???", "not available", "not applicable", "not known", "not specified", "unspecified",
+    ".", "..", "??", "???", "not available", "not applicable", "not known", "not specified", "unspecified",
 )  # fmt: skip
 """What programs and people write for it, in lower case, besides what descriptions take for it (:data:`UNSPECIFIED`)."""
 

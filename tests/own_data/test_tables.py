@@ -237,7 +237,10 @@ def test_yes_and_no_in_several_words_are_named(tmp_path: Path) -> None:
 
 def test_values_that_are_not_one_are_not(tmp_path: Path) -> None:
     text = "\n".join(
-        ["file_name,colour", *(f"{name},{('1', '-1', '1_0', '10')[n % 4]}" for n, name in enumerate(NAMES))]
+        [
+            "file_name,colour",
+            *(f"{name},{('1', '-1', '1_0', '10', 'A', 'A-', '+', '+-')[n % 8]}" for n, name in enumerate(NAMES)),
+        ]
     )
     assert not any("mend the table" in line for line in contents(tmp_path, {"metadata.csv": text}).said)
 
@@ -311,6 +314,11 @@ def test_a_column_of_parts_may_say_what_folders_say(tmp_path: Path) -> None:
     files = {"metadata.csv": "\n".join(["file_name,split,kind", *rows]), "red/00.png": b""}
     made = contents(tmp_path, {**files, **{row.partition(",")[0]: b"" for row in rows}})
     assert list(made.attributes.values) == ["kind"] and made.scheme[0] == "given"
+
+
+def test_a_table_of_names_alone_is_read_and_not_named(tmp_path: Path) -> None:
+    made = contents(tmp_path, {"metadata.csv": "\n".join(["file_name", *NAMES[:20]])})
+    assert len(made.rows) == 20 and not any("may be the table" in line for line in made.said)
 
 
 @pytest.mark.parametrize("text", ['[{"file_name": "00.png"}]', '[\n{"file_name": "00.png"}\n]'])
