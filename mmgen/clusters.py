@@ -2,6 +2,8 @@
 
 References:
     Longitudinal Data Analysis Using Generalized Linear Models (Liang, Zeger, 1986), Biometrika 73
+    Bias Reduction in Standard Errors for Linear Regression with Multi-Stage Samples (Bell, McCaffrey, 2002), Survey
+    Methodology 28
 """
 
 import math
@@ -19,7 +21,9 @@ __all__ = ["clustered", "clustered_error"]
 def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weights: ArrayLike | None = None) -> float:
     """Standard error of a weighed mean of values [N] with clusters as the independent units; NaN of a single cluster.
 
-    Where every value is a cluster of its own and all weigh the same it is the usual s / sqrt(N).
+    Where every value is a cluster of its own and all weigh the same it is the usual s / sqrt(N). Clusters of several
+    values each count as by the jackknife, which leaves one out at a time: the larger a cluster is beside the others,
+    the more the mean follows it, so that its distance from the mean is too small.
 
     Args:
         values: [N].
@@ -36,7 +40,12 @@ def clustered_error(values: ArrayLike, clusters: ArrayLike | None = None, weight
     of = np.arange(len(numbers)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
     sums = np.bincount(of.reshape(-1), off)
     count = len(sums)
-    return float(np.sqrt(count / (count - 1) * np.square(sums).sum()) / weight.sum()) if count > 1 else math.nan
+    rest = 1 - np.bincount(of.reshape(-1), weight) / weight.sum()
+    if count < 2 or not (rest > 0).all():
+        return math.nan
+    if count < len(numbers):
+        sums *= (1 - 1 / count) / rest
+    return float(np.sqrt(count / (count - 1) * np.square(sums).sum()) / weight.sum())
 
 
 def clustered(score: Score, clusters: NDArray[np.int64] | None) -> Score:

@@ -32,6 +32,20 @@ def test_equal_clusters_have_the_error_of_their_means() -> None:
     assert clustered_error(values, clusters) == pytest.approx(stats.sem(values.reshape(5, 8).mean(1)))
 
 
+def test_unequal_clusters_have_the_error_of_the_jackknife() -> None:
+    """With clusters of very unequal sizes the mean follows the largest ones: 95 % intervals of sums hold 87 %."""
+    rng, held = np.random.default_rng(0), []
+    for _ in range(600):
+        clusters = np.repeat(np.arange(5), rng.geometric(0.03, size=5))
+        values = rng.normal(size=5)[clusters] + rng.normal(size=len(clusters))
+        without = np.array([values[clusters != one].mean() for one in range(5)])
+        error = clustered_error(values, clusters)
+        assert error == pytest.approx(np.sqrt(4 / 5 * np.square(without - values.mean()).sum()))
+        held.append(abs(values.mean()) < stats.t.ppf(0.975, 4) * error)
+    assert np.mean(held) > 0.895
+    assert np.isnan(clustered_error([1.0, 2.0, 3.0], [0, 0, 1], [1.0, 1.0, 0.0])), "one cluster has all the weight"
+
+
 def test_the_error_is_how_much_means_of_other_pictures_differ() -> None:
     """20 pictures of 5 to 50 patches, of which those of one share most: plain errors are three times too small."""
     rng, means, errors, plain = np.random.default_rng(0), [], [], []
