@@ -39,6 +39,8 @@ _FAR = 0.05
 """How far shares may be from what they are to be, the error of that distance added; what stays farther is said."""
 _ERRORS = 2.0
 """Standard errors within which a share is taken for what it is to be, and that are added to its distance from it."""
+_LIFT = 3.0
+"""Nats by which lambda may lift some draws above others before the most draws are looked at."""
 
 _STEPS, _CLOSE = 100, 1e-9
 _LEAST_RIDGE = 1e-4
@@ -122,7 +124,7 @@ class Balanced(NamedTuple):
         multipliers: lambda [S].
         effective: Effective sample size, balanced, of the draws that say how far shares are off.
         miss: The largest distance of a share from what it is to be, among draws that ``multipliers`` do not come from,
-            two standard errors of that distance added.
+            two standard errors of that distance added, and what none of these shows where they were too few; 1 at most.
         kept: What is left of the rise of E[p(y|z)] that guidance brings; 1 where that is less than a hundredth.
     """
 
@@ -162,6 +164,16 @@ def _missed(log_weights: Tensor, before: Tensor, readings: Tensor) -> _Missed:
     distance, error = (mean - shares).abs(), _ERRORS * influence.square().sum(0).sqrt()
     largest = float((distance + error).max())
     return _Missed(bool((distance <= error).all()), largest) if math.isfinite(largest) else _Missed(False, 1.0)
+
+
+def _unseen(log_weights: Tensor, heaviest: float) -> float:
+    """Share of the weighed mass of K draws that latents may have which none of them shows.
+
+    Where all of these hold 1/K of the density, K draws miss them once in three times. They count where they may be
+    heavier than every draw: as literal as the most literal of them, and as much made up for by lambda as any.
+    """
+    most = math.exp(min(heaviest - float(log_weights.logsumexp(0)), 50.0))
+    return most / (1 + most) if heaviest > float(log_weights.max()) + 1e-9 else 0.0
 
 
 class Balance:
@@ -223,7 +235,9 @@ class Balance:
         """From as many draws as show that shares are close, and that enough of them count for what they need.
 
         lambda comes from every other draw, and the rest say how far shares are off with it. Where they are within
-        their error without it, or no farther off, lambda is 0: it would only bring its noise.
+        their error without it, or no farther off, lambda is 0: it would only bring its noise. A lambda that lifts some
+        latents far above others may lift those that few draws show, so that it has to hold among the most draws.
+        Where these are not enough, what none of them shows is added to what is said.
         """
         wanted = _FIRST
         while True:
@@ -237,10 +251,14 @@ class Balance:
             if plain.within or plain.most <= missed.most:
                 found, weights, missed = torch.zeros_like(found), drawn.weights, plain
             effective = effective_size(weights[fresh])
+            added = read @ found
             enough = effective >= max(_ENOUGH, _PER_VALUE * read.shape[1]) and missed.most <= _FAR
-            if enough or len(drawn.z) != wanted or wanted >= _MOST:
+            if len(drawn.z) != wanted or wanted >= _MOST or (enough and float(added.max() - added.min()) <= _LIFT):
                 break
-            wanted *= 2
+            wanted = 2 * wanted if not enough else _MOST
+        if not enough and found.any():
+            unseen = _unseen(weights[fresh], float(drawn.weights.max() + added.max()))
+            missed = missed._replace(most=min(missed.most + unseen, 1.0))
         means = [float(by.softmax(0) @ drawn.likelihood.exp()) for by in (drawn.before, drawn.weights, weights)]
         rise = means[1] - means[0]
         kept = (means[2] - means[0]) / rise if rise > 0.01 * means[1] else 1.0

@@ -76,6 +76,31 @@ class Toy:
         return self.miss(0.0), self.miss(added), balance.diagnostics["largest_share_missed"]
 
 
+def test_latents_that_few_draws_show_are_looked_for_where_lambda_lifts_them() -> None:
+    """Half of q reads the words well and b0 ill, half the other way round; lambda makes one up for the other.
+
+    A third kind reads both well. It has 1/4,097 of q, the first 4,096 draws do not show it, and lambda lifts it above
+    all others, by which the shares of these draws alone would be 0.035 off and said to be 0.000 off.
+    """
+    said, left_out = torch.tensor([0.5, 0.9, 0.9]).double(), torch.tensor([0.99, 0.1, 0.99]).double()
+    others = torch.zeros(3, 4).double()
+    tables = torch.stack([said, (1 - said) / 2, (1 - said) / 2], 1), torch.stack([left_out, 1 - left_out], 1)
+    logits, q = torch.cat([*(table.log() for table in tables), others], 1), torch.tensor([0.5, 0.5, 1 / 4096])
+    q = q.double() / q.double().sum()
+
+    def draw(condition: Batch, expression: object, count: int) -> Candidates:
+        number = torch.arange(count)
+        rows = torch.where(number % 4097 == 4096, 2, number // 2 % 2)  # as many of both kinds in each half
+        likelihood = said.log()[rows]
+        return Candidates(rows[:, None].float(), 10 * likelihood, torch.zeros(count).double(), likelihood, logits[rows])
+
+    codes = torch.tensor([[0, ANY, ANY]])
+    balance = Balance(FILES, "aggregate", draw)
+    added = balance(torch.zeros(3, 1), Batch({"attributes": codes % ANY}, {"attributes": codes != ANY}), None, logits)
+    miss = abs(float((q.log() + 10 * said.log() + added).softmax(0) @ left_out - q @ left_out))
+    assert miss <= balance.diagnostics["largest_share_missed"]
+
+
 def check(seeds: range) -> None:
     """Holds what is said to the truth; prints it, for ``pytest -s``."""
     late, every = 0, 0
