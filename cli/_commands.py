@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from mmgen.cli._mistakes import meant_by
+from mmgen.cli._mistakes import meant_by, words_apart
 from mmgen.cli._options import LARGEST_SEED, Code, LookedAt, Reads
 from mmgen.errors import MmgenError, UsageError
 from mmgen.registry import registry_of
@@ -46,6 +46,7 @@ class Command(TyperCommand):
         if ctx.resilient_parsing:  # completion asks with words that are not typed yet
             return super().parse_args(ctx, args)
         self._check_words(str(ctx.command_path), args)
+        self._check_once(args)
         typed = list(args)
         try:
             return super().parse_args(ctx, args)
@@ -60,9 +61,13 @@ class Command(TyperCommand):
                 if parameter.name in self.looked_at:
                     self.looked_at[parameter.name].check(word)
             likely = meant_by(str(self.name), typed, str(lacking.metavar) if lacking in arguments else "")
+            likely = likely or (words_apart(typed) if "extra argument" in str(error) and self._takes("--given") else "")
             if likely:
                 ctx.fail(likely)
             raise
+
+    def _takes(self, option: str) -> bool:
+        return any(option in one.opts for one in self.params)
 
     def _check_words(self, path: str, args: list[str]) -> None:
         options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
@@ -78,6 +83,26 @@ class Command(TyperCommand):
             if option not in _MAY_BE_EMPTY:
                 raise UsageError(
                     f"{option} got an empty word, expected {options[option].metavar}; say one, or leave the option out"
+                )
+
+    def _check_once(self, args: list[str]) -> None:
+        """Refuse two values for an option that has one; the parser would take the last without a word."""
+        options = {name: one for one in self.params for name in one.opts if not getattr(one, "is_flag", True)}
+        said: dict[Any, str] = {}
+        words = iter(args)
+        for word in words:
+            if word == "--":
+                return
+            name, equals, value = word.partition("=")
+            if not word.startswith("--") and word[:2] in options:
+                name, equals, value = word[:2], word[2:], word[2:]
+            if name not in options:
+                continue
+            value = value if equals else next(words, "")
+            option = options[name]
+            if not option.multiple and said.setdefault(option.name, value) != value:
+                raise UsageError(
+                    f"{name} got {said[option.name]} and {value}, expected one {option.metavar}; leave one out"
                 )
 
 

@@ -18,6 +18,7 @@ from typer.core import TyperCommand, TyperGroup
 from mmgen.cli._commands import Command, command_of, literal, without_types
 from mmgen.cli._mistakes import meant_pictures
 from mmgen.errors import MmgenError, UsageError
+from mmgen.parsing import listed
 from mmgen.registry import BUILT_IN, Registry, add_code, registry_of
 from mmgen.switches import Positional, Switches
 
@@ -307,7 +308,7 @@ def _valued(name: str, annotation: Any, kind: str, about: str, default: str, pan
     read: Callable[[Any], Any] = _itself
     metavar = None
     if plain in (tuple, list, set, frozenset):
-        metavar, read = "LIST", _parts
+        metavar, read = "LIST", listed
     elif plain not in (int, float, str, Path):
         metavar, read = "VALUE", functools.partial(_as_set, name)
     bounds = kind.removesuffix(" or none").partition(", ")[2] if plain in (int, float) else ""
@@ -330,10 +331,6 @@ def _itself(value: Any) -> Any:
 
 def _stands_for(value: Any, _: bool) -> Any:
     return value
-
-
-def _parts(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",")]
 
 
 def _as_set(name: str, text: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mmgen.errors import clip
 
-__all__ = ["folder_for_file", "holds_pictures", "meant_by", "meant_pictures", "told_of"]
+__all__ = ["folder_for_file", "holds_pictures", "meant_by", "meant_pictures", "told_of", "words_apart"]
 
 _PICTURES = (".png", ".jpg", ".jpeg", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm")
 _MOST = 1000  # names of a folder that are looked at
@@ -56,6 +56,15 @@ def meant_by(command: str, words: Sequence[str], lacking: str) -> str:
     if lacking.startswith("FILE") and (found := _newest(_READS.get(command, ".safetensors"))):
         return f"Missing argument '{lacking}': a file that mmgen made, such as {shlex.quote(found)}."
     return ""
+
+
+def words_apart(words: Sequence[str]) -> str:
+    """The sentence for a description whose words stand alone on the line; "" where there is none."""
+    said = [word for word in words if "=" in word and not word.startswith("-")]
+    together = shlex.quote(" ".join(said))
+    return (
+        f"{said[-1]} stands alone, expected a description as one word: did you mean --given {together}?" if said else ""
+    )
 
 
 _READS = {"train": ".h5", "train-classifier": ".h5", "baseline": ".h5", "compare": ".jsonl"}

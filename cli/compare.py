@@ -54,7 +54,7 @@ def compare_command(
     named = read_paths(scores, "file of scores")
     paths = [path for path in named if not path.name.endswith(LOG_ENDING)]  # which *.jsonl names too
     if len(paths) < len(named):
-        say(f"logs of training are no scores: {len(named) - len(paths)} files are left out")
+        say(f"logs of training are no scores, and are left out: {len(named) - len(paths)} of {len(named)} files")
     found = [read_scores(path) for path in paths]
     if not found:
         raise UsageError(f"{', '.join(map(str, named))}: there is no score in these files; make some with mmgen eval")

@@ -292,18 +292,20 @@ def _weights(texts: Sequence[str] | None) -> list["Tilt"]:
     """What posteriors are guided by, as it was typed."""
     from mmgen.errors import UsageError
     from mmgen.generation.tilt import Tilt
+    from mmgen.parsing import listed
 
     try:
-        return [Tilt.of(part) for text in texts or ["0"] for part in text.replace(" ", "").split(",")]
+        return [Tilt.of(part) for text in texts or ["0"] for part in listed(text)]
     except UsageError as error:
         raise UsageError(f"--{error}; several have commas between: 1,3:balanced,10") from None
 
 
 def _numbers(text: str | None, option: str) -> list[int] | None:
     from mmgen.errors import UsageError
+    from mmgen.parsing import listed
 
     try:
-        return None if text is None else [int(part) for part in text.replace(" ", "").split(",")]
+        return None if text is None else [int(part) for part in listed(text)]
     except ValueError:
         raise UsageError(f"{option} got '{text}', expected numbers with commas between, for example 0,1,2") from None
 

@@ -18,6 +18,7 @@ from mmgen.cli._options import (
     read_path,
     resume_mode,
 )
+from mmgen.parsing import listed
 
 __all__ = ["train_classifier_command"]
 
@@ -122,4 +123,4 @@ def _list(text: str | None) -> list[str] | None:
     """Names with commas between; "nothing" is none of them."""
     if text is None:
         return None
-    return [] if text == "nothing" else [name for name in text.replace(" ", "").split(",") if name]
+    return [] if text == "nothing" else [name for name in listed(text) if name]

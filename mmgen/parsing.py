@@ -29,6 +29,7 @@ __all__ = [
     "Strange",
     "beginning",
     "flat",
+    "listed",
     "lines_bounded",
     "opening",
     "parse_json",
@@ -307,6 +308,16 @@ def opening(text: str) -> str:
     ends = [found.end() for found in _SENTENCE_ENDS.finditer(joined)]
     inside = [end for end in ends if end <= len(lines[0])]
     return joined[: (inside[-1:] or ends[:1] or [len(joined)])[0]].rstrip(".")
+
+
+def listed(text: str) -> list[str]:
+    """What a person says with commas between; blanks around a part are none of it, and one inside parts nothing.
+
+    Example:
+        >>> listed("4, 3,2"), listed("4 3")
+        (['4', '3', '2'], ['4 3'])
+    """
+    return [part.strip() for part in text.split(",")]
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:

@@ -131,6 +131,8 @@ def _encoding(data: bytes) -> str:
     kind = next((kind for start, kind in _KINDS if data.startswith(start)), "")
     if kind:
         raise NotText(f"it is no text but {kind}")
+    if data[6:9] == b"\0\0{":
+        raise NotText("it is no text but a file of safetensors, as models are")
     some = data[:_HEAD]
     if encoding == "utf-8" and max(some[0::2].count(0), some[1::2].count(0)) > len(some) // 3:
         raise NotText("it is no text in UTF-8 (it looks like UTF-16 without a byte order mark: save it as UTF-8)")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from mmgen.errors import ArtifactError
 from mmgen.markup import grid_table
@@ -25,7 +25,7 @@ _KINDS: dict[str, Any] = {
     "text_weight": int | float | None, "guidance": int | float | None, "ids": dict, "extra": dict,
     "judge_accuracy": dict | None, "base": str, "run": dict, "balanced": bool,
 }  # fmt: skip
-
+_AT_LEAST_0 = ("stderr", "n", "given", "text_weight", "guidance")
 
 Better = Literal["higher", "lower", "neither"]
 """Which way is better; "neither" where a number is to be read and not to be won."""
@@ -172,17 +172,19 @@ def _score(path: Path, number: int, line: str) -> Score:
     known = {field.name for field in fields(Score)}
     values = {**_DEFAULTS, **{key: value for key, value in record.items() if key in known}}
     for key, kind in _KINDS.items():
-        if not isinstance(values[key], kind):
+        if not isinstance(values[key], kind) or (isinstance(values[key], bool) and kind is not bool):
             raise ArtifactError(f"{path}: line {number} has a {key} of the wrong kind, {expected}")
-    if values["stderr"] is not None and values["stderr"] < 0:
-        raise ArtifactError(f"{path}: line {number} has a stderr below 0, {expected}")
+    if below := next((key for key in _AT_LEAST_0 if values[key] is not None and values[key] < 0), None):
+        raise ArtifactError(f"{path}: line {number} has a {below} below 0, {expected}")
+    if values["better"] not in get_args(Better):
+        raise ArtifactError(f"{path}: line {number} has a better beside {', '.join(get_args(Better))}, {expected}")
     values |= {key: posterior_called(values[key]) for key in ("posterior", "base")}
     if values["posterior"] == "true" and values["text_weight"] is None:
         values["text_weight"] = 1.0  # scores from before there was a choice
     accuracies = values["judge_accuracy"] or {}
     if accuracies and "mean" not in accuracies:
         raise ArtifactError(f"{path}: line {number} has a judge_accuracy without mean, {expected}")
-    if not all(isinstance(accuracy, int | float) for accuracy in accuracies.values()):
+    if not all(type(accuracy) in (int, float) for accuracy in accuracies.values()):
         raise ArtifactError(f"{path}: line {number} has a judge_accuracy that is no number, {expected}")
     run = values["run"]
     if run and not all(isinstance(run.get(key), str) for key in _RUN):

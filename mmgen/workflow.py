@@ -346,6 +346,7 @@ def measure(
         raise UsageError(f"dropped got {list(dropped)} and {list(asking.dropped)}, expected it once")
     tilts = [Tilt.of(weight) for weight in weights]
     check_once("--guidance", tilts)
+    check_once("--guidance", [str(Tilt(tilt.weight, tilt.balanced)) for tilt in tilts])  # by which rows are called
     check_once("--factor", asking.factors or ())
     loaded = load(path, device)
     for said in loaded.notices:

@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from mmgen.config import Settings
 from mmgen.errors import UsageError, clip
+from mmgen.parsing import listed
 from mmgen.registry import registry_of, unknown_name
 from mmgen.reproductions._tables import Selector, Table
 
@@ -36,7 +37,7 @@ def seeds_of(value: Any) -> Any:
         >>> seeds_of(3), seeds_of("0,2,5"), seeds_of([7])
         ((0, 1, 2), (0, 2, 5), (7,))
     """
-    parts = value.replace(" ", "").split(",") if isinstance(value, str) else value
+    parts = listed(value) if isinstance(value, str) else value
     if isinstance(value, str) and len(parts) == 1:
         parts = int(value) if value.strip().isdecimal() else parts
     if type(parts) is int:

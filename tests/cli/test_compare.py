@@ -39,7 +39,7 @@ def test_a_pipe_gets_lines_and_logs_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "telbo.log.jsonl").write_text('{"step": 1}\n')
     done = run(*names, "telbo.log.jsonl", "--against", "telbo", folder=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert "logs of training are no scores: 1 files are left out" in done.stderr
+    assert "logs of training are no scores, and are left out: 1 of 7 files" in done.stderr
     lines = [line.split("\t") for line in done.stdout.splitlines()]
     assert len(lines) == 2 and len({len(line) for line in lines}) == 1
     told = dict(zip(_comparisons._FIELDS, lines[1], strict=True))

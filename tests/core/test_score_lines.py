@@ -1,0 +1,34 @@
+"""A line of scores has numbers where numbers belong; what nobody can have measured is refused by its line."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mmgen.errors import ArtifactError
+from mmgen.score import read_scores
+
+LINE = {"metric": "correctness", "value": 50.0, "stderr": 1.0, "n": 10, "given": 3, "better": "higher"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *((name, True) for name in ("value", "stderr", "n", "given", "text_weight", "guidance")),
+        *((name, -1) for name in ("stderr", "n", "given", "text_weight", "guidance")),
+        ("better", "best"), ("better", ""), ("better", True), ("balanced", 1), ("judge_accuracy", {"mean": True}),
+    ],
+)  # fmt: skip
+def test_a_number_is_no_yes_and_counts_are_at_least_0(name: str, value: Any, tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, name: value})}\n")
+    with pytest.raises(ArtifactError, match=f"line 2 has a {name} "):
+        read_scores(path)
+
+
+def test_an_artifact_is_called_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "m.safetensors"
+    path.write_bytes((1000).to_bytes(8, "little") + b'{"__metadata__":{}}\xb0')
+    with pytest.raises(ArtifactError, match="no text but a file of safetensors"):
+        read_scores(path)
