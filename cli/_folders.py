@@ -29,9 +29,8 @@ def folder_of_run(folder: Path, notes: Collection[str] = ()) -> Iterator[None]:
             created = [place for place in (folder, *folder.parents) if not place.exists()]
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise MmgenError(
-                f"cannot use the folder {folder}: {error.strerror}; choose another with --output"
-            ) from None
+            why = "it is there and is no folder" if isinstance(error, FileExistsError) else error.strerror
+            raise MmgenError(f"cannot use the folder {folder}: {why}; choose another with --output") from None
         yield
     except BaseException:
         with suppress(OSError):  # somebody else may be at work there too

@@ -235,11 +235,20 @@ def _leave_it_to_the_first() -> None:
         time.sleep(_BEFORE_WE_SPEAK)
 
 
+def _check_current_folder() -> None:
+    """Refuse one that was removed: libraries that torch loads end the process there, and paths lead nowhere."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise MmgenError("the current folder was removed; change to another one (cd) and repeat the command") from None
+
+
 def _run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; what a user can mend becomes one sentence on stderr."""
     try:
         begin_program()
         _hear_signals()
+        _check_current_folder()
         code = typer.main.get_command(app).main(list(arguments), prog_name="mmgen", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # typer turns Ctrl-C into this code, and says nothing

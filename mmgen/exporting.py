@@ -96,7 +96,9 @@ def export(
     if zipped:
         check_place(out)
         check_nothing_lost(out, overwrite)
-    elif out.exists() and (not out.is_dir() or (any(out.iterdir()) and not overwrite)):
+    elif out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is there and is no folder; choose another name, or one ending in .zip")
+    elif out.exists() and any(out.iterdir()) and not overwrite:
         raise UsageError(
             f"{out} is there already, and is not empty; choose another folder, or --overwrite to replace what an "
             "export has written there"

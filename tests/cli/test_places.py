@@ -1,0 +1,41 @@
+"""A place that cannot be used is called what it is."""
+
+import os
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from mmgen.cli._main import _run
+from mmgen.errors import UsageError
+from mmgen.exporting import export
+from mmgen.progress import Watch
+from tests.cli.conftest import Run
+
+
+@pytest.fixture(params=["file", "pipe"])
+def no_folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "out"
+    if request.param == "pipe":
+        os.mkfifo(path)
+    else:
+        path.write_text("precious")
+    return path
+
+
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_an_export_to_what_is_no_folder(overwrite: bool, no_folder: Path) -> None:
+    with pytest.raises(UsageError, match="out is there and is no folder; choose another name"):
+        export(Path("m"), no_folder, Watch(), overwrite=overwrite)
+
+
+def test_a_quickstart_in_what_is_no_folder(no_folder: Path, run: Run) -> None:
+    done = run("quickstart", "--quick", "-o", "out")
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "cannot use the folder out: it is there and is no folder; choose another" in done.stderr
+
+
+def test_a_current_folder_that_was_removed(capfd: pytest.CaptureFixture[str]) -> None:
+    with mock.patch("mmgen.cli._main.os.getcwd", side_effect=FileNotFoundError):
+        assert _run(["list"]) == 1
+    assert "the current folder was removed; change to another one (cd)" in capfd.readouterr().err
