@@ -85,6 +85,11 @@ def _of_pillow(what: str, images: Any, info: "ImageDescription") -> Any:
         return images
     channels, height, width = info.shape
     for one in listed:
+        if one.mode.startswith(("I", "F")):  # Pillow cuts them off at 0 and 255 without a word
+            raise UsageError(
+                f"{what} got a picture of mode {one.mode}, expected 8 bits a channel; divide its levels by the largest "
+                "possible and give an array [B, C, H, W] in [0, 1]"
+            )
         if one.size != (width, height):
             raise UsageError(
                 f"{what} got a picture of {one.size[0]} x {one.size[1]} pixels, expected {width} x {height}; resize it"
