@@ -28,6 +28,12 @@ TINY = [
 ]  # fmt: skip
 
 
+def instead(words: list[str], option: str, value: str) -> list[str]:
+    """Words of a command with another value of one option, which may stand there only once."""
+    place = words.index(option) + 1
+    return [*words[:place], value, *words[place + 1 :]]
+
+
 def environment(threads: int | None = None) -> dict[str, str]:
     """For a real process; by default with as many threads as this one, so that sums are added up in the same order."""
     return {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": str(threads or torch.get_num_threads())}

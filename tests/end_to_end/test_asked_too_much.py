@@ -10,7 +10,7 @@ import pytest
 import mmgen as library
 from mmgen.cli._main import command_names, load_command
 from tests.end_to_end.test_malformed import sentence
-from tests.program import TINY, mmgen, within
+from tests.program import TINY, instead, mmgen, within
 
 DIGITS = ["mnist-a", "--source", "digits", "--size", "32", "--number", "40", "--workers", "1"]
 WRITE = {
@@ -119,10 +119,10 @@ def test_the_same_dataset_again_is_kept(tmp_path: Path) -> None:
 
 
 LARGE = [
-    ["make-data", *DIGITS, "--number", 10**13, "-o", "x.h5"],
+    ["make-data", *instead(DIGITS, "--number", str(10**13)), "-o", "x.h5"],
     ["make-data", "two-objects", "--number", 10**13, "-o", "x.h5"],
     ["make-data", "multimnist", "--source", "digits", "--number", 10**13, "-o", "x.h5"],
-    ["train", "d.h5", "--objective", "elbo", *TINY, "--batch", 10**10, "-o", "x.safetensors"],
+    ["train", "d.h5", "--objective", "elbo", *instead(TINY, "--batch", str(10**10)), "-o", "x.safetensors"],
     ["train-classifier", "d.h5", "--network", "small", "--batch", 10**10, "-o", "x.safetensors"],
     ["sample", "small.safetensors", "-n", 10**9, "-o", "x.h5"],
     ["show", "small.safetensors", "-n", 10**9, "-o", "x.png"],

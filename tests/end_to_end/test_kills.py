@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset, read_checkpoint, read_header
-from tests.program import MMGEN, TINY, assert_same_run, environment, mmgen, started, wait_for_step, within
+from tests.program import MMGEN, TINY, assert_same_run, environment, instead, mmgen, started, wait_for_step, within
 
 LIST = Path(__file__).parents[1] / "lists" / "two-objectives.toml"
 STEPS = 120
@@ -204,13 +204,15 @@ def test_a_second_device_that_cannot_start_is_one_sentence(folder: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("devices", "batch", "said"),
     [
-        (["--devices", "100000"], r"--devices got 100000, expected at most \d+ processes on the \d+ core"),
-        (["--devices", "2", "--batch", "1"], "--devices got 2 and --batch 1, expected an example at least for each"),
+        ("100000", "16", r"--devices got 100000, expected at most \d+ processes on the \d+ core"),
+        ("2", "1", "--devices got 2 and --batch 1, expected an example at least for each"),
     ],
 )
-def test_devices_without_work_are_refused_before_any_is_started(folder: Path, options: list[str], said: str) -> None:
-    done = within(folder, *training("none", 10), *options)
+def test_devices_without_work_are_refused_before_any_is_started(
+    folder: Path, devices: str, batch: str, said: str
+) -> None:
+    done = within(folder, *instead(training("none", 10), "--batch", batch), "--devices", devices)
     assert (done.returncode, done.stdout) == (2, "")
     assert re.search(said, done.stderr) and done.stderr.count("\n") == 1
