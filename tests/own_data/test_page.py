@@ -13,6 +13,7 @@ from mmgen.cli._main import main
 from mmgen.errors import UsageError
 from tests.cli.test_docs import ROOT, command_lines
 from tests.own_data._pictures import write_csv, write_folder
+from tests.program import instead
 
 PAGE = ROOT / "docs" / "own-data.md"
 PIPELINE = [line for line in command_lines(PAGE) if line[0] != "quickstart" and line[:2] != ["make-data", "hub"]]
@@ -21,7 +22,9 @@ STEPPED = ("train-classifier", "train", "fit-aggregate")
 
 def typed(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        main([*arguments, "--steps", "12"] if arguments[0] in STEPPED else arguments)
+        if arguments[0] in STEPPED:
+            arguments = instead(arguments if "--steps" in arguments else [*arguments, "--steps", ""], "--steps", "12")
+        main(arguments)
     assert left.value.code == 0, arguments
 
 
