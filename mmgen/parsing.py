@@ -12,7 +12,7 @@ import re
 import stat
 import tomllib
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -279,8 +279,8 @@ def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict")
         raise Malformed(str(error)) from None
 
 
-def lines_bounded(path: Path) -> Iterator[str]:
-    """Lines of a log or a file of scores, one after the other, each of bounded size.
+def lines_bounded(path: Path) -> Generator[str]:
+    """Lines of a log or a file of scores, one after the other, each of bounded size; who stops early closes it.
 
     Raises:
         OSError: It cannot be read.

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -149,7 +150,8 @@ def read_scores(path: Path) -> list[Score]:
         ArtifactError: It cannot be read, or a line is no score.
     """
     try:
-        found = [_score(path, number, line) for number, line in enumerate(lines_bounded(path), 1) if line.strip()]
+        with closing(lines_bounded(path)) as lines:
+            found = [_score(path, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     except OSError as error:
         raise ArtifactError(f"cannot read the scores {path}: {error.strerror}; check the path") from None
     except Malformed as error:

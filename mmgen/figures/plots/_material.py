@@ -1,6 +1,7 @@
 """What a report is made from: the files named, and what their lineage leads to."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -151,7 +152,8 @@ def _is_lines(path: Path) -> bool:
 
 def _first_record(path: Path) -> dict[str, Any]:
     try:
-        record = parse_json(next((line for line in lines_bounded(path) if line.strip()), "{}"))
+        with closing(lines_bounded(path)) as lines:
+            record = parse_json(next((line for line in lines if line.strip()), "{}"))
     except Malformed:  # whoever reads all of it says what is wrong
         record = {}
     return record if isinstance(record, dict) else {}
