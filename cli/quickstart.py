@@ -39,10 +39,14 @@ class Size:
     fit_steps: int
     draws: int
     pictures: int
+    guidance: str = "3:balanced"
 
 
 FULL = Size(copies=40, judge_steps=1000, second_judge_steps=1000, train_steps=4500, fit_steps=800, draws=24, pictures=6)
-QUICK = Size(copies=4, judge_steps=150, second_judge_steps=30, train_steps=150, fit_steps=100, draws=2, pictures=1)
+# Balance needs the most draws where a model says nothing yet: for every description that would take ten minutes.
+QUICK = Size(
+    copies=4, judge_steps=150, second_judge_steps=30, train_steps=150, fit_steps=100, draws=2, pictures=1, guidance="3"
+)
 
 
 @dataclass(frozen=True)
@@ -75,7 +79,7 @@ FITS = (
 """Posteriors that are fitted, all of one family, size and number of steps; each is a row of the table."""
 
 GUIDED = "aggregate"
-GUIDANCE = "3:balanced"
+GUIDANCE = FULL.guidance
 """The last row: this fit, tilted by p(words | z) to this power, what is left out keeping its shares; nothing more is
 fitted for it. The weight comes from earlier trials, read on test concepts (benchmarks/RESULTS.md)."""
 
@@ -142,19 +146,25 @@ def stages(size: Size, seed: int) -> "list[Stage]":
         ),
         (
             "Scores of q_agg, and of q_agg guided by the model's own reading of z: more of what says the words clearly",
-            f"eval {GUIDED}.safetensors --posterior {GUIDED} --guidance 0 --guidance {GUIDANCE} {measure}",
+            f"eval {GUIDED}.safetensors --posterior {GUIDED} --guidance 0 --guidance {size.guidance} {measure}",
             _scores_of(GUIDED),
         ),
-        ("Pictures from q_agg, guided", f"sample {GUIDED}.safetensors --guidance {GUIDANCE} {words}", "guided.png"),
+        (
+            "Pictures from q_agg, guided",
+            f"sample {GUIDED}.safetensors --guidance {size.guidance} {words}",
+            "guided.png",
+        ),
         (
             "A page to play with: pictures of any words, what each dimension changes, a map; no server, no network",
-            f"explore {pictured} {judge} --guidance {GUIDANCE} --number {size.pictures} --seed {seed} "
+            f"explore {pictured} {judge} --guidance {size.guidance} --number {size.pictures} --seed {seed} "
             f"--report {REPORT}",
             EXPLORE,
         ),
     ]
     scores = " ".join(makes for _, _, makes in listed if makes.endswith(".jsonl"))
-    report = f"report model.safetensors {files} {judge} {second} {scores} --guidance {GUIDANCE} --explore {EXPLORE}"
+    report = (
+        f"report model.safetensors {files} {judge} {second} {scores} --guidance {size.guidance} --explore {EXPLORE}"
+    )
     listed.append(("Everything on one page", report, REPORT))
     return [Stage(why=why, command=f"mmgen {command} -o {makes}", makes=makes) for why, command, makes in listed]
 

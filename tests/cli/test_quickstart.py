@@ -43,7 +43,7 @@ def test_every_command_can_be_typed(size: quickstart.Size) -> None:
 
 def test_the_report_shows_the_best_row_and_waits_for_the_page_that_it_links_to() -> None:
     """The page is named by the report, which is made after it; the page names the report, which is not there yet."""
-    *_, explored, report = quickstart.stages(quickstart.QUICK, 0)
+    *_, explored, report = quickstart.stages(quickstart.FULL, 0)
     assert (explored.makes, report.makes) == (quickstart.EXPLORE, quickstart.REPORT)
     for stage, other in ((explored, "--report report.html"), (report, "--explore explore.html")):
         assert f"--guidance {quickstart.GUIDANCE}" in stage.command and other in stage.command
