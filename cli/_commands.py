@@ -13,8 +13,8 @@ from typer.core import TyperCommand
 
 from mmgen.cli._mistakes import meant_by, words_apart
 from mmgen.cli._options import LARGEST_SEED, Code, LookedAt, Reads
-from mmgen.errors import MmgenError, UsageError
-from mmgen.registry import registry_of
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.settings.registry import registry_of
 
 __all__ = ["Command", "command_of", "literal", "without_types"]
 
@@ -142,7 +142,7 @@ def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def command(*, code: list[Path] | None = None, **options: Any) -> Any:
         if code:
-            from mmgen.registry import add_code
+            from mmgen.settings.registry import add_code
 
             for path in code:
                 add_code(path)

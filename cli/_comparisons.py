@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mmgen.parsing import shown as plain_letters
-from mmgen.runs import LEVEL
+from mmgen.core.parsing import shown as plain_letters
+from mmgen.results.runs import LEVEL
 
 if TYPE_CHECKING:
-    from mmgen.comparing import Comparison, Row, Table
-    from mmgen.runs import Contrast, Group
+    from mmgen.results.comparing import Comparison, Row, Table
+    from mmgen.results.runs import Contrast, Group
 
 __all__ = ["csv", "json_lines", "latex", "legend", "markdown", "plain", "shown"]
 

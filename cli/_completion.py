@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import typer
 
-from mmgen.errors import MmgenError
-from mmgen.registry import Registry, registry_of, rooms
+from mmgen.core.errors import MmgenError
+from mmgen.settings.registry import Registry, registry_of, rooms
 
 __all__ = ["Completion", "kinds", "members", "names_of_kind", "presets", "tables", "words"]
 
@@ -43,20 +43,20 @@ def members(package: str, *more: str) -> Completion:
 
 def presets(incomplete: str) -> list[str]:
     """Presets by their full names."""
-    from mmgen.presets import names
+    from mmgen.settings.presets import names
 
     return _matching(names(), incomplete)
 
 
 def tables(incomplete: str) -> list[str]:
     """Lists of stages; a table of several datasets by its own name."""
-    from mmgen.reproductions import names
+    from mmgen.experiments import names
 
     return _matching(list(dict.fromkeys(name.split("/")[0] for name in names())), incomplete)
 
 
 def _kinds() -> "dict[str, list[str]]":
-    from mmgen.presets import names
+    from mmgen.settings.presets import names
 
     return {room.noun.replace(" ", "-"): _of(room) for room in rooms()} | {"preset": names()}
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from mmgen.parsing import shown
-from mmgen.progress import Progress, Watch, Work
+from mmgen.core.parsing import shown
+from mmgen.core.progress import Progress, Watch, Work
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -223,8 +223,7 @@ def follow(work: Work[T]) -> T:
         return work.run()
     if not sys.stderr.isatty():
         return _follow_plainly(work)
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-    from rich.progress import Progress as Bars
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bars, TextColumn, TimeElapsedColumn
     from rich.table import Column
 
     pace, console, whole = _Pace(), _stderr(), Column(no_wrap=True)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mmgen.errors import MmgenError
+from mmgen.core.errors import MmgenError
 
 __all__ = ["folder_of_run"]
 

@@ -24,10 +24,10 @@ from mmgen.cli._console import is_first_process, result, say
 from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
 from mmgen.cli._streams import ReaderLeft, guarded_streams
-from mmgen.errors import MmgenError, clip
-from mmgen.processes import begin_program
-from mmgen.registry import unknown_name
-from mmgen.version import __version__
+from mmgen.core.errors import MmgenError, clip
+from mmgen.core.processes import begin_program
+from mmgen.core.version import __version__
+from mmgen.settings.registry import unknown_name
 
 __all__ = ["app", "command_names", "complaint", "load_command", "main"]
 
@@ -144,7 +144,7 @@ def complaint(error: typer.TyperException) -> str:
     parameter = getattr(error, "param", None)
     if faults is None or parameter is None:
         return text
-    from mmgen.config import refused  # loads pydantic, which help does without
+    from mmgen.settings.config import refused  # loads pydantic, which help does without
 
     return refused("/".join(name for name in parameter.opts if name.startswith("--")) or parameter.name, faults()[0])
 

@@ -17,10 +17,10 @@ from typer.core import TyperCommand, TyperGroup
 
 from mmgen.cli._commands import Command, command_of, literal, without_types
 from mmgen.cli._mistakes import meant_pictures
-from mmgen.errors import MmgenError, UsageError
-from mmgen.parsing import listed
-from mmgen.registry import BUILT_IN, Registry, add_code, registry_of
-from mmgen.switches import Positional, Switches
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.core.parsing import listed
+from mmgen.settings.registry import BUILT_IN, Registry, add_code, registry_of
+from mmgen.settings.switches import Positional, Switches
 
 __all__ = ["MemberCommands", "of_member", "options_of", "parameters_of"]
 
@@ -244,7 +244,7 @@ def options_of(schema: Any, panel: str, taken: frozenset[str] = frozenset()) -> 
         panel: Heading of the options in help.
         taken: Options that the command has.
     """
-    from mmgen.settings_table import settings_of
+    from mmgen.settings.settings_table import settings_of
 
     described = {one.name: one for one in settings_of(schema)}
     found: list[_FieldOption] = []
@@ -334,7 +334,7 @@ def _stands_for(value: Any, _: bool) -> Any:
 
 
 def _as_set(name: str, text: str) -> Any:
-    from mmgen.config import parse_assignments
+    from mmgen.settings.config import parse_assignments
 
     return parse_assignments([f"{name}={text}"])[name]
 

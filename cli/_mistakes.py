@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from mmgen.errors import clip
+from mmgen.core.errors import clip
 
 __all__ = ["folder_for_file", "holds_pictures", "meant_by", "meant_pictures", "told_of", "words_apart"]
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any
 import typer
 
 from mmgen.cli._streams import read_stdin
-from mmgen.errors import MmgenError, UsageError, clip
-from mmgen.processes import MOST
+from mmgen.core.errors import MmgenError, UsageError, clip
+from mmgen.core.processes import MOST
 
 __all__ = [
     "LARGEST_SEED",

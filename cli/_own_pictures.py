@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mmgen.data_recipes._own._found import Found
-    from mmgen.reproductions._stages import Stage
+    from mmgen.data_recipes import Found
+    from mmgen.experiments import Stage
 
 __all__ = [
     "COMMANDS",
@@ -143,9 +143,9 @@ def shrunk(found: "Found", sizes: Sizes, jobs: int, quick: bool) -> str:
 
 def descriptions_of(found: "Found") -> list[str]:
     """What is said of the most pictures, as --given takes it: in attributes if there are some, else in captions."""
+    from mmgen.descriptions.queries import UNKNOWN, format_caption, format_query
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.text import TextDescription
-    from mmgen.queries import UNKNOWN, format_caption, format_query
 
     if found.codes is not None:
         known = (found.codes != UNKNOWN).sum(1)
@@ -175,7 +175,7 @@ def _check_described(images: Path, found: "Found") -> None:
     Raises:
         UsageError: Nothing is said of the pictures, or of those of a part that a command reads.
     """
-    from mmgen.queries import UNKNOWN
+    from mmgen.descriptions.queries import UNKNOWN
 
     if not found.attributes and found.captions is None:
         perhaps = next((f" ({line.partition(': --metadata')[0].strip()})" for line in found.said if _MAY in line), "")
@@ -207,7 +207,7 @@ def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unread
     Raises:
         UsageError: Too little is said of the pictures.
     """
-    from mmgen.reproductions._stages import Stage
+    from mmgen.experiments import Stage
 
     _check_described(images, found)
     dropping = "--drop-unreadable " if drop_unreadable else ""
@@ -296,7 +296,7 @@ def check_folder(folder: Path, planned: "list[Stage]", found: "Found") -> None:
     Raises:
         UsageError: The folder has files of other commands, pictures or words.
     """
-    from mmgen.parsing import Malformed, read_bounded
+    from mmgen.core.parsing import Malformed, read_bounded
 
     path, text = folder / COMMANDS, _script(planned, found)
     if path.exists():
@@ -328,7 +328,7 @@ def keep_commands(folder: Path, planned: "list[Stage]", found: "Found") -> None:
 
 
 def _script(planned: "list[Stage]", found: "Found") -> str:
-    from mmgen.reproductions._plan import comment
+    from mmgen.experiments import comment
 
     lines = ["#!/bin/sh", *comment(f"pictures and table: sha256 {found.sha256}"), "set -eu"]
     return "\n".join([*lines, *(stage.typed for stage in planned), ""])

@@ -4,9 +4,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from mmgen.errors import ArtifactError, MmgenError
-from mmgen.score import Score, judge_names
-from mmgen.score import read_scores as scores_in
+from mmgen.core.errors import ArtifactError, MmgenError
+from mmgen.results.score import Score, judge_names, read_scores as scores_in
 
 __all__ = ["ASKED", "Asked", "asked_of", "final_table", "finding", "read_scores"]
 

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 from mmgen.artifacts.files import leads_out, open_own
 from mmgen.cli._console import say
 from mmgen.cli._stages import run_command
-from mmgen.errors import ArtifactError, Interrupted, MmgenError, UsageError
+from mmgen.core.errors import ArtifactError, Interrupted, MmgenError, UsageError
 
 if TYPE_CHECKING:
-    from mmgen.reproductions._stages import Stage
+    from mmgen.experiments import Stage
 
 __all__ = ["WHAT", "Ran", "announce", "perform", "run_here", "settled"]
 
@@ -74,7 +74,7 @@ def run_here(stages: "Sequence[Stage]", folder: Path, what: str = WHAT) -> bool:
 
 def settled(stage: "Stage", folder: Path, earlier: list[str]) -> str:
     """The state of a stage, once nobody is at work on it if it is no good before."""
-    from mmgen.reproductions._plan import state_of
+    from mmgen.experiments import state_of
 
     try:
         return state_of(stage, folder, earlier)
@@ -100,8 +100,7 @@ def perform(
     environment: Mapping[str, str] = MappingProxyType({}),
 ) -> Ran:
     """Run a stage under its lock, unless somebody else has while we waited."""
-    from mmgen.reproductions._notes import note_of, remember
-    from mmgen.reproductions._plan import state_of
+    from mmgen.experiments import note_of, remember, state_of
 
     if leads_out((folder / stage.makes).parent, folder):
         raise UsageError(f"{stage.makes} is behind a link that leads out of {folder}; remove the link, or use --output")

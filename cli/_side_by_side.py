@@ -17,9 +17,9 @@ import joblib
 
 from mmgen.cli._console import WIDTH, say, terminal_width
 from mmgen.cli._runs import WHAT, Ran, announce, perform, run_here, settled
-from mmgen.errors import Interrupted, MmgenError
-from mmgen.processes import bounded, check_files
-from mmgen.reproductions._stages import Stage
+from mmgen.core.errors import Interrupted, MmgenError
+from mmgen.core.processes import bounded, check_files
+from mmgen.experiments import Stage
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -76,7 +76,7 @@ def run_on_cluster(stages: "Sequence[Stage]", folder: Path, address: str) -> boo
         UsageError: Dask is not installed, or the address is none.
         MmgenError: A command failed, or the cluster cannot be reached, has no workers or lost them.
     """
-    from mmgen.data_recipes._cluster import PATIENCE, cluster_client, cluster_failures, lost, no_workers
+    from mmgen.data_recipes import PATIENCE, cluster_client, cluster_failures, lost, no_workers
 
     with cluster_client(address) as client:
         try:

@@ -9,8 +9,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO
 
-from mmgen.errors import Interrupted, MmgenError
-from mmgen.processes import start_mmgen
+from mmgen.core.errors import Interrupted, MmgenError
+from mmgen.core.processes import start_mmgen
 
 __all__ = ["run_command"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-from mmgen.errors import MmgenError
-from mmgen.plain_text import MARKS, NotText, text_of
+from mmgen.core.errors import MmgenError
+from mmgen.core.plain_text import MARKS, NotText, text_of
 
 __all__ = ["ReaderLeft", "guarded_streams", "read_stdin"]
 
@@ -123,7 +123,7 @@ def _occupy_closed_descriptors() -> None:
 def _one_line(message: Warning | str, category: type[Warning], *_: Any) -> None:
     """A library's warning, as a note of one line instead of two with a path and source code."""
     from mmgen.cli._console import say
-    from mmgen.errors import clip
+    from mmgen.core.errors import clip
 
     first = (str(message).strip().splitlines() or [""])[0]
     say(f"note: {clip(first, 200)} ({category.__name__})")

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
-from mmgen.parsing import shown
+from mmgen.core.parsing import shown
 
 __all__ = ["laid_out", "plain_lines"]
 

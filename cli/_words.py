@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 __all__ = ["check_words"]
 
@@ -30,7 +30,7 @@ def check_words(path: Path, descriptions: Sequence[str]) -> None:
     """
     if not any(descriptions):
         return
-    from mmgen.queries import ANYTHING, NOT, OPERATORS, OR, parse_pair, split_words
+    from mmgen.descriptions.queries import ANYTHING, NOT, OPERATORS, OR, parse_pair, split_words
 
     words, has_text = _known(path)
     if words is None:

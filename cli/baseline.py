@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from mmgen.artifacts import Dataset
-    from mmgen.baselines._base import LabelSupply
-    from mmgen.score import Score
+    from mmgen.baselines import LabelSupply
+    from mmgen.results.score import Score
     from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["baseline_command"]
@@ -97,8 +97,7 @@ def baseline_command(
     path = read_path(dataset, "dataset")
 
     from mmgen.artifacts import check_nothing_lost, check_output, write_text_atomic
-    from mmgen.baselines import get
-    from mmgen.baselines._run import lines_of
+    from mmgen.baselines import get, lines_of
 
     member = get(method)
     out = output or path.with_name(f"{path.stem}-{method}.jsonl")
@@ -124,7 +123,7 @@ def baseline_command(
 
 def _refuse(method: str, answers: str, options: "Mapping[str, object]") -> None:
     """Refuse options that a method of this kind would ignore."""
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
 
     typed = [name for name, value in options.items() if value]
     if typed:
@@ -141,7 +140,7 @@ _OF_ALL = ("training.seed", "training.device")
 def _refuse_training(method: str, steps: int | None, assignments: list[str]) -> None:
     """Refuse settings of networks and of their training, which a method that trains none would ignore."""
     from mmgen.baselines import importable
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
 
     typed = ["--steps"] * (steps is not None)
     for assignment in assignments:
@@ -165,7 +164,7 @@ def _labels(
 ) -> "list[Score]":
     """Labels read off test images, shown as a table."""
     from mmgen.artifacts import Dataset
-    from mmgen.baselines._run import measure
+    from mmgen.baselines import measure
 
     with Dataset.open(path) as opened:
         settings = _settings(opened, *settled)
@@ -182,8 +181,8 @@ def _densities(
     path: Path, method: str, assignments: list[str], split: str | None, seed: int, modality: str
 ) -> "list[Score]":
     """log p of test examples, shown as a table."""
-    from mmgen.baselines._run_density import measure_density
-    from mmgen.config import parse_assignments
+    from mmgen.baselines import measure_density
+    from mmgen.settings.config import parse_assignments
 
     scores = follow(measure_density(path, method, parse_assignments(assignments), split, seed, modality))
     rows = []
@@ -201,8 +200,8 @@ def _supplies(
     paired: list[float] | None, labelled: list[int] | None, settings: "ExperimentSettings"
 ) -> "list[LabelSupply]":
     """How many labels there are: as asked for, else as --set or the preset says, else all."""
-    from mmgen.baselines._base import LabelSupply
-    from mmgen.errors import UsageError
+    from mmgen.baselines import LabelSupply
+    from mmgen.core.errors import UsageError
 
     if paired and labelled:
         raise UsageError(
@@ -224,21 +223,23 @@ def _settings(
     networks: bool,
 ) -> "ExperimentSettings":
     """The joint model's settings: preset, --set, options, each over the one before."""
-    import mmgen.config
-    from mmgen import presets
-    from mmgen.errors import UsageError
+    import mmgen.settings.config
+    from mmgen.core.errors import UsageError
+    from mmgen.settings import presets
     from mmgen.training.model_run import complete_settings
 
     recipe = str(dataset.header.settings.get("recipe", ""))
     name = preset or f"wu/{recipe}"
     if preset is None and name not in presets.names():
         raise UsageError(f"--preset is not given and there is none for the recipe '{recipe}'; see mmgen list presets")
-    name = mmgen.config.find_preset(name, recipe)
+    name = mmgen.settings.config.find_preset(name, recipe)
     if preset is None:
         say(f"{'networks' if networks else 'data settings'} of preset {name}")
-    values = mmgen.config.merge(mmgen.config.preset(name), mmgen.config.parse_assignments(assignments))
+    values = mmgen.settings.config.merge(
+        mmgen.settings.config.preset(name), mmgen.settings.config.parse_assignments(assignments)
+    )
     training = {key: value for key, value in asked.items() if value is not None}
-    values = mmgen.config.merge(values, {"training": training})
+    values = mmgen.settings.config.merge(values, {"training": training})
     if split is not None:
-        values = mmgen.config.merge(values, {"data": {"split": split}})
+        values = mmgen.settings.config.merge(values, {"data": {"split": split}})
     return complete_settings(values, dataset)

@@ -8,7 +8,7 @@ import typer
 
 from mmgen.cli._console import result, result_lines, result_table, say
 from mmgen.cli._options import read_paths
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 
 __all__ = ["compare_command"]
 
@@ -44,9 +44,9 @@ def compare_command(
     leaves out 0. A pipe or a file gets each number on a line, with tabs between.
     """
     from mmgen.cli import _comparisons
-    from mmgen.comparing import compare_scores
-    from mmgen.parsing import LOG_ENDING
-    from mmgen.score import read_scores
+    from mmgen.core.parsing import LOG_ENDING
+    from mmgen.results.comparing import compare_scores
+    from mmgen.results.score import read_scores
 
     asked = [name for name, said in _ways(as_csv, as_json, as_markdown, as_latex).items() if said]
     if len(asked) > 1:

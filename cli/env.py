@@ -14,7 +14,7 @@ def env_command(
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line.")] = False,
 ) -> None:
     """Print versions, devices and plug-ins for a bug report, without names of people or folders."""
-    from mmgen.environment import environment
+    from mmgen.commands.environment import environment
 
     found = environment()
     if as_json:
@@ -27,7 +27,7 @@ def env_command(
 
 def _rows(found: dict[str, Any]) -> list[tuple[str, str]]:
     """Name and value of each line."""
-    from mmgen.memory import readable
+    from mmgen.core.memory import readable
 
     processor, device, memory = found["processor"], found["device"], found["memory"]
     sizes = [readable(memory["bytes"]) if memory["bytes"] else "unknown"]

@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from mmgen.cli._completion import members, words
-from mmgen.cli._console import CONSOLE, result, result_lines, result_table, say
-from mmgen.cli._console import table as talk_table
+from mmgen.cli._console import CONSOLE, result, result_lines, result_table, say, table as talk_table
 from mmgen.cli._ending import last_moments
 from mmgen.cli._options import Device, InputPath, Overwrite, Reads, Seed, read_path
 
 if TYPE_CHECKING:
     from mmgen.generation.tilt import Tilt
-    from mmgen.score import Score
+    from mmgen.results.score import Score
 
 __all__ = ["eval_command"]
 
@@ -226,8 +225,8 @@ def eval_command(
     path = read_path(checkpoint, "model or aggregate")
 
     from mmgen.artifacts import check_nothing_lost, check_output
-    from mmgen.metrics._kept import write_scores
-    from mmgen.workflow import measure
+    from mmgen.commands.workflow import measure
+    from mmgen.metrics import write_scores
 
     kept = output or (None if as_json else _beside(path))
     if kept:
@@ -279,7 +278,7 @@ def eval_command(
 
 def _beside(path: Path) -> Path | None:
     """Where scores of a file go by default; None in a folder that is not ours to write to."""
-    from mmgen.metrics._kept import scores_beside
+    from mmgen.metrics import scores_beside
 
     found = scores_beside(path)
     if os.access(found.parent, os.W_OK):
@@ -290,9 +289,9 @@ def _beside(path: Path) -> Path | None:
 
 def _weights(texts: Sequence[str] | None) -> list["Tilt"]:
     """What posteriors are guided by, as it was typed."""
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
+    from mmgen.core.parsing import listed
     from mmgen.generation.tilt import Tilt
-    from mmgen.parsing import listed
 
     try:
         return [Tilt.of(part) for text in texts or ["0"] for part in listed(text)]
@@ -301,8 +300,8 @@ def _weights(texts: Sequence[str] | None) -> list["Tilt"]:
 
 
 def _numbers(text: str | None, option: str) -> list[int] | None:
-    from mmgen.errors import UsageError
-    from mmgen.parsing import listed
+    from mmgen.core.errors import UsageError
+    from mmgen.core.parsing import listed
 
     try:
         return None if text is None else [int(part) for part in listed(text)]
@@ -312,7 +311,7 @@ def _numbers(text: str | None, option: str) -> list[int] | None:
 
 def _plain(scores: Sequence["Score"]) -> list[list[str]]:
     """Scores as lines' cells; numbers in full."""
-    from mmgen.score import judge_names
+    from mmgen.results.score import judge_names
 
     lines = []
     for score, judge in zip(scores, judge_names(scores), strict=True):
@@ -376,7 +375,7 @@ def _own_accuracy(score: "Score") -> float | None:
 def _table(name: str, scores: Sequence["Score"]) -> tuple[list[str], list[list[str]]]:
     """Columns that all scores have, as far as they differ, and those that the metric declares."""
     from mmgen.metrics import get, names
-    from mmgen.score import judge_names
+    from mmgen.results.score import judge_names
 
     judged = any(score.judge_accuracy is not None for score in scores)
     columns: dict[str, list[str]] = {}

@@ -46,7 +46,7 @@ def export_command(
     """
     path = read_path(checkpoint, "model or aggregate")
 
-    from mmgen.exporting import export
+    from mmgen.commands.exporting import export
 
     made = export(
         path,

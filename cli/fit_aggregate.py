@@ -141,8 +141,8 @@ def fit_aggregate_command(
     path = read_path(model, "model")
     mode = resume_mode(resume, overwrite)
 
-    from mmgen.config import parse_assignments
-    from mmgen.workflow import plan_fit
+    from mmgen.commands.workflow import plan_fit
+    from mmgen.settings.config import parse_assignments
 
     plan = plan_fit(
         path,

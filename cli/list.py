@@ -8,15 +8,15 @@ import typer
 
 from mmgen.cli._completion import kinds, names_of_kind
 from mmgen.cli._console import result, result_lines, result_table, say
-from mmgen.presets import text_of
+from mmgen.settings.presets import text_of
 
 __all__ = ["list_command"]
 
 
 def _members() -> tuple[list[dict[str, str]], list[str]]:
     """Every member of every room and every preset: kind, name, first sentence, origin; and what cannot be used."""
-    from mmgen import presets
-    from mmgen.registry import misplaced, rooms
+    from mmgen.settings import presets
+    from mmgen.settings.registry import misplaced, rooms
 
     found, faults = [], misplaced()
     for room in rooms():
@@ -35,9 +35,9 @@ def _show_one(kind: str, name: str, as_json: bool) -> None:
     """The settings of one member; of a preset its file."""
     import sys
 
-    from mmgen.config import find_preset, preset
-    from mmgen.registry import rooms
-    from mmgen.settings_table import settings_of_member
+    from mmgen.settings.config import find_preset, preset
+    from mmgen.settings.registry import rooms
+    from mmgen.settings.settings_table import settings_of_member
 
     if kind == "preset":
         full = find_preset(name)
@@ -89,8 +89,8 @@ def list_command(
     """
     import sys
 
-    from mmgen.errors import UsageError
-    from mmgen.registry import rooms, unknown_name
+    from mmgen.core.errors import UsageError
+    from mmgen.settings.registry import rooms, unknown_name
 
     wanted = kinds = [*(room.noun for room in rooms()), "preset"]
     if kind is not None:

@@ -52,9 +52,9 @@ def make_data_command(
     """
     from mmgen import data_recipes
     from mmgen.artifacts.members import members_of
-    from mmgen.config import parse_assignments, validate
-    from mmgen.data_plan import look_ahead, plan_data
-    from mmgen.errors import UsageError
+    from mmgen.commands.data_plan import look_ahead, plan_data
+    from mmgen.core.errors import UsageError
+    from mmgen.settings.config import parse_assignments, validate
 
     if scheduler is not None and workers is not None:
         raise UsageError("--workers counts processes of this machine, --scheduler uses a cluster's; give one of them")
@@ -91,7 +91,7 @@ def make_data_command(
 
 def _settings(recipe: Any) -> list[str]:
     """The settings of a recipe that looks at nothing first, a line each."""
-    from mmgen.parsing import flat
+    from mmgen.core.parsing import flat
 
     return [f"{name} = {value}" for name, value in flat(recipe.model_dump(mode="json")).items()]
 
@@ -99,7 +99,7 @@ def _settings(recipe: Any) -> list[str]:
 def _check_settings(recipe: str, schema: Any, keys: Iterable[str]) -> None:
     """Refuse settings that are other recipes' only."""
     from mmgen import data_recipes
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
 
     for key in keys:
         if key in schema.model_fields:
@@ -112,7 +112,7 @@ def _check_settings(recipe: str, schema: Any, keys: Iterable[str]) -> None:
 @contextmanager
 def _tidy_when_terminated(resumes: bool) -> Iterator[None]:
     """Let SIGTERM end the work as an error does, so that processes and temporary files go away."""
-    from mmgen.errors import Interrupted
+    from mmgen.core.errors import Interrupted
 
     kept = "the same command goes on from what is finished" if resumes else "nothing was written"
 

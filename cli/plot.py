@@ -124,7 +124,7 @@ def plot_command(
         check_words(path, given or ())
 
     from mmgen.figures import plots  # seconds, which a mistake need not take
-    from mmgen.figures.plots._draw import draw_plot
+    from mmgen.figures.plots import draw_plot
 
     plots.get(name).check_output(out)
     picture, notices = draw_plot(

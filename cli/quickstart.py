@@ -14,11 +14,11 @@ from mmgen.cli._folders import folder_of_run
 from mmgen.cli._options import Seed, jobs_option, output_option
 from mmgen.cli._own_pictures import CURVE, score_files
 from mmgen.cli._quickstart_table import asked_of, final_table, finding, read_scores
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mmgen.reproductions._stages import Stage
-    from mmgen.score import Score
+    from mmgen.experiments import Stage
+    from mmgen.results.score import Score
 
 __all__ = ["quickstart_command"]
 
@@ -92,7 +92,7 @@ PICTURED = ("true", "aggregate")
 
 def stages(size: Size, seed: int) -> "list[Stage]":
     """All commands, in order; the paths in them are relative to the folder that they run in."""
-    from mmgen.reproductions._stages import Stage
+    from mmgen.experiments import Stage
 
     alike = f"--steps {size.fit_steps} {CURVE} --seed {seed}"
     judge = "judge.safetensors"  # named wherever it is used: what runs side by side waits for what it names
@@ -178,12 +178,12 @@ def draw_picture(folder: Path, seed: int) -> None:
     """The same words drawn from the fits that are pictured side by side, the judge's mistakes framed red."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
+    from mmgen.descriptions.queries import format_values
     from mmgen.figures.drawing.comparison import comparison, judge_note
     from mmgen.generation.concepts import choose_concepts
     from mmgen.generation.draws import draw
     from mmgen.generation.judge import sees_samples
-    from mmgen.loading import load
-    from mmgen.queries import format_values
+    from mmgen.generation.loading import load
 
     judge = load_classifier(folder / "judge.safetensors", "cpu")
     loaded = {fit: load(folder / f"{fit.name}.safetensors") for fit in FITS if fit.name in PICTURED}

@@ -10,11 +10,10 @@ from mmgen.cli._completion import tables, words
 from mmgen.cli._console import follow, result, say, table
 from mmgen.cli._folders import folder_of_run
 from mmgen.cli._options import command_line, jobs_option, output_option, read_path, seed_option
-from mmgen.errors import MmgenError, UsageError
+from mmgen.core.errors import MmgenError, UsageError
 
 if TYPE_CHECKING:
-    from mmgen.reproductions._seeds import Runs
-    from mmgen.reproductions._stages import Plan, Scale
+    from mmgen.experiments import Plan, Runs, Scale
 
 __all__ = ["reproduce_command"]
 
@@ -84,15 +83,14 @@ def reproduce_command(
 ) -> None:
     """Make a published table again, and print it beside the paper's numbers.
 
-    Runs the commands of a plain list (TOML, in mmgen/reproductions), each of which makes one file. Files that are there
+    Runs the commands of a plain list (TOML, in mmgen/experiments), each of which makes one file. Files that are there
     and fit are used as they are, and an interrupted training is continued; so the command can be given again at any
     time, here or on a cluster. The table goes into a page of Markdown and opens a report with pictures, whose paths
     are printed.
     """
     from mmgen.artifacts.files import check_place, check_writable, leads_out
     from mmgen.cli._side_by_side import run_on_cluster, run_side_by_side
-    from mmgen.reproductions import _plan
-    from mmgen.reproductions._seeds import with_seed, with_seeds
+    from mmgen.experiments import _plan, with_seed, with_seeds
 
     if seed is not None and seeds is not None:
         raise UsageError("--seed and --seeds got both, expected one: a run by itself, or several beside each other")
@@ -162,7 +160,7 @@ def _check_typed(scale: "Scale", listed: str) -> None:
 
 
 def _seeds(text: str) -> tuple[int, ...]:
-    from mmgen.reproductions._stages import seeds_of
+    from mmgen.experiments import seeds_of
 
     try:
         found: tuple[int, ...] = seeds_of(text)
@@ -179,11 +177,9 @@ def _stem(listed: str) -> str:
 def _present(plan: "Plan", scale: "Scale", runs: "Runs", page: Path, ran: bool) -> None:
     """The tables, on the terminal, in a page of Markdown and in a report with pictures."""
     from mmgen.artifacts import write_text_atomic
+    from mmgen.experiments import compare, fitting, judge_sentence, markdown, tables_of
     from mmgen.figures.report.make import Summary, make_report
-    from mmgen.reproductions._comparison import compare
-    from mmgen.reproductions._page import judge_sentence, markdown, tables_of
-    from mmgen.reproductions._plan import fitting
-    from mmgen.score import read_scores
+    from mmgen.results.score import read_scores
 
     folder = page.parent
     there = fitting(scale, folder)

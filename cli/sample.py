@@ -25,8 +25,8 @@ from mmgen.cli._words import check_words
 if TYPE_CHECKING:
     import numpy as np
 
+    from mmgen.generation.loading import TrainedModel
     from mmgen.generation.translations import Start
-    from mmgen.loading import TrainedModel
 
 __all__ = ["sample_command"]
 
@@ -129,7 +129,7 @@ def sample_command(
 
     Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
     """
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
     from mmgen.generation.tilt import Tilt
 
     path = read_path(checkpoint, "model or aggregate")
@@ -156,8 +156,8 @@ def sample_command(
 
     check_words(path, given or [])  # before seconds of loading
 
+    from mmgen.generation.loading import load
     from mmgen.generation.translations import parse_start
-    from mmgen.loading import load
 
     loaded = load(path, device).guided(guidance, seed)
     for notice in loaded.notices:
@@ -188,7 +188,7 @@ def _check_start(starts: bool, draws: bool, drawing: dict[str, object], describe
     Raises:
         UsageError: An option does not go with --from.
     """
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
 
     if not starts:
         return
@@ -205,7 +205,7 @@ def _check_start(starts: bool, draws: bool, drawing: dict[str, object], describe
 
 
 def _read_images(loaded: "TrainedModel", start: "Start", rows: list[int], seed: int, as_json: bool) -> None:
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
     from mmgen.generation.read import attribute_probabilities, reading
     from mmgen.generation.translations import started
 
@@ -255,7 +255,7 @@ def _read_texts(
 def _check_output(out: Path, overwrite: bool, *inputs: Path) -> None:
     from mmgen.artifacts import check_output
     from mmgen.artifacts.pages import check_page
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
 
     if out.suffix.lower() not in (".png", ".h5"):
         raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
@@ -280,7 +280,7 @@ def _translate_images(
     mean: bool,
     seed: int,
 ) -> None:
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
     from mmgen.figures.drawing.samples import translated_grid
     from mmgen.generation.samples import save_samples
     from mmgen.generation.translations import drawn_from, started

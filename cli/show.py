@@ -37,7 +37,7 @@ def show_command(
     from mmgen.artifacts.ancestors import lineage, tree_lines
     from mmgen.artifacts.contents import describe
     from mmgen.artifacts.pages import check_page
-    from mmgen.errors import UsageError
+    from mmgen.core.errors import UsageError
 
     options = {"--number": number, "--seed": seed, "--overwrite": overwrite}
     if output is not None:
@@ -68,7 +68,7 @@ _LONGEST = 10_000
 
 def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
     """Lines of text, sections with their values aligned."""
-    from mmgen.parsing import flat, printable
+    from mmgen.core.parsing import flat, printable
 
     lines = [
         f"{described['path']}: {described['kind']}, {described['bytes']:,} bytes, seed {described['seed']}",
@@ -87,7 +87,7 @@ def _for_people(described: dict[str, Any], tree: list[str]) -> list[str]:
 
 def _plain(described: dict[str, Any]) -> list[tuple[str, str]]:
     """Name and value of everything, names as of ``--json`` with dots between."""
-    from mmgen.parsing import flat, printable
+    from mmgen.core.parsing import flat, printable
 
     rows = [(name, str(value)) for name, value in described.items() if not isinstance(value, dict | list)]
     for title in _SECTIONS:

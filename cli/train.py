@@ -140,8 +140,8 @@ def train_command(
         "data.labelled": labelled,
     }
 
-    from mmgen.config import parse_assignments
-    from mmgen.workflow import plan_training
+    from mmgen.commands.workflow import plan_training
+    from mmgen.settings.config import parse_assignments
 
     plan = plan_training(
         path, output, CONSOLE, preset=preset, config=config, objective=objective, options=options,

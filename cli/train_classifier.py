@@ -18,7 +18,7 @@ from mmgen.cli._options import (
     read_path,
     resume_mode,
 )
-from mmgen.parsing import listed
+from mmgen.core.parsing import listed
 
 __all__ = ["train_classifier_command"]
 
@@ -81,9 +81,9 @@ def train_classifier_command(
     path = read_path(data, "dataset")
     mode = resume_mode(resume, overwrite)
 
-    from mmgen.classifier._training import train_classifier  # seconds, which a mistake need not take
-    from mmgen.config import parse_assignments
-    from mmgen.workflow import plan_judge
+    from mmgen.classifier import train_classifier  # seconds, which a mistake need not take
+    from mmgen.commands.workflow import plan_judge
+    from mmgen.settings.config import parse_assignments
 
     settings, out = plan_judge(
         path,

@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.plain_text import NotText, text_of
 from mmgen.data_recipes._published import by_sha256
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, read_file
-from mmgen.notation import UNKNOWN
-from mmgen.plain_text import NotText, text_of
 
 __all__ = ["read_amat"]
 

@@ -14,13 +14,13 @@ from typing import Any, ClassVar, TypeVar
 from numpy.typing import NDArray
 from pydantic import PrivateAttr
 
-from mmgen.config import Settings
+from mmgen.core.errors import MmgenError
+from mmgen.core.memory import check_memory
+from mmgen.core.processes import begin_worker, bounded, check_files, starting
+from mmgen.core.progress import Work
 from mmgen.data_recipes._published import Content
-from mmgen.errors import MmgenError
-from mmgen.memory import check_memory
-from mmgen.plugins import CODE_VARIABLE, named_files
-from mmgen.processes import begin_worker, bounded, check_files, starting
-from mmgen.progress import Work
+from mmgen.settings.config import Settings
+from mmgen.settings.plugins import CODE_VARIABLE, named_files
 
 __all__ = ["Recipe", "Rows", "Workers", "check_examples", "in_order"]
 

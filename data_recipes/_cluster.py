@@ -11,8 +11,8 @@ from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from mmgen.errors import MmgenError, UsageError
-from mmgen.extras import how_to_install
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.core.extras import how_to_install
 
 __all__ = ["PATIENCE", "cluster_client", "cluster_failures", "lost", "no_workers", "on_cluster"]
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
 from mmgen.data_recipes._render import binarise, pack, stack
 from mmgen.data_recipes._sources import Digits, Published, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, by_group, official
 from mmgen.data_recipes._streams import stream_keys
-from mmgen.progress import Progress, Work
-from mmgen.switches import Switch, Switches
+from mmgen.settings.switches import Switch, Switches
 
 __all__ = [
     "INK",

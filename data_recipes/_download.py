@@ -6,8 +6,8 @@ import urllib.request
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from mmgen.errors import DataError
-from mmgen.progress import Progress, Work
+from mmgen.core.errors import DataError
+from mmgen.core.progress import Progress, Work
 
 __all__ = ["Files", "cache_folder", "download", "is_complete"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, open_unpacked, read_bounded
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, open_unpacked, read_bounded
 
 __all__ = ["read_idx"]
 

@@ -18,12 +18,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.pictures import decode_picture
 from mmgen.data_recipes._left_out import why_left_out
 from mmgen.data_recipes._published import Content, as_published, file_md5, other, unverified
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
-from mmgen.notation import UNKNOWN
-from mmgen.pictures import decode_picture
 
 __all__ = ["SIDE", "Characters", "box_mean", "read_characters"]
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, read_file
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, read_file
 
 __all__ = ["Call", "array_of", "matrix_of", "read_opcodes"]
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, open_zip, read_member
+from mmgen.core.memory import check_memory
+from mmgen.core.pictures import MOST_BYTES, decode_picture
 from mmgen.data_recipes._left_out import doubles
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._part_names import PARTS, part_of
 from mmgen.data_recipes._published import Content, other, unverified
 from mmgen.data_recipes._streams import below, bits, stream_keys
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, open_zip, read_member
-from mmgen.memory import check_memory
-from mmgen.pictures import MOST_BYTES, decode_picture
 
 __all__ = ["PatchSource", "Patches", "cut_patches", "find_pictures", "read_patches"]
 

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
+from mmgen.core.plain_text import text_of
+from mmgen.core.progress import Work
 from mmgen.data_recipes._download import cache_folder, download, is_complete
 from mmgen.data_recipes._opcodes import Call, array_of, matrix_of, read_opcodes
 from mmgen.data_recipes._published import Content, as_published, by_sha256, unverified
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
-from mmgen.plain_text import text_of
-from mmgen.progress import Work
 
 __all__ = ["NETWORKS", "Citations", "Network", "content_of", "fetch_citations", "read_citations"]
 

@@ -10,13 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.plain_text import NotText, text_of
 from mmgen.data_recipes._captions import NO_RELATION, Captions, attribute_words, compose, draw_captions, relations
 from mmgen.data_recipes._scenes import Scenes, Words
 from mmgen.data_recipes._streams import Bits
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, read_file
-from mmgen.plain_text import NotText, text_of
-from mmgen.registry import unknown_name
+from mmgen.settings.registry import unknown_name
 
 __all__ = ["SceneFile", "caption_scenes", "read_scene_file"]
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from mmgen.errors import DataError
-from mmgen.parsing import printable
-from mmgen.plain_text import NotText, lines_of
+from mmgen.core.errors import DataError
+from mmgen.core.parsing import printable
+from mmgen.core.plain_text import NotText, lines_of
 
 __all__ = ["SEPARATORS", "Separated", "read_separated"]
 

@@ -13,11 +13,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError
+from mmgen.core.progress import Work
 from mmgen.data_recipes._download import Files, cache_folder, download, is_complete
 from mmgen.data_recipes._idx import read_idx
 from mmgen.data_recipes._published import Content, by_sha256
-from mmgen.errors import DataError
-from mmgen.progress import Work
 
 __all__ = ["DIGIT_SIZE", "Digits", "Published", "Source", "fetch_digits", "read_digits"]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, open_zip, read_pieces
 from mmgen.data_recipes._published import Content, as_published, file_md5, unverified
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, open_zip, read_pieces
 
 __all__ = ["COLUMNS", "ORIENTATIONS", "POSITIONS", "ROWS", "SCALES", "SHAPES", "SIDE", "SpriteArchive", "sprites"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.seeding import stream_key
+from mmgen.core.seeding import stream_key
 
 __all__ = ["Bits", "below", "bits", "choice", "shuffled", "stream_keys", "truncated_normal", "uniform"]
 

@@ -13,10 +13,10 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from mmgen.core.progress import Work
 from mmgen.data_recipes._amat import read_amat
 from mmgen.data_recipes._digits import INK, DigitRecipe, Factor, Vocabulary
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits
-from mmgen.progress import Work
 
 __all__ = ["BinaryMnist"]
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 from pydantic import Field, PrivateAttr
 
+from mmgen.core.progress import Work
 from mmgen.data_recipes._base import Rows
 from mmgen.data_recipes._celeba._landmarks import (
     Detector,
@@ -26,7 +27,6 @@ from mmgen.data_recipes._celeba._lists import Lists, Points
 from mmgen.data_recipes._celeba._pictures import completion, edges, watermark
 from mmgen.data_recipes._celeba._recipe import CelebaRecipe
 from mmgen.data_recipes._celeba._source import Source
-from mmgen.progress import Work
 
 __all__ = ["CelebaTransforms"]
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers, in_order
 from mmgen.data_recipes._splits import by_group
 from mmgen.data_recipes._sprites import (
@@ -27,7 +28,6 @@ from mmgen.data_recipes._sprites import (
     sprites,
 )
 from mmgen.data_recipes._streams import shuffled
-from mmgen.progress import Progress, Work
 
 __all__ = ["Dsprites"]
 

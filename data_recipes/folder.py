@@ -8,7 +8,7 @@ from pydantic import Field
 from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._own._recipe import SPLIT, OwnRecipe
 from mmgen.data_recipes._own._source import Source
-from mmgen.switches import Positional
+from mmgen.settings.switches import Positional
 
 __all__ = ["Folder"]
 

@@ -8,7 +8,7 @@ from pydantic import Field
 from mmgen.data_recipes._own._hub import HubSource
 from mmgen.data_recipes._own._recipe import OwnRecipe
 from mmgen.data_recipes._own._source import Source
-from mmgen.switches import Positional
+from mmgen.settings.switches import Positional
 
 __all__ = ["Hub"]
 

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
 from mmgen.data_recipes._digits import INK
 from mmgen.data_recipes._render import binarise, pack, stack
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, by_group, official
 from mmgen.data_recipes._streams import below, bits, shuffled, stream_keys
-from mmgen.progress import Progress, Work
 
 __all__ = ["Multimnist"]
 

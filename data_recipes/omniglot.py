@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._digits import LAYOUTS, Binarise, Scheme
 from mmgen.data_recipes._omniglot import SIDE, Characters, read_characters
 from mmgen.data_recipes._render import binarise, pack
 from mmgen.data_recipes._splits import by_group
 from mmgen.data_recipes._streams import shuffled, stream_keys
-from mmgen.progress import Progress, Work
 
 __all__ = ["Omniglot"]
 

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr, model_validator
 
+from mmgen.core.errors import DataError
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._part_names import PARTS
 from mmgen.data_recipes._patches import Patches, cut_patches, find_pictures, read_patches
 from mmgen.data_recipes._splits import Parts, by_group
 from mmgen.data_recipes._streams import shuffled
-from mmgen.errors import DataError
 from mmgen.modalities.patch import PatchDescription
-from mmgen.progress import Progress, Work
 
 __all__ = ["NaturalPatches"]
 

@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from mmgen.core.errors import DataError
+from mmgen.core.progress import Progress, Work
+from mmgen.core.seeding import numpy_generator
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._planetoid import NETWORKS, Citations, content_of, fetch_citations, read_citations
 from mmgen.data_recipes._streams import shuffled
-from mmgen.errors import DataError
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import VectorDescription
-from mmgen.progress import Progress, Work
-from mmgen.seeding import numpy_generator
 
 __all__ = ["Planetoid"]
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
 from mmgen.data_recipes._captions import RELATIONS, Captions, attribute_words, draw_captions, vocabulary
 from mmgen.data_recipes._scene_file import SceneFile, caption_scenes, read_scene_file
 from mmgen.data_recipes._scenes import LAMPS, LOOKS, VISIBLE_AT, SceneArrays, Scenes, Words, draw_scenes, scene_arrays
 from mmgen.data_recipes._splits import Parts, by_group
 from mmgen.data_recipes._streams import shuffled, stream_keys
-from mmgen.progress import Progress, Work
-from mmgen.registry import unknown_name
+from mmgen.settings.registry import unknown_name
 
 __all__ = ["TwoObjects"]
 

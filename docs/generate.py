@@ -15,7 +15,7 @@ import typer
 import mmgen
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import MemberCommands
-from mmgen.registry import BUILT_IN, rooms
+from mmgen.settings.registry import BUILT_IN, rooms
 
 PAGE = Path(__file__).with_name("commands.md")
 
@@ -131,7 +131,7 @@ def settings_page() -> str:
     """The page of all settings, Markdown."""
     from mmgen.aggregates._fit import AggregateSettings
     from mmgen.models._settings import DataSettings
-    from mmgen.settings_table import ROOM_KEYS, Setting, settings_of, settings_of_member
+    from mmgen.settings.settings_table import ROOM_KEYS, Setting, settings_of, settings_of_member
     from mmgen.training.settings import TrainingSettings
 
     parts = []
@@ -183,7 +183,8 @@ pixels = fitted.sample("digit=3 NOT scale=big", n=16, guidance=3)  # [16, 1, 32,
 `mmgen.load` opens a model or an aggregate that is there.
 
 Arguments have the bounds that they have on the command line. One that is out of them, of another kind or misspelt is a
-`mmgen.errors.UsageError` of one sentence before any work: `seed=1.5`, `n=10**12`, `guidence=3`. Pictures are arrays,
+`mmgen.core.errors.UsageError` of one sentence before any work: `seed=1.5`, `n=10**12`, `guidence=3`. Pictures are
+arrays,
 tensors, lists or pictures of Pillow of the model's size, in [0, 1] or bytes as the dataset has them; a model of black
 and white takes 0 and 1 alone. Codes are whole numbers below each attribute's number of values, or 255 for unknown.
 

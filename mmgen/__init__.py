@@ -1,22 +1,24 @@
 """mmgen: generative models of images and text, from data to figures.
 
 The library floor. It never prints and never imports the command line; long work is an iterable of
-:class:`mmgen.progress.Progress`. Importing this module is cheap: torch is loaded by the first call that needs it.
+:class:`mmgen.core.progress.Progress`. Importing this module is cheap: torch is loaded by the first call that needs it.
 """
 
-from mmgen.version import __version__
+from mmgen.core.version import __version__
 
 TYPE_CHECKING = False  # as in typing, without the time that its import takes: the program hears Ctrl-C after this
 if TYPE_CHECKING:
     from typing import Any
 
-    from mmgen.loading import load as load
-    from mmgen.notebook import evaluate as evaluate
-    from mmgen.notebook import fit_aggregate as fit_aggregate
-    from mmgen.notebook import make_data as make_data
-    from mmgen.notebook import sample as sample
-    from mmgen.notebook import train as train
-    from mmgen.notebook import train_classifier as train_classifier
+    from mmgen.commands.notebook import (
+        evaluate as evaluate,
+        fit_aggregate as fit_aggregate,
+        make_data as make_data,
+        sample as sample,
+        train as train,
+        train_classifier as train_classifier,
+    )
+    from mmgen.generation.loading import load as load
 
 _STAGES = ("evaluate", "fit_aggregate", "make_data", "sample", "train", "train_classifier")
 
@@ -30,11 +32,11 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> "Any":
     # What computes pulls in torch, which takes seconds; `import mmgen` and `mmgen --help` must not pay for it.
     if name == "load":
-        from mmgen.loading import load
+        from mmgen.generation.loading import load
 
         return load
     if name in _STAGES:
-        from mmgen import notebook
+        from mmgen.commands import notebook
 
         return getattr(notebook, name)
     raise AttributeError(f"module 'mmgen' has no attribute {name!r}")

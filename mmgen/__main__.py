@@ -55,8 +55,7 @@ def main() -> None:
     sys.unraisablehook = _not_lost
     atexit.register(hear, _signal.SIG_IGN)  # the last of all that happens at exit
     _leave_the_current_folder()
-    from mmgen.cli._main import Terminated
-    from mmgen.cli._main import main as program
+    from mmgen.cli._main import Terminated, main as program
 
     code = 1
     try:

@@ -13,9 +13,9 @@ from unittest import mock
 
 import torch
 
-from mmgen import plugins
 from mmgen.artifacts import read_checkpoint
 from mmgen.cli._main import main
+from mmgen.settings import plugins
 
 MMGEN = [sys.executable, "-m", "mmgen"]
 ROOT = Path(__file__).resolve().parents[1]

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from mmgen import extras
-from mmgen.extras import declared, how_to_install
+from mmgen.core import extras
+from mmgen.core.extras import declared, how_to_install
 
 ROOT = Path(__file__).parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

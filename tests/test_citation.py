@@ -4,7 +4,7 @@ import re
 import tomllib
 from pathlib import Path
 
-from mmgen.version import __version__
+from mmgen.core.version import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from mmgen import metrics, objectives, plugins, registry, testing
+from mmgen import metrics, objectives, testing
 from mmgen.artifacts import read_header
 from mmgen.cli._main import command_names, load_command, main
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.settings import plugins, registry
 
 PACKAGE = Path(__file__).parent / "stranger" / "mmgen_stranger"
 TINY = ["--set", "model.latent_size=2", "--set", "model.hidden=16", "--steps", "4", "--batch", "16"]

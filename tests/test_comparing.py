@@ -11,11 +11,11 @@ import torch
 from scipy import stats
 
 from mmgen.artifacts import Header, read_header, reference, write_checkpoint
-from mmgen.comparing import compare_scores
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 from mmgen.metrics._run import run_of_files
-from mmgen.runs import contrast, described_run, is_best, paired_points, summed_up
-from mmgen.score import Score, read_scores
+from mmgen.results.comparing import compare_scores
+from mmgen.results.runs import contrast, described_run, is_best, paired_points, summed_up
+from mmgen.results.score import Score, read_scores
 
 HERE = {"split": "iid", "part": "test", "seed": 0}
 

@@ -44,7 +44,7 @@ def test_a_folder_that_is_gone_is_no_obstacle(tmp_path: Path) -> None:
     os.chdir(tmp_path / "gone")
     try:
         (tmp_path / "gone").rmdir()
-        from mmgen.elsewhere import elsewhere
+        from mmgen.core.elsewhere import elsewhere
 
         with elsewhere():
             assert not (tmp_path / "gone").exists()

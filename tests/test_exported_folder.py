@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mmgen import exporting
 from mmgen.artifacts.files import SUMS
-from mmgen.errors import ArtifactError, MmgenError
-from mmgen.exporting import _copy
-from mmgen.progress import Watch
+from mmgen.commands import exporting
+from mmgen.commands.exporting import _copy
+from mmgen.core.errors import ArtifactError, MmgenError
+from mmgen.core.progress import Watch
 
 
 @pytest.mark.parametrize("there", [False, True])

@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from mmgen import exporting
 from mmgen.artifacts.ancestors import Node
 from mmgen.artifacts.files import exported_names
-from mmgen.errors import ArtifactError
-from mmgen.exporting import _measured
-from mmgen.loading import load
-from mmgen.progress import Watch
-from mmgen.queries import parse_query
-from mmgen.score import Score
+from mmgen.commands import exporting
+from mmgen.commands.exporting import _measured
+from mmgen.core.errors import ArtifactError
+from mmgen.core.progress import Watch
+from mmgen.descriptions.queries import parse_query
+from mmgen.generation.loading import load
+from mmgen.results.score import Score
 
 EVIL = "touch EVIL"
 
@@ -100,8 +100,8 @@ def test_nothing_stays_of_an_earlier_export_and_all_that_is_of_others(tmp_path: 
 
 def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypatch: Any) -> None:
     opened: list[Path] = []
-    monkeypatch.setattr("mmgen.loading.ModelFiles", lambda path, device: opened.append(path))
-    monkeypatch.setattr("mmgen.loading.TrainedModel", lambda files: files)
+    monkeypatch.setattr("mmgen.generation.loading.ModelFiles", lambda path, device: opened.append(path))
+    monkeypatch.setattr("mmgen.generation.loading.TrainedModel", lambda files: files)
     for name in ("aggregate.safetensors", "model.safetensors"):
         (tmp_path / name).write_text("")
     load(tmp_path)

@@ -14,11 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from PIL import EpsImagePlugin, Image
 
-from mmgen import pictures
+from mmgen.core import pictures
+from mmgen.core.errors import ArtifactError, DataError, MmgenError
+from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member, unpack
+from mmgen.core.pictures import FORMATS, decode_picture, read_picture
 from mmgen.data_recipes._amat import read_amat
 from mmgen.data_recipes._celeba import _landmarks
 from mmgen.data_recipes._celeba._pictures import decode
@@ -30,10 +32,7 @@ from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._planetoid import read_citations
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.data_recipes._sprites import SpriteArchive
-from mmgen.errors import ArtifactError, DataError, MmgenError
-from mmgen.foreign import CannotReadError, open_zip, read_file, read_member, unpack
 from mmgen.generation.images import images_of_file
-from mmgen.pictures import FORMATS, decode_picture, read_picture
 from tests.test_floors import SOURCES, name_of
 
 MB = 2**20
@@ -114,7 +113,7 @@ def test_nobody_else_opens_pictures_or_unpacks() -> None:
         }
 
     calls = {name_of(path): called(path) & unbounded for path in SOURCES}
-    assert {name for name, found in calls.items() if found} == {"mmgen.foreign", "mmgen.pictures"}
+    assert {name for name, found in calls.items() if found} == {"mmgen.core.foreign", "mmgen.core.pictures"}
 
 
 def _peak(work: Callable[[], object]) -> tuple[int, str]:

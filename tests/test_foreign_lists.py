@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from mmgen import data_recipes, reproductions
+from mmgen import data_recipes, experiments
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._members import parameters_of
-from mmgen.errors import MmgenError, UsageError
-from mmgen.reproductions._foreign import COMMANDS, NAMES_PROGRAMS
-from mmgen.reproductions._plan import read_plan, script
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.experiments._foreign import COMMANDS, NAMES_PROGRAMS
+from mmgen.experiments._plan import read_plan, script
 
 HEAD = """
 title = {title}
@@ -49,8 +49,8 @@ def refused(place: Path, command: str, **values: str) -> str:
 def test_a_plain_list_is_taken(tmp_path: Path) -> None:
     command = "mmgen make-data two-objects --number 20 --set size=32 -o x.h5"
     assert read_plan(listed(tmp_path, command)).at("cpu").stage[0].typed == command
-    for name in reproductions.names():  # nor is anything refused that our own lists do
-        (tmp_path / "own.toml").write_text(reproductions.text_of(name), encoding="utf-8")
+    for name in experiments.names():  # nor is anything refused that our own lists do
+        (tmp_path / "own.toml").write_text(experiments.text_of(name), encoding="utf-8")
         assert read_plan(str(tmp_path / "own.toml")) == read_plan(name)
 
 

@@ -17,14 +17,14 @@ from PIL import Image
 import mmgen
 from mmgen.artifacts import read_header
 from mmgen.cli import _main
-from mmgen.data_plan import plan_data
-from mmgen.errors import MissingParentError, UsageError
-from mmgen.exporting import export
-from mmgen.notebook._data import _switched
-from mmgen.notebook._watching import Shown
-from mmgen.onnx_decoder import TOLERANCE, export_decoder
-from mmgen.progress import Progress, Watch, Work
-from mmgen.registry import registry_of
+from mmgen.commands.data_plan import plan_data
+from mmgen.commands.exporting import export
+from mmgen.commands.notebook._data import _switched
+from mmgen.commands.notebook._watching import Shown
+from mmgen.commands.onnx_decoder import TOLERANCE, export_decoder
+from mmgen.core.errors import MissingParentError, UsageError
+from mmgen.core.progress import Progress, Watch, Work
+from mmgen.settings.registry import registry_of
 
 TINY = {"model": {"latent_size": 4}, "training": {"validate_every": 20}}
 
@@ -126,7 +126,7 @@ def test_a_dataset_of_another_version_or_package_is_another_one(
             plan(**other)
     for name, value in (("__version__", "0.0.0"), ("members_of", lambda settings: ("other 2.0",))):
         with monkeypatch.context() as patch:
-            patch.setattr(f"mmgen.data_plan.{name}", value)
+            patch.setattr(f"mmgen.commands.data_plan.{name}", value)
             with pytest.raises(UsageError, match="use the same command"):
                 plan()
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.errors import SettingsError
-from mmgen.reproductions import names
-from mmgen.reproductions._plan import read_plan
+from mmgen.core.errors import SettingsError
+from mmgen.experiments import names
+from mmgen.experiments._plan import read_plan
 from tests.cli.conftest import Run, run
 from tests.test_reproduction_states import write_data, write_model
 

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen import data_recipes, plugins, registry
+from mmgen import data_recipes
 from mmgen.artifacts import Dataset, read_checkpoint
 from mmgen.figures.plots._base import PlotOptions
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models._build import build_model
-from mmgen.score import Score
+from mmgen.results.score import Score
+from mmgen.settings import plugins, registry
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from mmgen.training.players import make_optimizers

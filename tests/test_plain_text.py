@@ -10,17 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from mmgen import plugins, reproductions
-from mmgen.config import read_toml
+from mmgen import experiments
+from mmgen.core.errors import MmgenError
+from mmgen.core.plain_text import NotText, lines_of, text_of
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, read_lists
 from mmgen.data_recipes._own._tables import read_table
 from mmgen.data_recipes._scene_file import read_scene_file
-from mmgen.errors import MmgenError
+from mmgen.experiments._plan import read_plan
 from mmgen.figures.plots._material import gather
 from mmgen.figures.report.curves import read_log
-from mmgen.plain_text import NotText, lines_of, text_of
-from mmgen.reproductions._plan import read_plan
-from mmgen.score import read_scores
+from mmgen.results.score import read_scores
+from mmgen.settings import plugins
+from mmgen.settings.config import read_toml
 
 LINES = "one\ntwö\nthree\n"
 READ = {
@@ -97,7 +98,7 @@ READERS: dict[str, tuple[Callable[[Path], object], str]] = {
     "a list of CelebA": (_celeba, f"3\n{' '.join(ALL_ATTRIBUTES)}\n{_LIST}"),
     "scenes": (lambda path: read_scene_file(path, 1, _WORDS).scenes, json.dumps([_SCENE], indent=1)),
     "settings": (read_toml, "[training]\nsteps = 3\n"),
-    "a list to reproduce": (lambda path: read_plan(str(path)), reproductions.text_of("cremer-table1")),
+    "a list to reproduce": (lambda path: read_plan(str(path)), experiments.text_of("cremer-table1")),
     "scores": (read_scores, '{"metric": "a", "value": 1}\n{"metric": "a", "value": 2}\n'),
     "a log": (read_log, '{"step": 1, "bound": 2}\n{"step": 2, "bound": 3}\n'),
     "code": (plugins.add_file, "one = 1\ntwo = 2\n"),

@@ -15,15 +15,15 @@ from typing import Any
 import joblib
 import pytest
 
-from mmgen import processes
+from mmgen.core import processes
+from mmgen.core.errors import MmgenError, UsageError
 from mmgen.data_recipes._base import in_order
-from mmgen.errors import MmgenError, UsageError
 from tests.program import ROOT, environment
 from tests.test_floors import SOURCES
 
 HOME = str(ROOT)
 STARTS = {
-    "mmgen/processes.py": "the one place",
+    "mmgen/core/processes.py": "the one place",
     "mmgen/training/others.py": "a script of the user's again, as it was started",
     "data_recipes/_clevr/_blender.py": "Blender's Python, in the environment that the one place gives",
     "data_recipes/_base.py": "workers of joblib, inside `starting`",
@@ -135,7 +135,7 @@ def test_python_m_mmgen_imports_nothing_from_the_current_folder(hostile: Path) -
 
 CHILD = """
 import os, sys, time
-from mmgen.processes import end_with
+from mmgen.core.processes import end_with
 end_with({owner}, {by_kernel})
 print("there", os.getpid(), flush=True)
 {then}

@@ -15,13 +15,13 @@ from PIL import Image
 
 import mmgen
 from mmgen import artifacts
-from mmgen.arguments import checked
 from mmgen.artifacts import Dataset
-from mmgen.errors import MmgenError, UsageError
+from mmgen.core.errors import MmgenError, UsageError
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw
+from mmgen.generation.loading import TrainedModel
 from mmgen.generation.translations import Start, started
-from mmgen.loading import TrainedModel
+from mmgen.settings.arguments import checked
 from mmgen.training.model_run import check_data
 from tests.generation import toy
 from tests.metrics.toy import write_dataset

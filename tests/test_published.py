@@ -7,20 +7,20 @@ from pathlib import Path
 import pytest
 
 import mmgen
-from mmgen import reproductions
-from mmgen.config import validate
-from mmgen.errors import SettingsError
+from mmgen import experiments
+from mmgen.core.errors import SettingsError
+from mmgen.core.parsing import parse_toml
+from mmgen.experiments._comparison import Compared
+from mmgen.experiments._page import tables_of
+from mmgen.experiments._plan import read_plan
+from mmgen.experiments._tables import Table
 from mmgen.figures.report.scores import _column, _published_rows, score_tables
-from mmgen.parsing import parse_toml
-from mmgen.published import published_papers, published_table, published_tables
-from mmgen.reproductions._comparison import Compared
-from mmgen.reproductions._page import tables_of
-from mmgen.reproductions._plan import read_plan
-from mmgen.reproductions._tables import Table
-from mmgen.score import Score
+from mmgen.results.published import published_papers, published_table, published_tables
+from mmgen.results.score import Score
+from mmgen.settings.config import validate
 
 ROOT = Path(mmgen.__file__).parent
-TABLES = [(name, number) for name in reproductions.names() for number in range(len(read_plan(name).table))]
+TABLES = [(name, number) for name in experiments.names() for number in range(len(read_plan(name).table))]
 
 
 def test_each_table_says_its_paper_and_no_cell_is_there_twice() -> None:
@@ -35,7 +35,7 @@ def test_each_table_says_its_paper_and_no_cell_is_there_twice() -> None:
 @pytest.mark.parametrize(("name", "number"), TABLES)
 def test_every_number_of_a_list_is_the_published_one(name: str, number: int) -> None:
     """And lists say none themselves: what they name is all there, each number of the paper stands in some cell."""
-    said = parse_toml(reproductions.text_of(name))["table"][number]
+    said = parse_toml(experiments.text_of(name))["table"][number]
     assert not any("paper" in row for row in said["row"])
     table = read_plan(name).table[number]
     shown = [value for row in table.row for value in row.paper if value != ""]

@@ -4,13 +4,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from mmgen.errors import UsageError
-from mmgen.modalities.text import TextDescription
-from mmgen.notation import UNKNOWN
-from mmgen.queries import (
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions.queries import (
     batch_of_captions,
     batch_of_queries,
     caption_of_codes,
@@ -21,6 +19,7 @@ from mmgen.queries import (
     parse_caption,
     parse_query,
 )
+from mmgen.modalities.text import TextDescription
 
 
 @dataclass(frozen=True)

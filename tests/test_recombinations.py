@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from mmgen.errors import UsageError
-from mmgen.notation import UNKNOWN
-from mmgen.queries import OPERATORS, format_query, parse_query
-from mmgen.recombinations import is_recombination, parse_recombination
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions.queries import OPERATORS, format_query, parse_query
+from mmgen.descriptions.recombinations import is_recombination, parse_recombination
 from tests.test_queries import MNIST_A
 
 MEANT = {

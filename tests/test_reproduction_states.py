@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
-from mmgen.errors import ArtifactError
-from mmgen.reproductions._notes import remember
-from mmgen.reproductions._plan import fitting, state_of, with_data
-from mmgen.reproductions._stages import Scale, Stage
-from mmgen.reproductions._typed import choices
+from mmgen.core.errors import ArtifactError
+from mmgen.experiments._notes import remember
+from mmgen.experiments._plan import fitting, state_of, with_data
+from mmgen.experiments._stages import Scale, Stage
+from mmgen.experiments._typed import choices
 from mmgen.training.state import state_path
 
 

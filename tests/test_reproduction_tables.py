@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.errors import SettingsError, UsageError
-from mmgen.reproductions._comparison import Compared, compare
-from mmgen.reproductions._page import judge_sentence, markdown, tables_of
-from mmgen.reproductions._plan import fitting, only, read_plan, with_data
-from mmgen.reproductions._stages import Plan
-from mmgen.score import Score
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.experiments._comparison import Compared, compare
+from mmgen.experiments._page import judge_sentence, markdown, tables_of
+from mmgen.experiments._plan import fitting, only, read_plan, with_data
+from mmgen.experiments._stages import Plan
+from mmgen.results.score import Score
 from tests.test_reproduction_states import write_data, write_model
 
 

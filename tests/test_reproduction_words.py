@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from mmgen.artifacts import read_header
-from mmgen.errors import ArtifactError
-from mmgen.reproductions._plan import only, state_of, with_data
-from mmgen.reproductions._seeds import with_seed, with_seeds
-from mmgen.reproductions._stages import Scale, Stage
+from mmgen.core.errors import ArtifactError
+from mmgen.experiments._plan import only, state_of, with_data
+from mmgen.experiments._seeds import with_seed, with_seeds
+from mmgen.experiments._stages import Scale, Stage
 from tests.test_reproduction_states import write_data, write_model
 
 TYPED = (

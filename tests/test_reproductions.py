@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 import mmgen.objectives
-from mmgen import reproductions
+from mmgen import experiments
 from mmgen.cli._main import command_names, load_command
-from mmgen.config import build_member, preset
-from mmgen.errors import SettingsError, UsageError
-from mmgen.presets import names as preset_names
-from mmgen.reproductions._plan import find_list, only, read_plan, script, with_data
-from mmgen.reproductions._seeds import with_seed
-from mmgen.reproductions._stages import Scale, Stage
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.experiments._plan import find_list, only, read_plan, script, with_data
+from mmgen.experiments._seeds import with_seed
+from mmgen.experiments._stages import Scale, Stage
+from mmgen.settings.config import build_member, preset
+from mmgen.settings.presets import names as preset_names
 from tests.test_reproduction_states import write_data
 
-PLANS = [(name, scale) for name in reproductions.names() for scale in ("cpu", "paper")]
+PLANS = [(name, scale) for name in experiments.names() for scale in ("cpu", "paper")]
 
 
 @pytest.mark.parametrize(("name", "scale"), PLANS)
@@ -38,7 +38,7 @@ def test_every_command_can_be_typed_and_names_what_it_makes(name: str, scale: st
         made.append(stage.makes)
 
 
-@pytest.mark.parametrize("name", sorted({name.split("/")[0] for name in reproductions.names()}))
+@pytest.mark.parametrize("name", sorted({name.split("/")[0] for name in experiments.names()}))
 def test_every_table_is_on_the_page_of_tables_and_in_help(name: str) -> None:
     docs = Path(__file__).parents[1] / "docs"
     assert name in (docs / "reproducing-tables.md").read_text().split("```")[1]
@@ -101,7 +101,7 @@ def test_numbers_are_those_of_the_paper() -> None:
     ]
 
 
-WU = [name for name in reproductions.names() if name.startswith("wu-table2/")]
+WU = [name for name in experiments.names() if name.startswith("wu-table2/")]
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])
@@ -159,7 +159,7 @@ def test_a_table_of_several_datasets(tmp_path: Path) -> None:
     assert find_list("wu-table2", str(own)) == ("wu-table2/fashion-mnist", own)
     with pytest.raises(UsageError, match=r"is of the recipe 'toy', expected one of binary-mnist"):
         find_list("wu-table2", str(tmp_path / "toy.h5"))
-    several = dict.fromkeys(name.split("/")[0] for name in reproductions.names() if "/" in name)
+    several = dict.fromkeys(name.split("/")[0] for name in experiments.names() if "/" in name)
     usual = [find_list(table, None) for table in several]
     expected = ["kipf-table2/cora", "scan/mnist-a", "wu-figure3/binary-mnist", "wu-table2/binary-mnist"]
     assert usual == [(name, None) for name in expected]
@@ -231,7 +231,7 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"unknown scale 'gpu'.*cpu, paper"):
         read_plan("cremer-table1").at("gpu")
     own = tmp_path / "mine.toml"
-    text = reproductions.text_of("cremer-table1")
+    text = experiments.text_of("cremer-table1")
     own.write_text(text)
     assert read_plan(str(own)) == read_plan("cremer-table1")
     own.write_text(text.replace("makes =", "maks =", 1))
@@ -246,7 +246,7 @@ def test_faults_of_a_list_are_named(tmp_path: Path) -> None:
         read_plan(str(own))
 
 
-WEAK = [name for name in reproductions.names() if name.startswith("wu-figure3/")]
+WEAK = [name for name in experiments.names() if name.startswith("wu-figure3/")]
 
 
 @pytest.mark.parametrize("scale", ["cpu", "paper"])

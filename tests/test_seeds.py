@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli._main import main
-from mmgen.errors import SettingsError, UsageError
-from mmgen.reproductions import names
-from mmgen.reproductions._comparison import compare
-from mmgen.reproductions._page import markdown, tables_of
-from mmgen.reproductions._plan import only, read_plan, script
-from mmgen.reproductions._seeds import with_seed, with_seeds
-from mmgen.reproductions._stages import Plan, Scale
-from mmgen.runs import described_run
-from mmgen.score import Score
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.experiments import names
+from mmgen.experiments._comparison import compare
+from mmgen.experiments._page import markdown, tables_of
+from mmgen.experiments._plan import only, read_plan, script
+from mmgen.experiments._seeds import with_seed, with_seeds
+from mmgen.experiments._stages import Plan, Scale
+from mmgen.results.runs import described_run
+from mmgen.results.score import Score
 
 LIST = """
 title = "Two objectives"

@@ -14,7 +14,7 @@ import pytest
 from mmgen import objectives, testing
 from mmgen.artifacts import read_checkpoint, read_header
 from mmgen.cli._main import main
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 
 HERE = Path(__file__).parent / "stranger"
 TINY = ["--set", "model.latent_size=2", "--set", "model.hidden=16", "--steps", "4", "--batch", "16"]
@@ -280,7 +280,7 @@ def test_a_header_that_says_nonsense_about_members(members: object) -> None:
 
 def test_rooms_are_all_registries_there_are() -> None:
     """A new room is one more line of ROOMS; nothing else lists them."""
-    from mmgen.registry import ROOMS, rooms
+    from mmgen.settings.registry import ROOMS, rooms
 
     root = Path(__file__).resolve().parents[1]
     files = [file for floor in ("mmgen", "data_recipes") for file in (root / floor).rglob("*.py")]

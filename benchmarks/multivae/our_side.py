@@ -18,9 +18,9 @@ from networks import NETWORKS
 from views import write_views
 
 from mmgen.artifacts import Dataset
-from mmgen.estimation.importance import estimate
-from mmgen.estimation.likelihoods import image_terms
-from mmgen.loading import load
+from mmgen.evaluation.importance import estimate
+from mmgen.evaluation.likelihoods import image_terms
+from mmgen.generation.loading import load
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import complete_settings, load_model, train_model
 

@@ -19,12 +19,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.extras import how_to_install
+from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.progress import Work
 from mmgen.data_recipes._celeba._pictures import HEIGHT, WIDTH
 from mmgen.data_recipes._download import cache_folder, download, is_complete
-from mmgen.errors import DataError, UsageError
-from mmgen.extras import how_to_install
-from mmgen.foreign import CannotReadError, read_file
-from mmgen.progress import Work
 
 __all__ = [
     "Detector",

@@ -9,9 +9,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError
+from mmgen.core.plain_text import NotText, text_of
 from mmgen.data_recipes._separated import read_separated
-from mmgen.errors import DataError
-from mmgen.plain_text import NotText, text_of
 
 __all__ = [
     "ALL_ATTRIBUTES",

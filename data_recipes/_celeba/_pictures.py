@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from mmgen.pictures import decode_picture
+from mmgen.core.pictures import decode_picture
 
 __all__ = ["HEIGHT", "WIDTH", "completion", "decode", "edges", "fitted", "planes", "watermark"]
 

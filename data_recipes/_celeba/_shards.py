@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from mmgen.artifacts import check_place
 from mmgen.artifacts.files import own_folder
+from mmgen.core.errors import ArtifactError
+from mmgen.core.foreign import CannotReadError, read_file, unpack
+from mmgen.core.parsing import parse_json
 from mmgen.data_recipes._base import Rows
-from mmgen.errors import ArtifactError
-from mmgen.foreign import CannotReadError, read_file, unpack
-from mmgen.parsing import parse_json
 
 __all__ = ["Shard", "ShardFolder"]
 

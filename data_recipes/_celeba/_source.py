@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path, PurePosixPath
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
 from mmgen.data_recipes._celeba._lists import CELEBA_SIZE, PUBLISHED, Lists, Points, read_lists
 from mmgen.data_recipes._left_out import why_left_out
 from mmgen.data_recipes._published import Content, other, unverified
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
 
 __all__ = ["WHERE_TO_GET_IT", "Source"]
 

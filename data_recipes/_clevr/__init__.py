@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.progress import Work
+from mmgen.core.progress import Work
 
 __all__ = ["compile_kernels", "masks", "render", "visible_pixels"]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._clevr._bodies import BLUE, COLUMNS, COS, METAL, RED, SHAPE, SIN, SIZE, X, Y
 from mmgen.data_recipes._clevr._camera import FILTER_WIDTH
 from mmgen.data_recipes._clevr._compiled import is_cached, kernels
 from mmgen.data_recipes._clevr._lamps import lamp_rows
 from mmgen.data_recipes._clevr._sampling import PURPOSES, filter_table
-from mmgen.progress import Progress, Work
 
 __all__ = ["compile_kernels", "masks", "render", "visible_pixels"]
 

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.foreign import CannotReadError
+from mmgen.core.pictures import WrongSizeError, read_picture
+from mmgen.core.processes import child_environment
 from mmgen.data_recipes._clevr import SceneArrays
-from mmgen.errors import DataError, UsageError
-from mmgen.foreign import CannotReadError
-from mmgen.pictures import WrongSizeError, read_picture
-from mmgen.processes import child_environment
 
 __all__ = ["blender_scenes", "render_with_blender"]
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from mmgen.elsewhere import elsewhere
+from mmgen.core.elsewhere import elsewhere
 
 with elsewhere():
     import numba

@@ -10,13 +10,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import listed, typed
 from mmgen.data_recipes._own._spellings import spelled_twice
-from mmgen.errors import DataError, UsageError
-from mmgen.notation import UNKNOWN
-from mmgen.parsing import printable
-from mmgen.registry import unknown_name
+from mmgen.settings.registry import unknown_name
 
 __all__ = ["FEW", "Attributes", "attributes_of", "check_columns", "parse_bins"]
 

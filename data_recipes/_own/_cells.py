@@ -4,8 +4,8 @@ import math
 from decimal import Decimal
 from typing import Any
 
-from mmgen.free_text import one_spelling
-from mmgen.parsing import Malformed, Strange, printable
+from mmgen.core.parsing import Malformed, Strange, printable
+from mmgen.descriptions.free_text import one_spelling
 
 __all__ = ["Cell", "Columns", "cell_of", "texts_of"]
 

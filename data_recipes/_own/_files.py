@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, open_zip, read_file, read_member
+from mmgen.core.parsing import printable
 from mmgen.data_recipes._left_out import why_left_out
 from mmgen.data_recipes._part_names import part_of
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, open_zip, read_file, read_member
-from mmgen.parsing import printable
 
 __all__ = ["PICTURES", "Files", "inside", "listed", "typed"]
 

@@ -3,6 +3,9 @@
 from collections import Counter
 from pathlib import Path, PurePosixPath
 
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.parsing import printable
+from mmgen.core.pictures import FORMATS, MOST_BYTES as MOST_PICTURE_BYTES
 from mmgen.data_recipes._left_out import doubles
 from mmgen.data_recipes._own._cells import Cell, cell_of
 from mmgen.data_recipes._own._files import PICTURES, Files, listed
@@ -10,10 +13,6 @@ from mmgen.data_recipes._own._folder_parts import CLASSES, parts_by_folder, part
 from mmgen.data_recipes._own._folder_tables import FolderTables
 from mmgen.data_recipes._own._perhaps import perhaps_masks, perhaps_parts, perhaps_tables
 from mmgen.data_recipes._own._source import Source
-from mmgen.errors import DataError, UsageError
-from mmgen.parsing import printable
-from mmgen.pictures import FORMATS
-from mmgen.pictures import MOST_BYTES as MOST_PICTURE_BYTES
 
 __all__ = ["FolderSource"]
 

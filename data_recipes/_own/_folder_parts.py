@@ -3,9 +3,9 @@
 import posixpath
 from collections.abc import Sequence
 
+from mmgen.core.errors import DataError
 from mmgen.data_recipes._own._files import listed
 from mmgen.data_recipes._part_names import could_be_parts, parts_of, taken_apart
-from mmgen.errors import DataError
 
 __all__ = ["CLASSES", "parts_by_folder", "parts_by_name"]
 

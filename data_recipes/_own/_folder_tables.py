@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed, typed
 from mmgen.data_recipes._own._source import modality_names
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, ENDINGS, MOST_BYTES, Table, read_table
 from mmgen.data_recipes._separated import SEPARATORS
-from mmgen.errors import DataError, UsageError
-from mmgen.foreign import CannotReadError, read_file
-from mmgen.parsing import printable
 
 __all__ = ["FolderTables", "Named", "is_table"]
 

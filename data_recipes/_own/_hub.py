@@ -1,6 +1,6 @@
 """Pictures that the library datasets reads: of the Hugging Face hub, or local Parquet, Arrow, WebDataset, imagefolder.
 
-The library finds the files and says what their columns are; pictures are decoded by :mod:`mmgen.pictures`, as all
+The library finds the files and says what their columns are; pictures are decoded by :mod:`mmgen.core.pictures`, as all
 others. Formats that would be unpickled or run are not asked for.
 """
 
@@ -13,6 +13,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 from unittest import mock
 
+from mmgen.core.errors import DataError, MmgenError, UsageError
+from mmgen.core.extras import how_to_install
+from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.parsing import Malformed, printable
+from mmgen.core.pictures import MOST_BYTES
 from mmgen.data_recipes._own._attributes import check_columns
 from mmgen.data_recipes._own._cells import cell_of, texts_of
 from mmgen.data_recipes._own._files import listed, typed
@@ -28,11 +33,6 @@ from mmgen.data_recipes._own._hub_files import (
 )
 from mmgen.data_recipes._own._source import Source, modality_names
 from mmgen.data_recipes._part_names import part_of, parts_of
-from mmgen.errors import DataError, MmgenError, UsageError
-from mmgen.extras import how_to_install
-from mmgen.foreign import CannotReadError, read_file
-from mmgen.parsing import Malformed, printable
-from mmgen.pictures import MOST_BYTES
 
 __all__ = ["HubSource"]
 

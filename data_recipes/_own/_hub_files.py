@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.parsing import Malformed, parse_json, printable
 from mmgen.data_recipes._left_out import doubles
 from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
 from mmgen.data_recipes._own._perhaps import perhaps_masks, perhaps_tables
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError, read_file
-from mmgen.parsing import Malformed, parse_json, printable
 
 __all__ = ["check_all_taken", "check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "not_taken",
            "plain_yaml"]  # fmt: skip

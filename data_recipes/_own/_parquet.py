@@ -4,9 +4,9 @@ import io
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from mmgen.errors import DataError, UsageError
-from mmgen.extras import how_to_install
-from mmgen.parsing import printable
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.extras import how_to_install
+from mmgen.core.parsing import printable
 
 __all__ = ["read_parquet"]
 

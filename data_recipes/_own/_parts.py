@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.errors import DataError
+from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._files import typed
 from mmgen.data_recipes._part_names import PARTS, part_of, parts_of, taken_apart
 from mmgen.data_recipes._splits import Parts, by_group
-from mmgen.errors import DataError
-from mmgen.parsing import printable
 
 __all__ = ["check_says_no_parts", "parts_as_given", "parts_drawn", "parts_of_column", "together"]
 

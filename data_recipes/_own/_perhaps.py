@@ -5,12 +5,12 @@ import shlex
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath
 
+from mmgen.core.errors import MmgenError
+from mmgen.core.foreign import CannotReadError
+from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell
 from mmgen.data_recipes._own._files import Files, listed
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, read_table
-from mmgen.errors import MmgenError
-from mmgen.foreign import CannotReadError
-from mmgen.parsing import printable
 
 __all__ = ["perhaps_masks", "perhaps_parts", "perhaps_tables"]
 

@@ -11,6 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, PrivateAttr
 
+from mmgen.core.errors import DataError
+from mmgen.core.foreign import CannotReadError
+from mmgen.core.parsing import printable
+from mmgen.core.pictures import Background, Fit, Fitting
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers, in_order
 from mmgen.data_recipes._own._attributes import Attributes, attributes_of, check_columns, parse_bins
 from mmgen.data_recipes._own._factors import add_factors
@@ -29,11 +34,6 @@ from mmgen.data_recipes._own._told import choose_captions, leave_out_several, to
 from mmgen.data_recipes._own._words import Captions, captions_of
 from mmgen.data_recipes._part_names import PARTS
 from mmgen.data_recipes._splits import Parts
-from mmgen.errors import DataError
-from mmgen.foreign import CannotReadError
-from mmgen.parsing import printable
-from mmgen.pictures import Background, Fit, Fitting
-from mmgen.progress import Progress, Work
 
 __all__ = ["SPLIT", "OwnRecipe"]
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts.elements import NAME
+from mmgen.core.errors import UsageError
+from mmgen.core.foreign import CannotReadError
 from mmgen.data_recipes._own._cells import Cell, Columns
-from mmgen.errors import UsageError
-from mmgen.foreign import CannotReadError
 
 __all__ = ["Source", "modality_names"]
 

@@ -6,7 +6,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 
-from mmgen.parsing import printable
+from mmgen.core.parsing import printable
 
 __all__ = ["spelled_twice"]
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.foreign import CannotReadError
+from mmgen.core.pictures import FittedPicture, Fitting, fit_picture
+from mmgen.core.progress import Progress
 from mmgen.data_recipes._base import Workers, in_order
 from mmgen.data_recipes._own._source import File, Source
-from mmgen.foreign import CannotReadError
-from mmgen.pictures import FittedPicture, Fitting, fit_picture
-from mmgen.progress import Progress
 
 __all__ = ["Seen", "fitted_rows", "look_at"]
 

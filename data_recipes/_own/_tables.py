@@ -8,13 +8,13 @@ from itertools import chain
 from pathlib import PurePath
 from typing import Any
 
+from mmgen.core.errors import DataError
+from mmgen.core.parsing import Malformed, parse_json, printable
+from mmgen.core.plain_text import NotText, lines_of, text_of
 from mmgen.data_recipes._own._cells import Cell, Columns, cell_of, texts_of
 from mmgen.data_recipes._own._files import typed
 from mmgen.data_recipes._own._parquet import read_parquet
 from mmgen.data_recipes._separated import read_separated
-from mmgen.errors import DataError
-from mmgen.parsing import Malformed, parse_json, printable
-from mmgen.plain_text import NotText, lines_of, text_of
 
 __all__ = ["ALL_ENDINGS", "ENDINGS", "MOST_BYTES", "Table", "read_table"]
 

@@ -4,14 +4,14 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.parsing import printable
+from mmgen.core.seeding import stream_key
 from mmgen.data_recipes._own._cells import Cell, Columns
 from mmgen.data_recipes._own._files import typed
 from mmgen.data_recipes._own._source import Source
 from mmgen.data_recipes._own._spellings import spelled_twice
 from mmgen.data_recipes._own._unknown import without_unknown
-from mmgen.errors import DataError, UsageError
-from mmgen.parsing import printable
-from mmgen.seeding import stream_key
 
 __all__ = ["Chosen", "Told", "choose_captions", "leave_out_several", "told_of"]
 

@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Collection, Sequence
 
+from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell
-from mmgen.parsing import printable
-from mmgen.queries import UNSPECIFIED
+from mmgen.descriptions.queries import UNSPECIFIED
 
 __all__ = ["UNKNOWN_WORDS", "without_unknown"]
 

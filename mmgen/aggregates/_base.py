@@ -8,15 +8,15 @@ from typing import ClassVar, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.queries import batch_of_queries
+from mmgen.descriptions.recombinations import Recombination
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
-from mmgen.models._base import Model
-from mmgen.networks._text import TextEncoder, TextNetwork
-from mmgen.queries import batch_of_queries
-from mmgen.recombinations import Recombination
+from mmgen.models import Model
+from mmgen.networks import TextEncoder, TextNetwork
 from mmgen.training.task import Task
 
 __all__ = ["Aggregate", "Condition", "Density", "Family", "Given", "Layers"]
@@ -30,7 +30,7 @@ class Density(nn.Module, ABC):
     """A conditional density over standardised latents u, in fp32 or fp64 always."""
 
     operators: tuple[str, ...] = ()
-    """Words of :mod:`mmgen.recombinations` for which it has a network, see :meth:`recombined`."""
+    """Words of :mod:`mmgen.descriptions.recombinations` for which it has a network, see :meth:`recombined`."""
 
     @abstractmethod
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:

@@ -6,8 +6,8 @@ from mmgen.aggregates._encode import posterior_to_aggregate
 from mmgen.aggregates._fit import FitSettings
 from mmgen.aggregates._shown import check_shown, knows_too_much, needs_words, shown_by
 from mmgen.artifacts import Dataset, read_header, require_kind
-from mmgen.config import validate
-from mmgen.errors import ArtifactError, SettingsError
+from mmgen.core.errors import ArtifactError, SettingsError
+from mmgen.settings.config import validate
 from mmgen.training.model_run import read_experiment
 from mmgen.training.state import is_finished, state_path
 

@@ -4,8 +4,8 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.aggregates._base import Density
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.networks._base import mlp
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.networks import dense_layers
 
 __all__ = ["ConditionalGaussian"]
 
@@ -16,7 +16,7 @@ class ConditionalGaussian(Density):
     def __init__(self, latent_size: int, context_size: int, hidden: tuple[int, ...]) -> None:
         super().__init__()
         # Without a context the network sees a constant, so that its biases are the parameters.
-        self.network = mlp([max(1, context_size), *hidden, 2 * latent_size], nn.SiLU)
+        self.network = dense_layers([max(1, context_size), *hidden, 2 * latent_size], nn.SiLU)
 
     def distribution(self, context: Tensor | None, batch: int) -> DiagonalGaussian:
         """q(u | context) [B, D]."""

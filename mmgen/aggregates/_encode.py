@@ -14,16 +14,15 @@ from mmgen.aggregates._shown import Shown, needs_words
 from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
 from mmgen.artifacts.header import canonical_json
 from mmgen.artifacts.latents import COLUMNS
-from mmgen.batch import Batch
-from mmgen.encoding import encode_points
-from mmgen.errors import ArtifactError, UsageError
-from mmgen.modalities._base import Description, whole
+from mmgen.core.batch import Batch
+from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import Progress, Work
+from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.modalities import Description, whole
 from mmgen.modalities.text import TextDescription
-from mmgen.models._base import Model
-from mmgen.models._settings import DataSettings
-from mmgen.notation import UNKNOWN
-from mmgen.progress import Progress, Work
-from mmgen.seeding import numpy_generator, torch_generator
+from mmgen.models import DataSettings, Model
+from mmgen.posteriors.encoding import encode_points
 from mmgen.training.batches import DatasetRows, Rows, batch_of
 from mmgen.training.labelling import without
 from mmgen.training.model_run import ExperimentSettings

@@ -32,12 +32,12 @@ from mmgen.aggregates._weights import (
     said,
 )
 from mmgen.artifacts import Dataset, Header, Latents, check_output, read_header
-from mmgen.config import Settings, build_member, merge, plain, validate
-from mmgen.errors import DataError, SettingsError, UsageError
-from mmgen.models._settings import DataSettings
-from mmgen.naming import number_of, posterior_name
-from mmgen.networks._text import TextNetwork
-from mmgen.progress import Progress, Work
+from mmgen.core.errors import DataError, SettingsError, UsageError
+from mmgen.core.progress import Progress, Work
+from mmgen.models import DataSettings
+from mmgen.networks import TextNetwork
+from mmgen.results.naming import number_of, posterior_name
+from mmgen.settings.config import Settings, build_member, merge, plain, validate
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume, TrainingResult
 from mmgen.training.model_run import ExperimentSettings, check_data, load_model

@@ -12,7 +12,7 @@ from torch import Tensor
 from zuko.transforms import MonotonicRQSTransform
 
 from mmgen.aggregates._base import Density
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 
 __all__ = ["CouplingFlow", "affine_couplings", "spline_couplings"]
 

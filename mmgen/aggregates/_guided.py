@@ -25,10 +25,10 @@ from torch import Tensor
 
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._targets import drop_attributes
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import Attributes
-from mmgen.models._base import Model
-from mmgen.objectives._base import Bound
+from mmgen.models import Model
+from mmgen.objectives import Bound
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["GuidedTask", "candidates", "few_candidates"]

@@ -13,12 +13,12 @@ from torch import Tensor, nn
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._conditional_gaussian import ConditionalGaussian
 from mmgen.aggregates._targets import drop_attributes
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.descriptions.queries import AND, IGNORE, OPERATORS
+from mmgen.descriptions.recombinations import Recombination
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
-from mmgen.objectives._base import Bound
-from mmgen.queries import AND, IGNORE, OPERATORS
-from mmgen.recombinations import Recombination
+from mmgen.objectives import Bound
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["OperatorTask", "Operators", "recombined_parts"]

@@ -13,8 +13,8 @@ import torch
 from numpy.typing import NDArray
 
 from mmgen.artifacts import Dataset, Header
-from mmgen.errors import DataError
-from mmgen.models._settings import DataSettings
+from mmgen.core.errors import DataError
+from mmgen.models import DataSettings
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import learns_unlabelled, shown_rows
 from mmgen.training.model_run import ExperimentSettings

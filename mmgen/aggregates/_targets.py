@@ -11,11 +11,11 @@ import torch
 from torch import Tensor
 
 from mmgen.aggregates._base import Aggregate
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
-from mmgen.models._base import Model
-from mmgen.objectives._base import Bound
+from mmgen.models import Model
+from mmgen.objectives import Bound
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["FitTask", "Target", "drop_attributes"]

@@ -7,11 +7,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 from mmgen.aggregates._base import Family, Given, Layers
-from mmgen.errors import UsageError
-from mmgen.models._base import Model
-from mmgen.models._settings import DataSettings
-from mmgen.naming import number_of
-from mmgen.objectives._base import Objective
+from mmgen.core.errors import UsageError
+from mmgen.models import DataSettings, Model
+from mmgen.objectives import Objective
+from mmgen.results.naming import number_of
 
 __all__ = [
     "Guidance",

@@ -7,7 +7,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.aggregates._base import Density, Family
 from mmgen.aggregates._conditional_gaussian import ConditionalGaussian
-from mmgen.objectives._base import CONFIG
+from mmgen.objectives import CONFIG
 
 __all__ = ["Gaussian"]
 

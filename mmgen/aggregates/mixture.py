@@ -8,9 +8,9 @@ from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
 from mmgen.aggregates._base import Density, Family
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.networks._base import mlp
-from mmgen.objectives._base import CONFIG
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.networks import dense_layers
+from mmgen.objectives import CONFIG
 
 __all__ = ["Mixture"]
 
@@ -24,7 +24,7 @@ class GaussianMixture(Density):
         self.components = components
         # Without a context the network sees a constant, so that its biases are the parameters.
         self.context_size = context_size
-        self.network = mlp([max(1, context_size), *hidden, components * (1 + 2 * latent_size)], nn.SiLU)
+        self.network = dense_layers([max(1, context_size), *hidden, components * (1 + 2 * latent_size)], nn.SiLU)
         # Start with components spread out: equal ones would get equal gradients for ever.
         self.spread = nn.Parameter(torch.randn(components, latent_size))
 

@@ -11,7 +11,7 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.aggregates._base import Density, Family
 from mmgen.aggregates._flow import CouplingFlow, spline_couplings
-from mmgen.objectives._base import CONFIG
+from mmgen.objectives import CONFIG
 
 __all__ = ["Nsf"]
 

@@ -24,16 +24,15 @@ from mmgen.aggregates._base import Aggregate, Condition, Density, Family, Given,
 from mmgen.aggregates._conditional_gaussian import ConditionalGaussian
 from mmgen.aggregates._scan_operators import Operators, OperatorTask
 from mmgen.aggregates._targets import drop_attributes
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.queries import OPERATORS
+from mmgen.descriptions.recombinations import Recombination
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
-from mmgen.models._base import Model
-from mmgen.networks._attributes import AttributeNetwork
-from mmgen.networks._text import TextNetwork
-from mmgen.objectives._base import CONFIG, Bound
-from mmgen.queries import OPERATORS
-from mmgen.recombinations import Recombination
+from mmgen.models import Model
+from mmgen.networks import AttributeNetwork, TextNetwork
+from mmgen.objectives import CONFIG, Bound
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["Scan"]

@@ -8,8 +8,8 @@ from typing import Any, Literal
 from mmgen.artifacts import Header, Parent, read_header
 from mmgen.artifacts.lineage import find_recorded
 from mmgen.artifacts.verified import is_verified
-from mmgen.errors import ArtifactError, MissingParentError
-from mmgen.parsing import printable
+from mmgen.core.errors import ArtifactError, MissingParentError
+from mmgen.core.parsing import printable
 
 __all__ = ["Node", "lineage", "outline", "tree_lines", "walk"]
 

@@ -21,7 +21,7 @@ from mmgen.artifacts.hdf5 import (
 )
 from mmgen.artifacts.header import ContentHash, Header, Parent, content_of, make_header, printable
 from mmgen.artifacts.kinds import open_hdf5
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 __all__ = ["bundle_shapes", "read_bundle", "write_bundle"]
 

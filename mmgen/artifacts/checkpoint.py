@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from mmgen.arguments import checked
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.header import (
     HDF5_KINDS,
@@ -21,7 +20,8 @@ from mmgen.artifacts.header import (
 from mmgen.artifacts.kinds import require_kind
 from mmgen.artifacts.members import check_members
 from mmgen.artifacts.tensors import read_safetensors_header, tensor_table
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
+from mmgen.settings.arguments import checked
 
 if TYPE_CHECKING:
     import torch

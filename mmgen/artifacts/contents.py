@@ -11,7 +11,7 @@ from mmgen.artifacts.header import Header
 from mmgen.artifacts.kinds import read_header
 from mmgen.artifacts.members import is_there
 from mmgen.artifacts.tensors import tensor_shapes
-from mmgen.config import plain
+from mmgen.settings.config import plain
 
 __all__ = ["contents", "describe", "trained"]
 

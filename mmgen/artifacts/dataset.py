@@ -9,19 +9,19 @@ from numpy.typing import NDArray
 from pydantic import SkipValidation
 
 import mmgen.modalities
-from mmgen.arguments import FilePath, Seed, checked, told
 from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, place
 from mmgen.artifacts.hdf5 import Array, array, cover_texts, explained, group, hard_link, member_names, read_text
 from mmgen.artifacts.header import content_of, printable
 from mmgen.artifacts.kinds import open_hdf5
 from mmgen.artifacts.remembered import is_remembered, remember, stamp
-from mmgen.errors import ArtifactError, UsageError
-from mmgen.markup import facts_table
-from mmgen.modalities._base import ROWS
-from mmgen.registry import unknown_name
+from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.markup import facts_table
+from mmgen.modalities import ROWS
+from mmgen.settings.arguments import FilePath, Seed, checked, told
+from mmgen.settings.registry import unknown_name
 
 if TYPE_CHECKING:
-    from mmgen.modalities._base import Description
+    from mmgen.modalities import Description
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.image import ImageDescription
     from mmgen.modalities.text import TextDescription
@@ -280,7 +280,7 @@ class Dataset:
             return images.astype(np.float32) / self.images[name].scale
         import torch
 
-        from mmgen.sights import drawn_pixels, sight_key
+        from mmgen.core.sights import drawn_pixels, sight_key
 
         numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
         return drawn_pixels(torch.from_numpy(images), numbers, sight_key(seed, name)).numpy()

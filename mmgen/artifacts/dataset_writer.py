@@ -13,10 +13,10 @@ from mmgen.artifacts.elements import NAME, place
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, cover_texts, create, write_array, write_header, write_text
 from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
-from mmgen.modalities._base import ROWS
+from mmgen.modalities import ROWS
 
 if TYPE_CHECKING:
-    from mmgen.modalities._base import Description
+    from mmgen.modalities import Description
 
 __all__ = ["DatasetWriter"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts.hdf5 import explained, hard_link, read_text
-from mmgen.modalities._base import ROWS
+from mmgen.modalities import ROWS
 
 __all__ = ["NAME", "FactorInfo", "FileElement", "place"]
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from mmgen.errors import ArtifactError
-from mmgen.parsing import Malformed, read_bounded
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import Malformed, read_bounded
 
 __all__ = [
     "SUMS",

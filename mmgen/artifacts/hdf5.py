@@ -28,7 +28,7 @@ from mmgen.artifacts.header import (
     to_json,
 )
 from mmgen.artifacts.sink import Sink
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 __all__ = [
     "Array",

@@ -16,12 +16,10 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts.members import OutsideMember, members_of, parse_members
-from mmgen.errors import ArtifactError
-from mmgen.parsing import MAX_TEXT_BYTES as MAX_HEADER_BYTES
-from mmgen.parsing import Malformed, printable
-from mmgen.parsing import parse_json as parse_strictly
-from mmgen.registry import unknown_name
-from mmgen.version import __version__
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import MAX_TEXT_BYTES as MAX_HEADER_BYTES, Malformed, parse_json as parse_strictly, printable
+from mmgen.core.version import __version__
+from mmgen.settings.registry import unknown_name
 
 __all__ = [
     "FORMAT_VERSION",
@@ -267,7 +265,7 @@ def parse_json(text: str | bytes, what: str) -> Any:
     """Strict JSON out of a file; ``what`` starts the message ("data.h5: the header").
 
     Raises:
-        ArtifactError: See :func:`mmgen.parsing.parse_json`.
+        ArtifactError: See :func:`mmgen.core.parsing.parse_json`.
     """
     try:
         return parse_strictly(text)

@@ -5,12 +5,12 @@ from typing import Any
 
 import h5py
 
-from mmgen.arguments import checked
 from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.hdf5 import SIGNATURE, explained, hdf5_header, read_hdf5_header
 from mmgen.artifacts.header import KINDS, Header
 from mmgen.artifacts.tensors import read_safetensors_header
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
+from mmgen.settings.arguments import checked
 
 __all__ = ["article", "open_hdf5", "read_header", "require_kind"]
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mmgen.arguments import checked
 from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.header import Header, Parent
-from mmgen.errors import ArtifactError
-from mmgen.parsing import Malformed, parse_json
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import Malformed, parse_json
+from mmgen.settings.arguments import checked
 
 __all__ = ["COLUMNS", "Latents", "read_latents", "write_latents"]
 

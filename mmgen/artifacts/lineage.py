@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from mmgen.artifacts.files import check_place, check_writable
 from mmgen.artifacts.header import KINDS, Parent, printable
 from mmgen.artifacts.kinds import article, read_header
-from mmgen.errors import ArtifactError, MissingParentError, UsageError
+from mmgen.core.errors import ArtifactError, MissingParentError, UsageError
 
 __all__ = [
     "check_nothing_lost",

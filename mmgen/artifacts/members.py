@@ -10,10 +10,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from mmgen.errors import ArtifactError
-from mmgen.parsing import printable
-from mmgen.plugins import Origin, installed_version
-from mmgen.registry import BUILT_IN, rooms, used_in
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import printable
+from mmgen.settings.plugins import Origin, installed_version
+from mmgen.settings.registry import BUILT_IN, rooms, used_in
 
 __all__ = ["OutsideMember", "changed_members", "check_members", "is_there", "members_of", "parse_members"]
 

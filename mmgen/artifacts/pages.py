@@ -7,8 +7,8 @@ from typing import Literal
 from urllib.parse import quote
 
 from mmgen.artifacts.lineage import check_output
-from mmgen.errors import UsageError
-from mmgen.parsing import beginning
+from mmgen.core.errors import UsageError
+from mmgen.core.parsing import beginning
 
 __all__ = ["MAKER", "check_page", "link_to"]
 

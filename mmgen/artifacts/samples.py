@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mmgen.arguments import checked
 from mmgen.artifacts.bundle import read_bundle, write_bundle
 from mmgen.artifacts.elements import NAME
 from mmgen.artifacts.header import Header, Parent
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
+from mmgen.settings.arguments import checked
 
 if TYPE_CHECKING:
     from mmgen.modalities.attributes import AttributesDescription

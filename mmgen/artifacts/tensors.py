@@ -8,7 +8,7 @@ from typing import Any
 
 from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.header import HDF5_KINDS, MAX_HEADER_BYTES, Header, from_json, parse_json
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 __all__ = ["TensorTable", "read_safetensors_header", "safetensors_metadata", "tensor_shapes", "tensor_table"]
 

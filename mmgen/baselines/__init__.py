@@ -12,15 +12,6 @@ References:
     Section 5.1 and Fig. 3
 """
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from mmgen.registry import Registry
-
-if TYPE_CHECKING:
-    from mmgen.baselines._base import Baseline
-
-_registry: Registry["type[Baseline]"] = Registry(__name__, "baseline")
-names = _registry.names
-get = _registry.get
-describe = _registry.describe
-importable = _registry.importable
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,12 +11,12 @@ import torch
 from numpy.typing import NDArray
 
 from mmgen.artifacts import Dataset
-from mmgen.errors import DataError, UsageError
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import Progress, Work
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.notation import UNKNOWN
-from mmgen.progress import Progress, Work
-from mmgen.registry import unknown_name
+from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.labelling import LabelledRows, label_draw, labelled_examples
 from mmgen.training.model_run import ExperimentSettings

@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 
 from mmgen.baselines._base import Baseline
-from mmgen.errors import DataError
+from mmgen.core.errors import DataError
 
 __all__ = ["CONFIG", "DensityBaseline", "FittedDensity", "Numbers", "Shape", "shape_of"]
 

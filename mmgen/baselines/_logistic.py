@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.baselines._base import LabelReader, LabelSupply
-from mmgen.notation import UNKNOWN
+from mmgen.core.notation import UNKNOWN
 
 __all__ = ["LinearBaseline", "Reader"]
 

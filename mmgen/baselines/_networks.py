@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 from mmgen.artifacts import read_checkpoint, write_checkpoint
 from mmgen.baselines._base import Material
-from mmgen.batch import Batch
-from mmgen.encoding import mean_parts
-from mmgen.errors import Interrupted
-from mmgen.models._base import Model
-from mmgen.models._build import build_model
-from mmgen.objectives._base import Bound
+from mmgen.core.batch import Batch
+from mmgen.core.errors import Interrupted
+from mmgen.core.seeding import stream_key, torch_generator
+from mmgen.models import Model, build_model
+from mmgen.objectives import Bound
 from mmgen.objectives.elbo import Elbo
-from mmgen.seeding import stream_key, torch_generator
+from mmgen.posteriors.encoding import mean_parts
 from mmgen.training.batches import Rows
 from mmgen.training.loop import train
 from mmgen.training.task import ALONE, Task, groups_of

@@ -12,13 +12,13 @@ import mmgen.baselines
 from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
 from mmgen.baselines._base import LabelReader, LabelSupply, Material, in_units
-from mmgen.clusters import clustered
-from mmgen.errors import UsageError
-from mmgen.notation import UNKNOWN
-from mmgen.progress import Work, relay
-from mmgen.runs import described_run
-from mmgen.score import Score, other_data
-from mmgen.shares import binomial_error
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import Work, relay
+from mmgen.results.clusters import clustered
+from mmgen.results.runs import described_run
+from mmgen.results.score import Score, other_data
+from mmgen.results.shares import binomial_error
 from mmgen.training.labelling import label_draw
 from mmgen.training.model_run import ExperimentSettings
 

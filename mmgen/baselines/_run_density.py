@@ -12,14 +12,14 @@ from mmgen.artifacts import Dataset
 from mmgen.artifacts.members import members_of
 from mmgen.baselines._base import in_units
 from mmgen.baselines._density import DensityBaseline, Numbers
-from mmgen.clusters import clustered
-from mmgen.config import plain, validate
-from mmgen.errors import DataError, UsageError
-from mmgen.modalities._base import Description
-from mmgen.progress import Work, relay
-from mmgen.registry import unknown_name
-from mmgen.runs import described_run
-from mmgen.score import Score, other_data
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.progress import Work, relay
+from mmgen.modalities import Description
+from mmgen.results.clusters import clustered
+from mmgen.results.runs import described_run
+from mmgen.results.score import Score, other_data
+from mmgen.settings.config import plain, validate
+from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
 
 __all__ = ["measure_density"]

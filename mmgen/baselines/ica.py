@@ -15,9 +15,9 @@ from pydantic.dataclasses import dataclass
 
 from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers, shape_of
 from mmgen.baselines._scales import fit_scales, log_scale_mixture
-from mmgen.errors import DataError
-from mmgen.progress import relay
-from mmgen.seeding import stream_key
+from mmgen.core.errors import DataError
+from mmgen.core.progress import relay
+from mmgen.core.seeding import stream_key
 
 __all__ = ["Ica"]
 

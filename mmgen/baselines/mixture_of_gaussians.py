@@ -13,8 +13,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.baselines._density import CONFIG, DensityBaseline, FittedDensity, Numbers
-from mmgen.errors import DataError
-from mmgen.seeding import stream_key
+from mmgen.core.errors import DataError
+from mmgen.core.seeding import stream_key
 
 __all__ = ["MixtureOfGaussians"]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.baselines._logistic import LinearBaseline
-from mmgen.seeding import numpy_generator, stream_key
+from mmgen.core.seeding import numpy_generator, stream_key
 
 __all__ = ["Rbm"]
 

@@ -10,9 +10,9 @@ from torch import Tensor
 
 from mmgen.baselines._base import LabelReader, LabelSupply
 from mmgen.baselines._networks import WithoutNoise, fit, model_of_images
-from mmgen.batch import Batch
-from mmgen.models._base import Model
-from mmgen.objectives._base import Bound
+from mmgen.core.batch import Batch
+from mmgen.models import Model
+from mmgen.objectives import Bound
 from mmgen.training.task import ALONE
 
 __all__ = ["Supervised"]

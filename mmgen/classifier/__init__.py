@@ -3,25 +3,6 @@
 ``names()`` and ``get(name)`` are the networks; ``load_classifier`` opens a trained judge.
 """
 
-from typing import TYPE_CHECKING, Any
+import lazy_loader
 
-from mmgen.classifier._members import describe, get, importable, names
-
-if TYPE_CHECKING:
-    from mmgen.classifier._classifier import Classifier as Classifier
-    from mmgen.classifier._files import load_classifier as load_classifier
-
-__all__ = ["Classifier", "describe", "get", "importable", "load_classifier", "names"]
-
-
-def __getattr__(name: str) -> Any:
-    # Listing the networks must not pay for torch.
-    if name == "Classifier":
-        from mmgen.classifier._classifier import Classifier
-
-        return Classifier
-    if name == "load_classifier":
-        from mmgen.classifier._files import load_classifier
-
-        return load_classifier
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

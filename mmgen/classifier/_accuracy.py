@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 
 from mmgen.classifier._classifier import Classifier
-from mmgen.notation import UNKNOWN
-from mmgen.shares import binomial_error
+from mmgen.core.notation import UNKNOWN
+from mmgen.results.shares import binomial_error
 from mmgen.training.batches import Rows
 
 __all__ = ["Accuracy", "confusion", "measure"]

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmgen.notation import UNKNOWN
+from mmgen.core.notation import UNKNOWN
 
 __all__ = ["Augmentation", "augmentation_for"]
 

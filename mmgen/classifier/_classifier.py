@@ -5,8 +5,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.classifier._base import JudgeNetwork
-from mmgen.errors import UsageError
-from mmgen.notation import UNKNOWN
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.training.precision import autocast
 
 __all__ = ["Classifier"]

@@ -12,8 +12,8 @@ from mmgen.artifacts import Header
 from mmgen.artifacts.header import printable
 from mmgen.classifier._classifier import Classifier
 from mmgen.classifier._members import get
-from mmgen.errors import ArtifactError, UsageError
-from mmgen.registry import unknown_name
+from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.settings.registry import unknown_name
 from mmgen.training.stage import load_trained
 
 __all__ = ["build_classifier", "describe_classifier", "held_out_accuracy", "load_classifier"]

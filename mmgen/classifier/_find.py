@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mmgen.artifacts import find_relatives, read_checkpoint, read_header
 from mmgen.artifacts.header import FIRST_WITH_FACTS
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 __all__ = ["best_judge"]
 

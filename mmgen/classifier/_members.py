@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from mmgen.registry import Registry
+from mmgen.settings.registry import Registry
 
 if TYPE_CHECKING:
     from mmgen.classifier._base import JudgeNetwork
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 __all__ = ["describe", "get", "importable", "names"]
 
 _registry: Registry["type[JudgeNetwork]"] = Registry(
-    "mmgen.classifier", "judge network", group="mmgen.judge_networks", base="JudgeNetwork"
+    __package__, "judge network", group="mmgen.judge_networks", base="JudgeNetwork"
 )
 names = _registry.names
 get = _registry.get

@@ -4,11 +4,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from mmgen.batch import Batch
 from mmgen.classifier._augment import Augmentation
 from mmgen.classifier._classifier import Classifier
-from mmgen.notation import UNKNOWN
-from mmgen.objectives._base import Bound
+from mmgen.core.batch import Batch
+from mmgen.core.notation import UNKNOWN
+from mmgen.objectives import Bound
 from mmgen.training.task import ALONE, Task
 
 __all__ = ["ClassifierTask", "log_probability"]

@@ -14,10 +14,10 @@ from mmgen.classifier._accuracy import Accuracy, measure
 from mmgen.classifier._augment import augmentation_for
 from mmgen.classifier._files import build_classifier, describe_classifier, load_classifier
 from mmgen.classifier._task import ClassifierTask
-from mmgen.errors import DataError, UsageError
-from mmgen.progress import Progress, Work
-from mmgen.registry import unknown_name
-from mmgen.seeding import numpy_generator
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.progress import Progress, Work
+from mmgen.core.seeding import numpy_generator
+from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import DatasetRows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.classifier._base import JudgeNetwork
-from mmgen.networks._convolutions import Conv2d
+from mmgen.networks import Conv2d
 
 __all__ = ["Attentive"]
 

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.classifier._base import JudgeNetwork, with_planes
-from mmgen.networks._convolutions import Conv2d
+from mmgen.networks import Conv2d
 
 __all__ = ["Vedantam"]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.expressions import Expression
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.expressions import Expression
 from mmgen.generation.files import ModelFiles
 from mmgen.modalities.attributes import Attributes
 

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mmgen.classifier import load_classifier
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
+from mmgen.core.progress import Watch
 from mmgen.generation.descriptions import chosen_posterior, parse
 from mmgen.generation.draws import Draws, draw, share_right, unjudged
 from mmgen.generation.judge import find_judge
-from mmgen.progress import Watch
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier

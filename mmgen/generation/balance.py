@@ -23,9 +23,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.expressions import Expression
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.expressions import Expression
 from mmgen.generation._readings import attributes_of, codes_of, readings
 from mmgen.generation.files import ModelFiles
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgen.errors import UsageError
-from mmgen.notation import UNKNOWN
-from mmgen.seeding import numpy_generator
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
 
 __all__ = ["choose_concepts", "hierarchy_queries"]
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.generation.latents import stream
-from mmgen.registry import unknown_name
+from mmgen.settings.registry import unknown_name
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
-    from mmgen.batch import Batch
+    from mmgen.core.batch import Batch
     from mmgen.generation.descriptions import Descriptions
     from mmgen.generation.open_model import OpenModel
 

@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgen.errors import UsageError
-from mmgen.expressions import Expression, is_expression, parse_expression
-from mmgen.naming import posterior_called
-from mmgen.notation import UNKNOWN
-from mmgen.queries import (
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions.expressions import Expression, is_expression, parse_expression
+from mmgen.descriptions.queries import (
     AND,
     ANYTHING,
     Vocabulary,
@@ -25,10 +24,11 @@ from mmgen.queries import (
     parse_query,
     quoted,
 )
-from mmgen.recombinations import Recombination, is_recombination, parse_recombination
+from mmgen.descriptions.recombinations import Recombination, is_recombination, parse_recombination
+from mmgen.results.naming import posterior_called
 
 if TYPE_CHECKING:
-    from mmgen.batch import Batch
+    from mmgen.core.batch import Batch
     from mmgen.generation.open_model import OpenModel
 
 __all__ = [

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mmgen.errors import UsageError
-from mmgen.expressions import Expression
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions.expressions import Expression
+from mmgen.descriptions.queries import IN_COMMON, Vocabulary
+from mmgen.descriptions.recombinations import Recombination
 from mmgen.generation.descriptions import Descriptions, check_read, complete
 from mmgen.generation.judge import check_judge, differences, judge_images, judged_wrong, sees_samples
-from mmgen.naming import Guidance, posterior_called
-from mmgen.notation import UNKNOWN
-from mmgen.queries import IN_COMMON, Vocabulary
-from mmgen.recombinations import Recombination
+from mmgen.results.naming import Guidance, posterior_called
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier

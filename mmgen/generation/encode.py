@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mmgen.arguments import told
-from mmgen.batch import Batch
-from mmgen.encoding import LayeredPosterior, posterior_of
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.generation.descriptions import describe
 from mmgen.generation.examples import Examples
 from mmgen.generation.given import Given, Pictures, codes_given, pictures_given, words_given
-from mmgen.notation import UNKNOWN
-from mmgen.registry import unknown_name
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.posteriors.encoding import LayeredPosterior, posterior_of
+from mmgen.settings.arguments import told
+from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import batch_of
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def encode(
     attributes: Given | None = None,
     text: Given | None = None,
 ) -> DiagonalGaussian | LayeredPosterior:
-    """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.loading.TrainedModel.encode`."""
+    """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.generation.loading.TrainedModel.encode`."""
     if isinstance(images, Mapping):
         if attributes is not None or text is not None:
             raise UsageError("got images by modality and codes of a description, expected one of them")

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset
-from mmgen.encoding import encode_points, mean_parts
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.models._base import GaussianModel, Model
-from mmgen.seeding import numpy_generator, torch_generator
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.models import GaussianModel, Model
+from mmgen.posteriors.encoding import encode_points, mean_parts
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset
-from mmgen.seeding import numpy_generator
+from mmgen.core.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel

@@ -7,22 +7,20 @@ import torch
 from torch import Tensor
 
 import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._encode import posterior_to_aggregate
-from mmgen.aggregates._fit import load_aggregate
+from mmgen.aggregates import Aggregate, load_aggregate, posterior_to_aggregate
 from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.artifacts.members import changed_members
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.recombinations import Recombination
 from mmgen.generation.tilt import NO_TILT, Tilt
-from mmgen.modalities._base import Description
+from mmgen.modalities import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.models._base import Model
-from mmgen.naming import LEARNED_PRIOR, Weights, posterior_called
-from mmgen.recombinations import Recombination
-from mmgen.registry import unknown_name
+from mmgen.models import Model
+from mmgen.results.naming import LEARNED_PRIOR, Weights, posterior_called
+from mmgen.settings.registry import unknown_name
 from mmgen.training.model_run import ExperimentSettings, load_model
 from mmgen.training.state import interrupted
 

@@ -13,16 +13,16 @@ from PIL import Image
 from pydantic import SkipValidation
 from torch import Tensor
 
-from mmgen.arguments import Count, checked, told
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.memory import check_memory
-from mmgen.modalities._base import ROWS
-from mmgen.notation import UNKNOWN
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.memory import check_memory
+from mmgen.core.notation import UNKNOWN
+from mmgen.modalities import ROWS
+from mmgen.settings.arguments import Count, checked, told
 
 if TYPE_CHECKING:
     from mmgen.generation.files import LatentLogProb, LatentSampler
-    from mmgen.modalities._base import Description
+    from mmgen.modalities import Description
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.image import ImageDescription
     from mmgen.modalities.text import TextDescription

@@ -22,17 +22,17 @@ import math
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.expressions import Expression
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import torch_generator
+from mmgen.descriptions.expressions import Expression
 from mmgen.generation._candidates import Chosen, Pool, log_mean, resample
 from mmgen.generation._counts import Counts
 from mmgen.generation._readings import attributes_of, codes_of, log_of_expression
 from mmgen.generation.balance import Balance, Candidates, key_of
 from mmgen.generation.files import LatentSampler, ModelFiles
 from mmgen.generation.tilt import CANDIDATES, Tilt
-from mmgen.naming import Guidance
-from mmgen.seeding import torch_generator
+from mmgen.results.naming import Guidance
 
 __all__ = ["Guide", "Guides"]
 

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts import Dataset, require_kind
-from mmgen.errors import ArtifactError, UsageError
-from mmgen.seeding import numpy_generator
+from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.seeding import numpy_generator
 
 __all__ = ["images_of_dataset", "images_of_file", "read_pictures", "rows_to_show"]
 
@@ -44,7 +44,7 @@ def images_of_file(
     """Images to look at, from a picture, a samples file or rows of a dataset file.
 
     Args:
-        path: A picture (see :data:`mmgen.pictures.FORMATS`), or .h5.
+        path: A picture (see :data:`mmgen.core.pictures.FORMATS`), or .h5.
         shape: (C, H, W) that the model expects.
         rows: Rows of a dataset or of samples; without any all samples, or the first 16 of a dataset.
         modality: Which images of a file that has several.
@@ -88,8 +88,8 @@ def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[
 
 def _picture(path: Path, shape: Sequence[int], settings: Mapping[str, Any]) -> tuple[np.ndarray, str]:
     """A picture as one of the dataset, float32 [C, H, W], and what was done to it."""
-    from mmgen.foreign import CannotReadError, read_file
-    from mmgen.pictures import MOST_BYTES, Fitting, fit_picture
+    from mmgen.core.foreign import CannotReadError, read_file
+    from mmgen.core.pictures import MOST_BYTES, Fitting, fit_picture
 
     fitting = Fitting.for_shape(shape, settings)
     try:

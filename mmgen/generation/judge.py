@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset, parent_of
-from mmgen.classifier._find import best_judge
-from mmgen.errors import MissingParentError, UsageError
-from mmgen.notation import UNKNOWN
-from mmgen.queries import Vocabulary
+from mmgen.classifier import best_judge
+from mmgen.core.errors import MissingParentError, UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions.queries import Vocabulary
 
 if TYPE_CHECKING:
     import torch

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from mmgen.encoding import LayeredPosterior
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.recombinations import Recombination
-from mmgen.seeding import torch_generator
+from mmgen.core.seeding import torch_generator
+from mmgen.descriptions.recombinations import Recombination
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.posteriors.encoding import LayeredPosterior
 
 if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions

@@ -5,22 +5,22 @@ from typing import Self
 
 import torch
 
-from mmgen.aggregates._base import Aggregate
-from mmgen.arguments import Seed, checked
+from mmgen.aggregates import Aggregate
 from mmgen.artifacts import Header
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.markup import facts_table
 from mmgen.generation.files import LatentLogProb, LatentSampler, ModelFiles
 from mmgen.generation.given import checked_log_prob, checked_sampler
 from mmgen.generation.guidance import Guide, Guides
 from mmgen.generation.tilt import NO_TILT, AnyTilt, Tilt
-from mmgen.markup import facts_table
-from mmgen.modalities._base import Description
+from mmgen.modalities import Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.models._base import Model
-from mmgen.naming import Weights, posterior_name, posterior_title
+from mmgen.models import Model
+from mmgen.results.naming import Weights, posterior_name, posterior_title
+from mmgen.settings.arguments import Seed, checked
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["LatentLogProb", "LatentSampler", "OpenModel"]

@@ -12,13 +12,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.encoding import LayeredPosterior
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import torch_generator
+from mmgen.descriptions.queries import Vocabulary, format_caption
 from mmgen.generation.decode import means
 from mmgen.generation.encode import encode
-from mmgen.queries import Vocabulary, format_caption
-from mmgen.seeding import torch_generator
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.posteriors.encoding import LayeredPosterior
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel

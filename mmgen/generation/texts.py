@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.queries import TextVocabulary, codes_of_caption
 from mmgen.generation.decode import means
 from mmgen.generation.judge import check_judge, judge_images
-from mmgen.queries import TextVocabulary, codes_of_caption
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier

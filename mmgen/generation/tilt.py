@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 from pydantic import SkipValidation
 
-from mmgen.arguments import told
-from mmgen.errors import UsageError
-from mmgen.naming import number_of
+from mmgen.core.errors import UsageError
+from mmgen.results.naming import number_of
+from mmgen.settings.arguments import told
 
 __all__ = ["MOST", "NO_TILT", "AnyTilt", "Tilt", "tilts"]
 

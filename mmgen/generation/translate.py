@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.generation.decode import check_target, means
 from mmgen.generation.descriptions import describe
 from mmgen.generation.encode import infer
@@ -40,7 +40,7 @@ def translate(
     description: str | Mapping[str, str] = "",
     rows: Sequence[int] | None = None,
 ) -> Tensor:
-    """Pictures of another modality for given ones; see :meth:`mmgen.loading.TrainedModel.translate`."""
+    """Pictures of another modality for given ones; see :meth:`mmgen.generation.loading.TrainedModel.translate`."""
     check_target(loaded, target)
     posterior = infer(loaded, pictures, description)
     if not draws:

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 
 from mmgen.artifacts import Dataset, read_header
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.generation.decode import check_target, drawn_images, means, means_and_draws, wanted_images
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import Draws
 from mmgen.generation.encode import infer, source_images
 from mmgen.generation.images import images_of_file, read_pictures, rows_to_show
 from mmgen.generation.latents import draw_encoded, stream
-from mmgen.registry import unknown_name
+from mmgen.settings.registry import unknown_name
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mmgen.generation.encodings import Encodings
-from mmgen.models._base import Model
+from mmgen.models import Model
 
 __all__ = ["interpolation", "steps_of", "traversal", "way_through"]
 

@@ -1,14 +1,5 @@
 """Which z, given these modalities? One file per way of composing posteriors."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from mmgen.registry import Registry
-
-if TYPE_CHECKING:
-    from mmgen.inference._base import Inference
-
-_registry: Registry["type[Inference]"] = Registry(__name__, "inference")
-names = _registry.names
-get = _registry.get
-describe = _registry.describe
-importable = _registry.importable
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

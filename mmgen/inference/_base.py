@@ -8,16 +8,22 @@ from typing import Any, ClassVar, TypeVar
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.likelihoods._base import full_precision
-from mmgen.modalities._base import Modality
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.likelihoods import full_precision
+from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
-from mmgen.networks._attributes import AttributeNetwork, AttributeTables
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, mlp
-from mmgen.networks._shared import SharedEncoder, SharedNetwork
-from mmgen.networks._text import TextNetwork
+from mmgen.networks import (
+    ACTIVATIONS,
+    AttributeNetwork,
+    AttributeTables,
+    ImageNetwork,
+    SharedEncoder,
+    SharedNetwork,
+    TextNetwork,
+    dense_layers,
+)
 
 __all__ = [
     "AttributeExperts",
@@ -189,7 +195,7 @@ class GaussianHead(nn.Module):
         activation: type[nn.Module] = nn.ELU,
     ) -> None:
         super().__init__()
-        self.layers = layers or mlp([features, *hidden, 2 * latent_size], activation)
+        self.layers = layers or dense_layers([features, *hidden, 2 * latent_size], activation)
 
     def forward(self, features: Tensor) -> DiagonalGaussian:
         return as_gaussian(self.layers(features))

@@ -12,9 +12,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
 from mmgen.inference._base import AttributeExperts, Given, Inference, ModalityPosterior, Parts, Unit
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 
 __all__ = ["ExpertInference"]

@@ -1,9 +1,9 @@
 """Image only: q(z | x) is used whatever else is known (CK Section 2), so that z holds nothing about wording."""
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
 from mmgen.inference._base import Given, Inference, ModalityPosterior, Parts
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.image import Image
 
 __all__ = ["ImageOnly"]

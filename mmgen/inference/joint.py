@@ -7,9 +7,8 @@ from functools import partial
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
 from mmgen.inference._base import (
     AttributeExperts,
     Given,
@@ -19,13 +18,12 @@ from mmgen.inference._base import (
     product,
     universal_expert,
 )
-from mmgen.modalities._base import Modality
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
-from mmgen.networks._attributes import AttributeTables, AttributeVectorEncoder
-from mmgen.networks._base import mlp
-from mmgen.networks._text import TextEncoder
+from mmgen.networks import AttributeTables, AttributeVectorEncoder, TextEncoder, dense_layers
 
 __all__ = ["Joint"]
 
@@ -127,7 +125,7 @@ class _ImageAndAttributes(nn.Module):
         self.labels: nn.Module
         if parts.attribute_network.experts == "each":
             self.tables = AttributeTables(attributes.sizes, width, parts.attribute_network)
-            self.labels = mlp([width * len(attributes.sizes), width, width], last=True)
+            self.labels = dense_layers([width * len(attributes.sizes), width, width], last=True)
         else:
             plain = replace(parts.attribute_network, batch_norm=False)  # as the counts in WG Table 1 imply
             self.tables = AttributeVectorEncoder(attributes.sizes, plain, layers=1)

@@ -6,8 +6,8 @@ References:
 
 from torch import Tensor
 
-from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._experts import ExpertInference
+from mmgen.latent.gaussian import DiagonalGaussian
 
 __all__ = ["ProductOfExperts"]
 

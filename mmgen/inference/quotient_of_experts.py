@@ -7,8 +7,8 @@ References:
 import torch
 from torch import Tensor
 
-from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._experts import ExpertInference
+from mmgen.latent.gaussian import DiagonalGaussian
 
 __all__ = ["QuotientOfExperts"]
 

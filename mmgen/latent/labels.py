@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.likelihoods._base import full_precision
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.likelihoods import full_precision
 
 __all__ = ["IMPOSSIBLE", "LabelledStyle", "Labels"]
 

@@ -9,7 +9,7 @@ __all__ = ["Posterior"]
 
 
 class Posterior(Protocol):
-    """q(z | ...) of B examples; :class:`mmgen.gaussian.DiagonalGaussian` is one."""
+    """q(z | ...) of B examples; :class:`mmgen.latent.gaussian.DiagonalGaussian` is one."""
 
     def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
         """Reparameterised draws [*shape, B, D]."""

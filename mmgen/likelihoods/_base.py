@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor
 
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 
 __all__ = ["Likelihood", "full_precision"]
 

@@ -1,14 +1,5 @@
 """How good is it? One file per metric."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from mmgen.registry import Registry
-
-if TYPE_CHECKING:
-    from mmgen.metrics._base import Metric
-
-_registry: Registry["type[Metric]"] = Registry(__name__, "metric")
-names = _registry.names
-get = _registry.get
-describe = _registry.describe
-importable = _registry.importable
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from mmgen.errors import MmgenError, UsageError
+from mmgen.core.errors import MmgenError, UsageError
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel

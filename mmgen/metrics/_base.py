@@ -4,8 +4,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, ClassVar
 
-from mmgen.progress import relay
-from mmgen.score import Better, Score
+from mmgen.core.progress import relay
+from mmgen.results.score import Better, Score
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

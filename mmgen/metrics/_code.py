@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.errors import UsageError
-from mmgen.notation import UNKNOWN
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from mmgen.artifacts import Dataset, FactorInfo
     from mmgen.generation.open_model import OpenModel
-    from mmgen.models._base import Model
+    from mmgen.models import Model
 
 __all__ = ["Code", "Factors", "code_of", "read_factors"]
 
@@ -103,8 +103,8 @@ def code_of(dataset: "Dataset", loaded: "OpenModel", factors: "Factors", seed: i
     """
     import torch
 
-    from mmgen.encoding import mean_parts
-    from mmgen.seeding import torch_generator
+    from mmgen.core.seeding import torch_generator
+    from mmgen.posteriors.encoding import mean_parts
     from mmgen.training.batches import DatasetRows
 
     assert loaded.image is not None

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.progress import relay
 from mmgen.metrics._queries import Queries
 from mmgen.metrics._real import LEAST, Points
-from mmgen.progress import relay
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

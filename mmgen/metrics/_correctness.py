@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.notation import UNKNOWN
 from mmgen.metrics._base import Score
 from mmgen.metrics._queries import Queries, of_queries, weighted_mean
-from mmgen.notation import UNKNOWN
-from mmgen.shares import share_error
+from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

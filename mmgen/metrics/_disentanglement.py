@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import numpy_generator
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._code import Code
 from mmgen.metrics._settings import ENCODINGS
-from mmgen.seeding import numpy_generator
-from mmgen.shares import share_error
+from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

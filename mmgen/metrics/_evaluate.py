@@ -4,12 +4,12 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from mmgen.clusters import clustered
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.progress import Progress, Work
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluation import Evaluation
-from mmgen.progress import Progress, Work
-from mmgen.score import other_data
+from mmgen.results.clusters import clustered
+from mmgen.results.score import other_data
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.artifacts import Dataset
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.memory import check_memory
+from mmgen.core.seeding import numpy_generator
 from mmgen.generation.judge import check_judge
-from mmgen.memory import check_memory
 from mmgen.metrics._code import Code, Factors, code_of, read_factors
 from mmgen.metrics._draw import JudgedPictures
 from mmgen.metrics._queries import Frequencies, Queries, caption_queries, fewest_dropped, queries
 from mmgen.metrics._real import Real
 from mmgen.metrics._run import run_of_files
 from mmgen.metrics._settings import EvaluationSettings
-from mmgen.naming import posterior_called
-from mmgen.score import Score
-from mmgen.seeding import numpy_generator
+from mmgen.results.naming import posterior_called
+from mmgen.results.score import Score
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.seeding import numpy_generator
+from mmgen.core.seeding import numpy_generator
 
 __all__ = ["GROUPS", "Distance", "extrapolated", "frechet_distance", "jackknife_error", "pooled", "within"]
 

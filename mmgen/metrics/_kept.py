@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mmgen.artifacts import write_text_atomic
-from mmgen.score import Score
+from mmgen.results.score import Score
 
 __all__ = ["scores_beside", "write_scores"]
 

@@ -11,7 +11,7 @@ from mmgen.metrics._compared import Compared, compare_all
 from mmgen.metrics._neighbours import NEIGHBOURS, inside
 from mmgen.metrics._queries import weighted_mean
 from mmgen.metrics._real import Points
-from mmgen.shares import share_error
+from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

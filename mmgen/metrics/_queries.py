@@ -12,9 +12,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.errors import UsageError
-from mmgen.notation import UNKNOWN
-from mmgen.seeding import numpy_generator
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
 
 __all__ = [
     "Frequencies",

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
 from mmgen.metrics._queries import Queries
 from mmgen.metrics._settings import EvaluationSettings
-from mmgen.notation import UNKNOWN
-from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.artifacts import Dataset

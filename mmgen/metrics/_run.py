@@ -5,8 +5,8 @@ from pathlib import Path
 
 from mmgen.artifacts import Header, read_header
 from mmgen.artifacts.lineage import find_recorded
-from mmgen.errors import MmgenError
-from mmgen.runs import described_run
+from mmgen.core.errors import MmgenError
+from mmgen.results.runs import described_run
 
 __all__ = ["run_of_files"]
 
@@ -15,7 +15,7 @@ _BEGINNINGS = ("start", "base")
 
 
 def run_of_files(files: Sequence[tuple[Path, Header]], below: tuple[str, ...] = ()) -> dict[str, str]:
-    """The run that made some files, a model and what was fitted to it: see :func:`mmgen.runs.described_run`.
+    """The run that made some files, a model and what was fitted to it: see :func:`mmgen.results.runs.described_run`.
 
     What it began with counts without its seed where its file is found, else by its content id.
 

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mmgen.config import Settings
+from mmgen.settings.config import Settings
 
 __all__ = ["DESCRIPTIONS", "ENCODINGS", "POINTS", "EvaluationSettings"]
 

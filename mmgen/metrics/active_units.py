@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from mmgen.encoding import mean_parts
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import torch_generator
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._settings import POINTS
-from mmgen.seeding import torch_generator
+from mmgen.posteriors.encoding import mean_parts
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._correctness import correctness_scores
 from mmgen.metrics._queries import fewest_dropped

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.core.notation import UNKNOWN
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._correctness import correctness_scores
 from mmgen.metrics._settings import DESCRIPTIONS
-from mmgen.notation import UNKNOWN
-from mmgen.shares import share_error
+from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

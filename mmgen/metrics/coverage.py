@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
 from mmgen.metrics._queries import Frequencies, Mean, Queries, of_queries, weighted_mean
 from mmgen.metrics._settings import DESCRIPTIONS
-from mmgen.notation import UNKNOWN
-from mmgen.seeding import numpy_generator
-from mmgen.shares import share_error
+from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.estimation.likelihoods import described, described_by, main_image, proposal_of
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.evaluation.likelihoods import described, described_by, main_image, proposal_of
 from mmgen.generation.read import latents_to_read, read_parts
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._settings import POINTS
 from mmgen.modalities.text import Text
-from mmgen.shares import binomial_error, share_error
+from mmgen.results.shares import binomial_error, share_error
 from mmgen.training.labelling import label_draw
 from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast

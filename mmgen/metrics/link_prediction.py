@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import numpy_generator
 from mmgen.metrics._base import Metric, Score
-from mmgen.modalities._graph import Graph
-from mmgen.seeding import numpy_generator
+from mmgen.modalities import Graph
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.estimation.errors import diagnostics, shared_error, standard_error
-from mmgen.estimation.importance import Estimate, Noise, Terms
-from mmgen.estimation.likelihoods import (
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.evaluation.errors import diagnostics, shared_error, standard_error
+from mmgen.evaluation.importance import Estimate, Noise, Terms
+from mmgen.evaluation.likelihoods import (
     Quantities,
     described,
     guiding_words,
@@ -30,7 +30,7 @@ from mmgen.estimation.likelihoods import (
     under_prior,
     with_normaliser,
 )
-from mmgen.estimation.proposals import MIXTURE, described_by, main_image, proposal_given
+from mmgen.evaluation.proposals import MIXTURE, described_by, main_image, proposal_given
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._settings import POINTS
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, ClassVar
 import torch
 from torch import Tensor
 
-from mmgen.encoding import encode_points
-from mmgen.errors import UsageError
-from mmgen.estimation.errors import summarise
-from mmgen.estimation.importance import passes
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import torch_generator
+from mmgen.evaluation.errors import summarise
+from mmgen.evaluation.importance import passes
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._settings import POINTS
-from mmgen.models._base import GaussianModel
-from mmgen.seeding import torch_generator
+from mmgen.models import GaussianModel
+from mmgen.posteriors.encoding import encode_points
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

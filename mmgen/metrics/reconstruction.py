@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from mmgen.batch import Batch
-from mmgen.encoding import posterior_of
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import torch_generator
 from mmgen.generation.decode import means, means_and_draws
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._settings import POINTS
-from mmgen.notation import UNKNOWN
-from mmgen.seeding import torch_generator
-from mmgen.shares import share_error
+from mmgen.posteriors.encoding import posterior_of
+from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
     from mmgen.metrics._evaluation import Evaluation

@@ -14,15 +14,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.encoding import posterior_of
-from mmgen.errors import UsageError
-from mmgen.estimation.likelihoods import described, main_image
-from mmgen.memory import check_memory
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.memory import check_memory
+from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.evaluation.likelihoods import described, main_image
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._settings import POINTS
-from mmgen.seeding import numpy_generator, torch_generator
-from mmgen.shares import binomial_error
+from mmgen.posteriors.encoding import posterior_of
+from mmgen.results.shares import binomial_error
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:

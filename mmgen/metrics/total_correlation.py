@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.encoding import encode_parts
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._settings import ENCODINGS
-from mmgen.seeding import numpy_generator, torch_generator
+from mmgen.posteriors.encoding import encode_parts
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:

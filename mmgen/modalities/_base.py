@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from mmgen.config import Settings
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
+from mmgen.settings.config import Settings
 
 if TYPE_CHECKING:
     import torch
@@ -141,7 +141,7 @@ class Description(Settings, ABC):
         return stored
 
     def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
-        """Rows as held to values and presence, as a :class:`~mmgen.batch.Batch` has them, at one sight."""
+        """Rows as held to values and presence, as a :class:`~mmgen.core.batch.Batch` has them, at one sight."""
         return self.observed(held)
 
     def shared(self, read: Callable[[str, str], np.ndarray], part: str | None) -> Mapping[str, np.ndarray]:
@@ -190,7 +190,7 @@ class Modality(ABC):
     """One kind of observation, x_m of p(z) prod_m p(x_m | z)."""
 
     name: str
-    """Its name in a :class:`~mmgen.batch.Batch` and in a dataset file."""
+    """Its name in a :class:`~mmgen.core.batch.Batch` and in a dataset file."""
     kind: ClassVar[str]
     """The kind of its description."""
     alone: ClassVar[bool] = True

@@ -1,8 +1,8 @@
 """Likelihoods of dense data by name."""
 
 import mmgen.likelihoods
-from mmgen.errors import SettingsError
-from mmgen.likelihoods._base import Likelihood
+from mmgen.core.errors import SettingsError
+from mmgen.likelihoods import Likelihood
 
 __all__ = ["dense_likelihood"]
 

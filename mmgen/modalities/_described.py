@@ -6,9 +6,9 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, SerializeAsAny
 
 import mmgen.modalities
-from mmgen.config import validate
-from mmgen.errors import MmgenError, clip
+from mmgen.core.errors import MmgenError, clip
 from mmgen.modalities._base import Description
+from mmgen.settings.config import validate
 
 __all__ = ["Described"]
 

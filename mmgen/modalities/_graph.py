@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-from mmgen.batch import Batch
-from mmgen.errors import DataError
-from mmgen.likelihoods._base import full_precision
-from mmgen.memory import check_memory
+from mmgen.core.batch import Batch
+from mmgen.core.errors import DataError
+from mmgen.core.memory import check_memory
+from mmgen.likelihoods import full_precision
 from mmgen.modalities._base import Modality
 
 __all__ = ["Graph", "Pairs"]

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import Malformed, parse_json
 from mmgen.modalities._base import Element
-from mmgen.parsing import Malformed, parse_json
 
 __all__ = ["MAX_NAMES", "distinct_texts", "element_json"]
 

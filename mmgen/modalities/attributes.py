@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal, Self
 import numpy as np
 from pydantic import model_validator
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
+from mmgen.core.notation import UNKNOWN
 from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray
 from mmgen.modalities._stored import MAX_NAMES, distinct_texts, element_json
-from mmgen.notation import UNKNOWN
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from mmgen.networks._attributes import AttributeNetwork
+    from mmgen.networks import AttributeNetwork
 
 __all__ = ["AttributesDescription"]
 
@@ -127,12 +127,12 @@ class Attributes(Modality):
         return self.total_size + len(self.sizes)
 
     def decoder(self, inputs: int, network: "AttributeNetwork") -> tuple["Attributes", "nn.Module"]:
-        from mmgen.networks._attributes import attribute_decoder
+        from mmgen.networks import attribute_decoder
 
         return self, attribute_decoder(inputs, self.sizes, network)
 
     def encoder(self, network: "AttributeNetwork") -> tuple["nn.Module", int]:
-        from mmgen.networks._attributes import AttributeVectorEncoder
+        from mmgen.networks import AttributeVectorEncoder
 
         made = AttributeVectorEncoder(self.sizes, network)
         return made, made.features
@@ -145,7 +145,7 @@ class Attributes(Modality):
         """Logits [..., S] -> normalised log-probabilities [..., A, V]; minus infinity beyond an attribute's range."""
         import torch
 
-        from mmgen.likelihoods._base import full_precision
+        from mmgen.likelihoods import full_precision
 
         logits = full_precision(parameters)
         padded = logits[..., self._column.to(logits.device)]
@@ -166,7 +166,7 @@ class Attributes(Modality):
             value: Codes of all attributes [B, A].
             present: [B, A].
         """
-        from mmgen.likelihoods._base import full_precision
+        from mmgen.likelihoods import full_precision
 
         table = full_precision(logits).log_softmax(-1)
         codes = value[:, attribute].expand(table.shape[:-1]).unsqueeze(-1)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from mmgen.errors import ArtifactError, SettingsError
+from mmgen.core.errors import ArtifactError, SettingsError
 from mmgen.modalities._base import ROWS, Description, Element, StoredArray, whole
 
 if TYPE_CHECKING:

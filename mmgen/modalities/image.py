@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import printable
 from mmgen.modalities._base import ROWS, Description, Element, Modality, Sight, StoredArray, whole
 from mmgen.modalities._stored import element_json
-from mmgen.parsing import printable
 
 if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from mmgen.likelihoods._base import Likelihood
-    from mmgen.networks._base import ImageNetwork
+    from mmgen.likelihoods import Likelihood
+    from mmgen.networks import ImageNetwork
 
 __all__ = ["ImageDescription"]
 
@@ -89,7 +89,7 @@ class ImageDescription(Description):
             return self.observed(unpack_bits(held, self.shape))
         if self.layout == "bytes":
             return self.observed(held.float() / 255.0)
-        from mmgen.sights import drawn_pixels, sight_key
+        from mmgen.core.sights import drawn_pixels, sight_key
 
         seed, *which = sight.key
         return self.observed(drawn_pixels(held, sight.numbers(), sight_key(seed, self.name, *which)))

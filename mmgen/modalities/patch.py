@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 from mmgen.modalities._base import ROWS, Description, Element, Modality, Sight, StoredArray, whole
 from mmgen.modalities._stored import element_json
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from mmgen.likelihoods._base import Likelihood
-    from mmgen.networks._vector import VectorNetwork
+    from mmgen.likelihoods import Likelihood
+    from mmgen.networks import VectorNetwork
 
 __all__ = ["PatchDescription"]
 
@@ -73,7 +73,7 @@ class PatchDescription(Description):
 
     def tensors(self, held: "Tensor", sight: Sight) -> tuple["Tensor", "Tensor"]:
         """Rows as held to numbers float32 [B, F] at one sight."""
-        from mmgen.sights import drawn_levels, sight_key
+        from mmgen.core.sights import drawn_levels, sight_key
 
         seed, *which = sight.key
         # One draw for all evaluations, as if it were stored: scores of two seeds are about the same numbers.
@@ -93,7 +93,7 @@ class PatchDescription(Description):
 
     @classmethod
     def network(cls) -> "type[VectorNetwork]":
-        from mmgen.networks._vector import VectorNetwork
+        from mmgen.networks import VectorNetwork
 
         return VectorNetwork
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, whole
 from mmgen.modalities._stored import MAX_NAMES, distinct_texts, element_json
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
     from mmgen.likelihoods.autoregressive import Speaker
-    from mmgen.networks._text import TextNetwork
+    from mmgen.networks import TextNetwork
 
 __all__ = ["TextDescription"]
 
@@ -142,13 +142,13 @@ class Text(Modality):
         return Text(self.name, self.vocabulary, self.length, self.slots, speaker)
 
     def decoder(self, inputs: int, network: "TextNetwork") -> tuple["Text", "nn.Module"]:
-        from mmgen.networks._text import TextDecoder
+        from mmgen.networks import TextDecoder
 
         speaker = TextDecoder(inputs, len(self.vocabulary), network)
         return self.spoken_by(speaker), speaker
 
     def encoder(self, network: "TextNetwork") -> tuple["nn.Module", int]:
-        from mmgen.networks._text import TextEncoder
+        from mmgen.networks import TextEncoder
 
         made = TextEncoder(len(self.vocabulary), network)
         return made, made.features

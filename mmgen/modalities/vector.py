@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 from mmgen.modalities._base import ROWS, Description, Element, Modality, StoredArray, whole
 from mmgen.modalities._stored import distinct_texts, element_json
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import torch
     from torch import Tensor, nn
 
-    from mmgen.likelihoods._base import Likelihood
-    from mmgen.networks._vector import VectorNetwork
+    from mmgen.likelihoods import Likelihood
+    from mmgen.networks import VectorNetwork
 
 __all__ = ["VectorDescription"]
 
@@ -71,7 +71,7 @@ class VectorDescription(Description):
 
     @classmethod
     def network(cls) -> type[Any]:
-        from mmgen.networks._vector import VectorNetwork
+        from mmgen.networks import VectorNetwork
 
         return VectorNetwork
 

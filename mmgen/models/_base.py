@@ -9,14 +9,14 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Given, Unit
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.inference import Given, Unit
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.posterior import Posterior
 from mmgen.latent.space import LatentSpace
 from mmgen.latent.trace import Trace
-from mmgen.modalities._base import Modality
+from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.models._settings import DataSettings, ModelSettings

@@ -3,7 +3,7 @@
 import torch
 
 import mmgen.models
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.models._base import Demands, GaussianModel, Model
 from mmgen.models._settings import DataSettings, ModelSettings
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from torch import nn
 
-from mmgen.config import validate
-from mmgen.errors import SettingsError
-from mmgen.modalities._base import Modality
+from mmgen.core.errors import SettingsError
+from mmgen.modalities import Modality
 from mmgen.models._settings import DataSettings
+from mmgen.settings.config import validate
 
 __all__ = ["available_modalities", "decoders_for", "networks_by_kind"]
 

@@ -5,15 +5,12 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from pydantic import Field, field_validator, model_validator
 
-from mmgen.config import Settings
-from mmgen.modalities._base import Description
-from mmgen.modalities._described import Described
+from mmgen.modalities import Described, Description
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.networks._attributes import AttributeNetwork
-from mmgen.networks._shared import SharedNetwork
-from mmgen.networks._text import TextNetwork
+from mmgen.networks import AttributeNetwork, SharedNetwork, TextNetwork
+from mmgen.settings.config import Settings
 
 __all__ = ["DataSettings", "ModelSettings", "MultimodalSettings"]
 

@@ -10,18 +10,18 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError, UsageError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Given
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.inference import Given
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
-from mmgen.modalities._graph import Graph
+from mmgen.modalities import Graph
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import Vector
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.models._parts import available_modalities
 from mmgen.models._settings import DataSettings, ModelSettings
-from mmgen.networks._graph import GraphConvolution, normalised_adjacency
+from mmgen.networks import GraphConvolution, normalised_adjacency
 
 __all__ = ["GraphVAE"]
 

@@ -15,22 +15,20 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import mmgen.networks
-from mmgen.batch import Batch
-from mmgen.config import build_member
-from mmgen.errors import SettingsError, UsageError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import GaussianHead, Given
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.inference import GaussianHead, Given
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.posterior import Posterior
 from mmgen.latent.space import LatentSpace
 from mmgen.latent.trace import Trace
-from mmgen.modalities._base import Modality
+from mmgen.modalities import Modality
 from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, Model
 from mmgen.models._parts import available_modalities, decoders_for, networks_by_kind
 from mmgen.models._settings import DataSettings, ModelSettings
-from mmgen.networks._attributes import AttributeNetwork
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork
-from mmgen.networks._text import TextNetwork
+from mmgen.networks import ACTIVATIONS, AttributeNetwork, ImageNetwork, TextNetwork
+from mmgen.settings.config import build_member
 
 __all__ = ["HierarchicalVAE"]
 

@@ -12,21 +12,18 @@ from torch import Tensor, nn
 
 import mmgen.inference
 import mmgen.networks
-from mmgen.batch import Batch
-from mmgen.config import build_member
-from mmgen.errors import SettingsError, UsageError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Given, Inference, Parts, Unit
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.inference import Given, Inference, Parts, Unit
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
-from mmgen.modalities._base import Modality
+from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.models._parts import available_modalities, decoders_for, networks_by_kind
 from mmgen.models._settings import DataSettings, MultimodalSettings
-from mmgen.networks._attributes import AttributeDecoder
-from mmgen.networks._base import ImageNetwork
-from mmgen.networks._shared import SharedDecoder
-from mmgen.networks._text import TextNetwork
+from mmgen.networks import AttributeDecoder, ImageNetwork, SharedDecoder, TextNetwork
+from mmgen.settings.config import build_member
 
 __all__ = ["MultimodalVAE"]
 

@@ -17,21 +17,21 @@ from pydantic import Field
 from torch import Tensor, nn
 
 import mmgen.networks
-from mmgen.batch import Batch
-from mmgen.config import build_member
-from mmgen.errors import SettingsError, UsageError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Given, as_gaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.inference import Given, as_gaussian
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import IMPOSSIBLE, LabelledStyle, Labels
 from mmgen.latent.space import LatentSpace
 from mmgen.latent.trace import Trace
-from mmgen.likelihoods._base import full_precision
+from mmgen.likelihoods import full_precision
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, Model
 from mmgen.models._parts import available_modalities
 from mmgen.models._settings import DataSettings, ModelSettings
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, mlp
+from mmgen.networks import ACTIVATIONS, ImageNetwork, dense_layers
+from mmgen.settings.config import build_member
 
 __all__ = ["SemiSupervisedVAE"]
 
@@ -73,7 +73,7 @@ class _StyleHead(nn.Module):
         sizes = [*hidden, 2 * latent_size]
         self.of_image = nn.Linear(features, sizes[0])
         self.of_labels = nn.Linear(labels, sizes[0], bias=False)
-        self.rest = nn.Sequential(activation(), mlp(sizes, activation)) if hidden else nn.Identity()
+        self.rest = nn.Sequential(activation(), dense_layers(sizes, activation)) if hidden else nn.Identity()
 
     def forward(self, features: Tensor, hot: Tensor) -> DiagonalGaussian:
         return as_gaussian(self.rest(self.of_image(features) + self.of_labels(hot)))

@@ -1,14 +1,5 @@
 """What is it made of? One file per network family."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from mmgen.registry import Registry
-
-if TYPE_CHECKING:
-    from mmgen.networks._base import ImageNetwork
-
-_registry: Registry["type[ImageNetwork]"] = Registry(__name__, "network", base="ImageNetwork")
-names = _registry.names
-get = _registry.get
-describe = _registry.describe
-importable = _registry.importable
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import ACTIVATIONS, mlp
+from mmgen.networks._base import ACTIVATIONS, dense_layers
 
 __all__ = ["AttributeDecoder", "AttributeNetwork", "AttributeTables", "AttributeVectorEncoder", "attribute_decoder"]
 
@@ -51,7 +51,7 @@ class AttributeTables(nn.Module):
         # One more row than values: the embedding of "unknown".
         self.embeddings = nn.ModuleList(nn.Embedding(size + 1, settings.embedding) for size in sizes)
         layers = [settings.embedding, settings.hidden, settings.hidden, outputs]
-        self.networks = nn.ModuleList(mlp(layers, ACTIVATIONS[settings.activation]) for _ in sizes)
+        self.networks = nn.ModuleList(dense_layers(layers, ACTIVATIONS[settings.activation]) for _ in sizes)
 
     def forward(self, codes: Tensor, present: Tensor) -> Tensor:
         """Codes [B, A] and mask [B, A] -> [B, A, outputs]."""
@@ -70,7 +70,9 @@ class AttributeDecoder(nn.Module):
     def __init__(self, inputs: int, sizes: tuple[int, ...], settings: AttributeNetwork) -> None:
         super().__init__()
         widths = [settings.decoder_hidden] * settings.decoder_layers
-        self.networks = nn.ModuleList(mlp([inputs, *widths, size], ACTIVATIONS[settings.activation]) for size in sizes)
+        self.networks = nn.ModuleList(
+            dense_layers([inputs, *widths, size], ACTIVATIONS[settings.activation]) for size in sizes
+        )
 
     def forward(self, z: Tensor) -> Tensor:
         return torch.cat([network(z) for network in self.networks], -1)

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 
-__all__ = ["ACTIVATIONS", "ImageNetwork", "coordinates", "in_steps", "mlp"]
+__all__ = ["ACTIVATIONS", "ImageNetwork", "coordinates", "dense_layers", "in_steps"]
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {
     "elu": nn.ELU,
@@ -37,7 +37,7 @@ class ImageNetwork(ABC):
         """A network [B, inputs] -> [B, C, H, W] for decoder outputs of ``shape``."""
 
 
-def mlp(sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, last: bool = False) -> nn.Sequential:
+def dense_layers(sizes: Sequence[int], activation: type[nn.Module] = nn.ELU, last: bool = False) -> nn.Sequential:
     """Linear layers of the given sizes with an activation between them (and after the last one if ``last``)."""
     layers: list[nn.Module] = []
     for i in range(len(sizes) - 1):

@@ -7,7 +7,7 @@ References:
 import torch
 from torch import Tensor, nn
 
-from mmgen.likelihoods._base import full_precision
+from mmgen.likelihoods import full_precision
 
 __all__ = ["GraphConvolution", "normalised_adjacency"]
 

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.networks._base import ACTIVATIONS
 
 __all__ = ["SharedDecoder", "SharedEncoder", "SharedNetwork"]

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.likelihoods._base import full_precision
+from mmgen.likelihoods import full_precision
 from mmgen.networks._base import ACTIVATIONS
 
 __all__ = ["TextDecoder", "TextEncoder", "TextNetwork"]

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.networks._base import ACTIVATIONS, mlp
+from mmgen.networks._base import ACTIVATIONS, dense_layers
 
 __all__ = ["VectorNetwork"]
 
@@ -22,8 +22,8 @@ class VectorNetwork:
 
     def encoder(self, size: int) -> tuple[nn.Module, int]:
         """A network [B, size] -> [B, F], and F."""
-        return mlp([size, *self.hidden], ACTIVATIONS[self.activation], last=True), self.hidden[-1]
+        return dense_layers([size, *self.hidden], ACTIVATIONS[self.activation], last=True), self.hidden[-1]
 
     def decoder(self, inputs: int, outputs: int) -> nn.Module:
         """A network [B, inputs] -> [B, outputs]."""
-        return mlp([inputs, *self.hidden[::-1], outputs], ACTIVATIONS[self.activation])
+        return dense_layers([inputs, *self.hidden[::-1], outputs], ACTIVATIONS[self.activation])

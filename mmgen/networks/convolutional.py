@@ -11,8 +11,8 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.errors import SettingsError
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
+from mmgen.core.errors import SettingsError
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["Convolutional"]
@@ -79,7 +79,7 @@ class Convolutional(ImageNetwork):
             layers += self._after(after, batch_norm=number > 0)
             before = after
         sizes = [before * height * width, *self.fully_connected]
-        layers += [nn.Flatten(), mlp(sizes, ACTIVATIONS[self.activation], last=True)]
+        layers += [nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], last=True)]
         if self.dropout:
             layers.append(nn.Dropout(self.dropout))
         return nn.Sequential(*layers), sizes[-1]
@@ -90,7 +90,7 @@ class Convolutional(ImageNetwork):
         hidden = self.decoder_fully_connected
         widths = self.fully_connected[::-1] if hidden is None else hidden
         layers: list[nn.Module] = [
-            mlp([inputs, *widths, start[0] * start[1] * start[2]], ACTIVATIONS[self.activation], last=True),
+            dense_layers([inputs, *widths, start[0] * start[1] * start[2]], ACTIVATIONS[self.activation], last=True),
             Reshape(start),
         ]
         outputs = [shape[0], *self.channels[:-1]]

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.networks._base import ImageNetwork, Reshape
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 

@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 

@@ -7,7 +7,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, mlp
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers
 
 __all__ = ["Mlp"]
 
@@ -27,10 +27,10 @@ class Mlp(ImageNetwork):
 
     def encoder(self, shape: tuple[int, int, int]) -> tuple[nn.Module, int]:
         sizes = [math.prod(shape), *self.hidden]
-        return nn.Sequential(nn.Flatten(), mlp(sizes, ACTIVATIONS[self.activation], last=True)), sizes[-1]
+        return nn.Sequential(nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], last=True)), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         hidden = self.hidden[::-1] if self.decoder_hidden is None else self.decoder_hidden
         activation = ACTIVATIONS[self.decoder_activation or self.activation]
-        layers = mlp([inputs, *hidden, math.prod(shape)], activation)
+        layers = dense_layers([inputs, *hidden, math.prod(shape)], activation)
         return nn.Sequential(layers, Reshape(shape))

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import ImageNetwork, Reshape, coordinates, in_steps, mlp
+from mmgen.networks._base import ImageNetwork, Reshape, coordinates, dense_layers, in_steps
 from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["Residual"]
@@ -70,7 +70,10 @@ class Residual(ImageNetwork):
         for number, (before, after) in enumerate(pairwise([patches, *self.channels])):
             stride = 1 if number == 0 else 2
             layers += [Conv2d(before, after, 3, stride, 1, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
-        layers += [nn.Flatten(), mlp([self.channels[-1] * height * width, self.fully_connected], nn.ReLU, last=True)]
+        layers += [
+            nn.Flatten(),
+            dense_layers([self.channels[-1] * height * width, self.fully_connected], nn.ReLU, last=True),
+        ]
         return nn.Sequential(*layers), self.fully_connected
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
@@ -85,7 +88,7 @@ class _Cells(nn.Module):
     def __init__(self, settings: Residual, inputs: int, shape: tuple[int, int, int], sides: tuple[int, int]) -> None:
         super().__init__()
         coarse, channels, width = settings.coarse, settings.coarse_channels, settings.width
-        self.hidden = mlp([inputs, settings.fully_connected], nn.ReLU, last=True)
+        self.hidden = dense_layers([inputs, settings.fully_connected], nn.ReLU, last=True)
         self.coarse = nn.Sequential(
             nn.Linear(settings.fully_connected, channels * coarse**2),
             Reshape((channels, coarse, coarse)),

@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, coordinates, in_steps, mlp
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, coordinates, dense_layers, in_steps
 from mmgen.networks._convolutions import Conv2d
 
 __all__ = ["SpatialBroadcast"]
@@ -70,7 +70,7 @@ class SpatialBroadcast(ImageNetwork):
         for before, after in pairwise(self.channels):
             layers += [Conv2d(before, after, 3, 2, 1), activation()]
         sizes = [self.channels[-1] * height * width, *self.fully_connected]
-        return nn.Sequential(*layers, nn.Flatten(), mlp(sizes, activation, last=True)), sizes[-1]
+        return nn.Sequential(*layers, nn.Flatten(), dense_layers(sizes, activation, last=True)), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         return _Broadcast(self, inputs, shape, in_steps("spatial-broadcast", shape, self.cell, "cell"))
@@ -88,7 +88,7 @@ class _Broadcast(nn.Module):
         kernel, width = settings.kernel, settings.width
         activation = ACTIVATIONS[settings.activation]
         sizes = [inputs, *settings.hidden]
-        self.hidden = mlp(sizes, activation, last=True)
+        self.hidden = dense_layers(sizes, activation, last=True)
         self.register_buffer("coordinates", coordinates(sides)[None], persistent=False)
         # One layer of both, apart: what coordinates add is the same for all z, and what z adds for all cells.
         self.where = Conv2d(2, width, kernel, 1, kernel // 2)

@@ -12,8 +12,8 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.likelihoods._base import full_precision
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, mlp
+from mmgen.likelihoods import full_precision
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, dense_layers
 from mmgen.networks.strided import Strided
 
 __all__ = ["SpatialTransformer"]
@@ -70,8 +70,8 @@ class _DrawAndPlace(nn.Module):
         super().__init__()
         self.shape, self.sheet = shape, sheet
         act = ACTIVATIONS[activation]
-        self.draw = mlp([inputs, *hidden, shape[0] * sheet * sheet], act)
-        self.place = mlp([inputs, hidden[0], hidden[0], 6], act)
+        self.draw = dense_layers([inputs, *hidden, shape[0] * sheet * sheet], act)
+        self.place = dense_layers([inputs, hidden[0], hidden[0], 6], act)
         self.background = nn.Parameter(torch.full((shape[0], 1, 1), background))
         last = self.place[-1]
         assert isinstance(last, nn.Linear)

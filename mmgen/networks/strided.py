@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, in_steps, mlp
+from mmgen.networks._base import ACTIVATIONS, ImageNetwork, Reshape, dense_layers, in_steps
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 
 __all__ = ["Strided"]
@@ -67,14 +67,14 @@ class Strided(ImageNetwork):
         for before, after in pairwise(self.channels):
             layers += [Conv2d(before, after, 3, 2, 1, bias=not self.batch_norm), *self._after(after)]
         sizes = [self.channels[-1] * height * width, *self.fully_connected]
-        layers += [nn.Flatten(), mlp(sizes, ACTIVATIONS[self.activation], last=True)]
+        layers += [nn.Flatten(), dense_layers(sizes, ACTIVATIONS[self.activation], last=True)]
         return nn.Sequential(*layers), sizes[-1]
 
     def decoder(self, inputs: int, shape: tuple[int, int, int]) -> nn.Module:
         height, width = in_steps("strided", shape, self._step, "patch or channels")
         widths = list(reversed(self.channels))
         layers: list[nn.Module] = [
-            mlp([inputs, *reversed(self.fully_connected)], ACTIVATIONS[self.activation], last=True),
+            dense_layers([inputs, *reversed(self.fully_connected)], ACTIVATIONS[self.activation], last=True),
             nn.Linear(self.fully_connected[0], widths[0] * height * width),
             Reshape((widths[0], height, width)),
             *self._after(widths[0]),

@@ -1,17 +1,5 @@
 """What is maximised? One file per objective."""
 
-from typing import TYPE_CHECKING
+import lazy_loader
 
-from mmgen.registry import Registry
-
-if TYPE_CHECKING:
-    from mmgen.objectives._base import Objective
-
-_ELBO = ("vae", "beta-vae", "vlvae", "vl-vae", "joint-vae", "multimodal-vae", "negative-elbo", "bound", "loss")
-_registry: Registry["type[Objective]"] = Registry(
-    __name__, "objective", elsewhere={**dict.fromkeys(_ELBO, "elbo"), "conditional-vae": "cvae", "poe": "mvae"}
-)
-names = _registry.names
-get = _registry.get
-describe = _registry.describe
-importable = _registry.importable
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.memory import check_memory
+from mmgen.core.errors import SettingsError
+from mmgen.core.memory import check_memory
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.objectives._base import Run
 
 __all__ = ["Aggregate", "aggregate", "check_examples"]

@@ -9,13 +9,13 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
 from pydantic import AfterValidator, ConfigDict
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.modalities.text import Text
-from mmgen.models._base import Demands, GaussianModel, Model
+from mmgen.models import Demands, GaussianModel, Model
 
 __all__ = [
     "CONFIG",

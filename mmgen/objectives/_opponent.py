@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import torch
 from torch import nn
 
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.objectives._base import Bound, Objective
 
 __all__ = ["Adversarial", "Opponent", "unmoved"]

@@ -9,10 +9,10 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.modalities._graph import Graph
-from mmgen.models._base import Demands, GaussianModel
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.modalities import Graph
+from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import CONFIG, Bound, Objective, prior_kl
 
 __all__ = ["BalancedEdges"]

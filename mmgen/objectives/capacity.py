@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.batch import Batch
-from mmgen.models._base import Demands, Model
+from mmgen.core.batch import Batch
+from mmgen.models import Demands, Model
 from mmgen.objectives._base import (
     CONFIG,
     Bound,

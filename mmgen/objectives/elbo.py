@@ -12,8 +12,8 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.batch import Batch
-from mmgen.models._base import Demands, Model
+from mmgen.core.batch import Batch
+from mmgen.models import Demands, Model
 from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, per_beta, role, warmup
 
 __all__ = ["Elbo"]

@@ -14,8 +14,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.models._base import Demands, GaussianModel
+from mmgen.core.batch import Batch
+from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import CONFIG, Bound, Modalities
 from mmgen.objectives._opponent import Adversarial, Opponent, unmoved
 

@@ -11,9 +11,9 @@ from typing import Annotated, Self
 from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.models._base import Demands, GaussianModel
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._aggregate_estimate import aggregate, check_examples
 from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, Run, check_whole_batch
 

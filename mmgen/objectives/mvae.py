@@ -13,9 +13,9 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import Attributes
-from mmgen.models._base import Demands, GaussianModel, Unit
+from mmgen.models import Demands, GaussianModel, Unit
 from mmgen.objectives._base import CONFIG, Bound, Modalities, Objective, per_beta, prior_kl, role, warmup
 
 __all__ = ["Mvae"]

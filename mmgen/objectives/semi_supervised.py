@@ -20,11 +20,11 @@ from pydantic import Field, model_validator
 from pydantic.dataclasses import dataclass
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
-from mmgen.models._base import Demands
+from mmgen.models import Demands
 from mmgen.models.semi_supervised_vae import Inferred, SemiSupervisedVAE
 from mmgen.objectives._base import CONFIG, Bound, Objective
 

@@ -10,7 +10,7 @@ A package of members needs one test::
 
 The checks are those that mmgen's own members pass. They raise AssertionError where a promise is broken; pytest says
 more about it after ``pytest.register_assert_rewrite("mmgen.testing")``. A file of one's own is checked after
-``mmgen.registry.add_code(path)``, as ``members_of("my_file.py")``.
+``mmgen.settings.registry.add_code(path)``, as ``members_of("my_file.py")``.
 """
 
 import importlib
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mmgen.registry import rooms
+from mmgen.settings.registry import rooms
 
 __all__ = ["Subject", "check", "members_of"]
 
@@ -57,7 +57,7 @@ class Subject:
 
 
 def members_of(distribution: str) -> list[Subject]:
-    """The members that an installed distribution brings, or a file that was added with ``mmgen.registry.add_code``.
+    """The members that an installed distribution brings, or a file that ``mmgen.settings.registry.add_code`` added.
 
     Args:
         distribution: Name of the distribution, or of the file without its folder.

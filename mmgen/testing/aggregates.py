@@ -5,8 +5,8 @@ import math
 import torch
 
 import mmgen.aggregates
-from mmgen.aggregates._base import Aggregate
-from mmgen.batch import Batch
+from mmgen.aggregates import Aggregate
+from mmgen.core.batch import Batch
 from mmgen.modalities.attributes import Attributes
 
 __all__ = [

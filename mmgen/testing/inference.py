@@ -3,9 +3,9 @@
 import torch
 
 import mmgen.inference
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError, UsageError
-from mmgen.inference._base import Inference
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.inference import Inference
 from mmgen.testing.small import parts, refuses, small_batch
 
 __all__ = ["GIVEN", "built", "check_given", "check_inference", "check_subsets"]

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.inference._base import Inference, Unit
-from mmgen.modalities._base import Modality
+from mmgen.core.batch import Batch
+from mmgen.inference import Inference, Unit
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.modalities import Modality
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
 

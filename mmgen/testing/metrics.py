@@ -7,11 +7,9 @@ from typing import Any
 
 from mmgen import metrics
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.config import validate
-from mmgen.errors import UsageError
-from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
+from mmgen.core.errors import UsageError
+from mmgen.metrics import Evaluation, EvaluationSettings, Metric, Score, evaluate
+from mmgen.settings.config import validate
 
 __all__ = ["check_metric", "check_scores", "small_evaluation", "small_graph_evaluation", "suits"]
 
@@ -80,9 +78,8 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
         folder: Where they may lie.
         device: Where model and judge compute.
     """
-    from mmgen.classifier import load_classifier
-    from mmgen.classifier._training import ClassifierSettings, train_classifier
-    from mmgen.loading import load
+    from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
+    from mmgen.generation.loading import load
     from mmgen.training.model_run import complete_settings, train_model
 
     data, model, judge = folder / "data.h5", folder / "model.safetensors", folder / "judge.safetensors"
@@ -103,7 +100,7 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
 
 def small_graph_evaluation(folder: Path) -> Evaluation:
     """A graph auto-encoder of forty nodes in two groups, and its data, made in ``folder``."""
-    from mmgen.loading import load
+    from mmgen.generation.loading import load
     from mmgen.training.model_run import complete_settings, train_model
 
     data, model = folder / "graph.h5", folder / "graph.safetensors"

@@ -7,10 +7,9 @@ import torch
 from torch import Tensor
 
 import mmgen.models
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.models._base import Demands, Model
-from mmgen.models._build import build_model
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.models import Demands, Model, build_model
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
 from mmgen.testing.small import CASES, Case, refuses

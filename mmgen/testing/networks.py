@@ -4,8 +4,8 @@ import torch
 
 import mmgen.classifier
 import mmgen.networks
-from mmgen.config import build_member
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
+from mmgen.settings.config import build_member
 from mmgen.testing.small import refuses
 
 __all__ = ["check_judge_canvas", "check_judge_features", "check_judge_network", "check_network", "check_network_shape"]

@@ -9,13 +9,11 @@ from unittest import mock
 import torch
 
 import mmgen.objectives
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
-from mmgen.models._base import Model
-from mmgen.models._build import build_model
-from mmgen.objectives._base import Objective
-from mmgen.objectives._opponent import Adversarial
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.models import Model, build_model
+from mmgen.objectives import Adversarial, Objective
 from mmgen.testing.linear_gaussian import (
     conditional_linear_gaussian,
     conditional_observations,

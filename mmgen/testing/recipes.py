@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from mmgen.artifacts import PARTS, Dataset
-from mmgen.config import validate
-from mmgen.registry import registry_of
+from mmgen.settings.config import validate
+from mmgen.settings.registry import registry_of
 
 __all__ = ["NUMBER", "check_recipe"]
 

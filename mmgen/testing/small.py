@@ -7,18 +7,17 @@ from dataclasses import dataclass
 import torch
 
 import mmgen.networks
-from mmgen.batch import Batch
-from mmgen.config import build_member
-from mmgen.inference._base import Parts
+from mmgen.core.batch import Batch
+from mmgen.inference import Parts
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.vector import VectorDescription
-from mmgen.models._settings import DataSettings, ModelSettings, MultimodalSettings
+from mmgen.models import DataSettings, ModelSettings, MultimodalSettings
 from mmgen.models.graph_vae import GraphSettings
 from mmgen.models.semi_supervised_vae import SemiSupervisedSettings
-from mmgen.networks._attributes import AttributeNetwork
-from mmgen.networks._text import TextNetwork
+from mmgen.networks import AttributeNetwork, TextNetwork
+from mmgen.settings.config import build_member
 
 __all__ = [
     "CASES",

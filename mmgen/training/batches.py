@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset
-from mmgen.batch import Batch
-from mmgen.errors import DataError, UsageError
-from mmgen.modalities._base import ROWS, Description, Sight
+from mmgen.core.batch import Batch
+from mmgen.core.errors import DataError, UsageError
+from mmgen.modalities import ROWS, Description, Sight
 from mmgen.modalities.image import ImageDescription
 
 __all__ = ["DatasetRows", "Order", "Rows", "batch_of"]
@@ -67,7 +67,7 @@ class Order:
         self._permutation = torch.empty(0, dtype=torch.int64)
 
     def _permuted(self, epoch: int) -> Tensor:
-        from mmgen.seeding import torch_generator
+        from mmgen.core.seeding import torch_generator
 
         if epoch != self._epoch:
             generator = torch_generator(self.seed, self.stream, epoch, device="cpu")  # one order for all devices

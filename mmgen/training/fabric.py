@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import joblib
 import torch
 
-from mmgen.errors import UsageError
-from mmgen.processes import A_CORE, OWNER, check_files, end_with
+from mmgen.core.errors import UsageError
+from mmgen.core.processes import A_CORE, OWNER, check_files, end_with
 from mmgen.training.others import joining, start_others
 from mmgen.training.precision import resolve_device, resolve_precision
 from mmgen.training.settings import TrainingSettings

@@ -9,11 +9,10 @@ References:
 import torch
 from torch import Tensor, nn
 
-from mmgen.errors import SettingsError
-from mmgen.inference._base import GaussianHead
+from mmgen.core.errors import SettingsError
+from mmgen.inference import GaussianHead
 from mmgen.modalities.image import Image
-from mmgen.models._base import Model
-from mmgen.models._settings import ModelSettings
+from mmgen.models import Model, ModelSettings
 from mmgen.training.batches import DatasetRows
 
 __all__ = ["set_first_weights"]

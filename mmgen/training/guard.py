@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mmgen.errors import TrainingError
+from mmgen.core.errors import TrainingError
 
 __all__ = ["Guard"]
 

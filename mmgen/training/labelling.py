@@ -13,16 +13,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import DataError, SettingsError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import DataError, SettingsError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
 from mmgen.modalities.attributes import AttributesDescription
-from mmgen.notation import UNKNOWN
-from mmgen.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows, Rows
 
 if TYPE_CHECKING:
-    from mmgen.models._settings import DataSettings
-    from mmgen.objectives._base import Objective
+    from mmgen.models import DataSettings
+    from mmgen.objectives import Objective
 
 __all__ = [
     "LabelledRows",

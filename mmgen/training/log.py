@@ -9,8 +9,8 @@ from typing import Any
 
 from mmgen.artifacts.files import cannot_write, open_own, own_folder, write_text_atomic
 from mmgen.artifacts.header import line_json
-from mmgen.errors import ArtifactError
-from mmgen.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, printable, read_bounded
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, printable, read_bounded
 from mmgen.training.loggers import Logger, RunFacts, logger
 
 __all__ = ["RunLog", "log_path"]

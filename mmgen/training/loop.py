@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import check_nothing_lost, check_place, read_checkpoint
-from mmgen.batch import Batch
-from mmgen.errors import DataError, Interrupted, TrainingError, UsageError
-from mmgen.memory import check_memory
-from mmgen.progress import Progress, Work
-from mmgen.seeding import stream_key
+from mmgen.core.batch import Batch
+from mmgen.core.errors import DataError, Interrupted, TrainingError, UsageError
+from mmgen.core.memory import check_memory
+from mmgen.core.progress import Progress, Work
+from mmgen.core.seeding import stream_key
 from mmgen.training.batches import Order, Rows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.log import RunLog, log_path

@@ -14,15 +14,13 @@ from torch import Tensor
 import mmgen.models
 import mmgen.objectives
 from mmgen.artifacts import Dataset, Header
-from mmgen.config import build_member, leaves_of, merge, plain, validate
-from mmgen.errors import SettingsError, UsageError
-from mmgen.modalities._base import Description
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.core.progress import Work
+from mmgen.modalities import Description
 from mmgen.modalities.image import ImageDescription
-from mmgen.models._base import Model
-from mmgen.models._build import build_model
-from mmgen.models._settings import DataSettings, ModelSettings, MultimodalSettings
-from mmgen.objectives._base import Objective
-from mmgen.progress import Work
+from mmgen.models import DataSettings, Model, ModelSettings, MultimodalSettings, build_model
+from mmgen.objectives import Objective
+from mmgen.settings.config import build_member, leaves_of, merge, plain, validate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.loop import Resume, TrainingResult

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.adamw import adamw
 
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 
 __all__ = ["Muon", "Own", "check_muon", "is_own", "orthogonalise"]
 

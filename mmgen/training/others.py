@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from mmgen.errors import UsageError
-from mmgen.processes import OWNER, is_program, start_mmgen
+from mmgen.core.errors import UsageError
+from mmgen.core.processes import OWNER, is_program, start_mmgen
 
 __all__ = ["how_another_ended", "joining", "start_others"]
 

@@ -14,15 +14,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import DataError, SettingsError
-from mmgen.seeding import numpy_generator
+from mmgen.core.batch import Batch
+from mmgen.core.errors import DataError, SettingsError
+from mmgen.core.seeding import numpy_generator
 from mmgen.training.batches import DatasetRows, Rows
 from mmgen.training.labelling import check_labelled, describe_labelled, kept_labels, labelled_rows
 
 if TYPE_CHECKING:
-    from mmgen.models._settings import DataSettings
-    from mmgen.objectives._base import Objective
+    from mmgen.models import DataSettings
+    from mmgen.objectives import Objective
 
 __all__ = [
     "PairedRows",

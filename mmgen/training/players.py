@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 from torch.optim import Optimizer
 
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.training.guard import Guard
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.task import BOUND, Task

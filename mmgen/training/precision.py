@@ -7,7 +7,7 @@ from typing import Literal
 
 import torch
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 
 __all__ = ["Precision", "autocast", "resolve_device", "resolve_precision"]
 

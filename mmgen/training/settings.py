@@ -9,8 +9,8 @@ from pydantic import AfterValidator, Field, model_validator
 from torch import Tensor
 from torch.optim import Optimizer
 
-from mmgen.config import Settings, merge, validate
-from mmgen.registry import unknown_name
+from mmgen.settings.config import Settings, merge, validate
+from mmgen.settings.registry import unknown_name
 from mmgen.training.loggers import LOGGERS
 from mmgen.training.muon import Own, check_muon
 from mmgen.training.optimizers import OPTIMIZERS, Groups
@@ -200,7 +200,7 @@ class TrainingSettings(Settings):
 
 
 def merge_settings(values: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Nested settings with others laid on top, as :func:`mmgen.config.merge`; of another optimiser none stays.
+    """Nested settings with others laid on top, as :func:`mmgen.settings.config.merge`; of another optimiser none stays.
 
     Example:
         >>> preset = {"training": {"steps": 9, "optimizer": "muon", "muon_scale": 0.8}}

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import KINDS, Header, check_output, read_checkpoint, reference, write_checkpoint
-from mmgen.errors import ArtifactError, MmgenError
-from mmgen.parsing import printable
-from mmgen.progress import Work
-from mmgen.seeding import stream_key
+from mmgen.core.errors import ArtifactError, MmgenError
+from mmgen.core.parsing import printable
+from mmgen.core.progress import Work
+from mmgen.core.seeding import stream_key
 from mmgen.training.batches import Rows
 from mmgen.training.fabric import make_fabric
 from mmgen.training.loop import Resume, TrainingResult, train

@@ -14,9 +14,9 @@ from torch import nn
 
 import mmgen.objectives
 from mmgen.artifacts import read_checkpoint, require_kind
-from mmgen.config import merge, validate
-from mmgen.errors import UsageError
-from mmgen.models._settings import DataSettings
+from mmgen.core.errors import UsageError
+from mmgen.models import DataSettings
+from mmgen.settings.config import merge, validate
 
 __all__ = ["first_weights_of", "load_start", "start_values"]
 

@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from mmgen.artifacts import Header, read_checkpoint, read_header, write_checkpoint
-from mmgen.config import plain, validate
-from mmgen.errors import ArtifactError, UsageError
-from mmgen.models._settings import DataSettings
-from mmgen.parsing import printable
+from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.parsing import printable
+from mmgen.models import DataSettings
+from mmgen.settings.config import plain, validate
 from mmgen.training.optimizers import kept_by
 from mmgen.training.settings import as_of_today
 

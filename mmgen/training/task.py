@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
-from mmgen.models._base import Model
-from mmgen.objectives._base import Bound, Objective
-from mmgen.objectives._opponent import Adversarial, Opponent
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.models import Model
+from mmgen.objectives import Adversarial, Bound, Objective, Opponent
 
 if TYPE_CHECKING:
     from mmgen.training.settings import TrainingSettings

@@ -6,8 +6,7 @@ import struct
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mmgen.artifacts import (
     read_checkpoint,
@@ -18,7 +17,7 @@ from mmgen.artifacts import (
     write_latents,
     write_samples,
 )
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 json_values = st.recursive(
     st.none()

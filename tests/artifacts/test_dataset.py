@@ -9,11 +9,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 
 
 def test_everything_comes_back_as_it_went_in(tmp_path, dataset_at, info):

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter, atomic_path, write_checkpoint, write_text_atomic
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 WRITERS = {
     "latents": (
@@ -28,7 +28,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from mmgen.artifacts import *
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 path = Path(sys.argv[1])
 noise = np.random.default_rng(0).random((10_000, 20))
 

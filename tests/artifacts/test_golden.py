@@ -30,7 +30,7 @@ from mmgen.artifacts import (
     write_samples,
 )
 from mmgen.artifacts.header import KINDS
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.models._build import build_model
 from mmgen.training.model_run import read_experiment
 from mmgen.training.state import load_state

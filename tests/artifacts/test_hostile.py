@@ -8,12 +8,11 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from mmgen.artifacts import FORMAT_VERSION, Dataset, read_checkpoint, read_header
 from mmgen.artifacts.hdf5 import read_hdf5_header
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 ALL = ["dataset", "latents", "samples", "model"]
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import Dataset, read_latents
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 CHECKED = {"fletcher32": True, "compression": "gzip"}
 
@@ -188,7 +188,7 @@ def test_many_broken_files_do_not_crash_the_interpreter(tmp_path, originals, eve
 import sys
 from pathlib import Path
 from mmgen.artifacts import Dataset
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 path = Path(sys.argv[1]); content = path.read_bytes(); broken = path.with_name("broken.h5")
 for place in range(0, len(content), int(sys.argv[2])):
     broken.write_bytes(content[:place] + bytes([content[place] ^ 0x81]) + content[place + 1:])

@@ -20,7 +20,7 @@ from mmgen.artifacts import (
     require_kind,
     write_checkpoint,
 )
-from mmgen.errors import ArtifactError, MissingParentError, UsageError
+from mmgen.core.errors import ArtifactError, MissingParentError, UsageError
 
 
 @pytest.fixture

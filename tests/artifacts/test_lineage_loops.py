@@ -8,7 +8,7 @@ import torch
 
 from mmgen.artifacts import Parent, read_header, write_checkpoint
 from mmgen.artifacts.ancestors import lineage, outline, tree_lines, walk
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 from tests.artifacts.test_sealed import header_text, sealed
 
 

@@ -5,7 +5,7 @@ import torch
 
 import mmgen
 from mmgen.artifacts import write_checkpoint
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import read_checkpoint, write_checkpoint
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 
 @pytest.mark.parametrize("number", [math.nan, math.inf])

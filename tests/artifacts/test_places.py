@@ -10,7 +10,7 @@ import pytest
 
 from mmgen.artifacts import atomic_path, check_nothing_lost, check_output, check_place, write_text_atomic
 from mmgen.artifacts.files import open_own, own_folder
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from mmgen.artifacts import read_header
 from mmgen.artifacts.header import KINDS, make_header
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 ALL = ["dataset", "latents", "samples", "model"]
 

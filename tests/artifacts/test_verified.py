@@ -13,7 +13,7 @@ import pytest
 
 from mmgen.artifacts import Dataset, remembered
 from mmgen.cli._main import command_names, main
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 
 @pytest.fixture

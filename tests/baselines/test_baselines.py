@@ -11,13 +11,12 @@ import torch
 
 import mmgen.baselines
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.baselines import _networks as networks
-from mmgen.baselines import rbm
+from mmgen.baselines import _networks as networks, rbm
 from mmgen.baselines._base import LabelSupply, Material
 from mmgen.baselines._logistic import Reader
 from mmgen.baselines._run import measure
 from mmgen.cli._main import main
-from mmgen.errors import DataError, UsageError
+from mmgen.core.errors import DataError, UsageError
 from mmgen.training.model_run import ExperimentSettings, complete_settings
 from mmgen.training.pairing import paired_examples
 

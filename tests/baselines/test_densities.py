@@ -16,10 +16,10 @@ from mmgen.baselines._density import FittedDensity, Numbers
 from mmgen.baselines._run_density import measure_density
 from mmgen.baselines._scales import fit_scales, log_scale_mixture
 from mmgen.cli._main import main
-from mmgen.config import validate
-from mmgen.errors import DataError, SettingsError, UsageError
+from mmgen.core.errors import DataError, SettingsError, UsageError
+from mmgen.core.progress import outcome
 from mmgen.modalities.vector import VectorDescription
-from mmgen.progress import outcome
+from mmgen.settings.config import validate
 from tests.conftest import outside_data
 
 DENSITIES = [name for name, member in mmgen.baselines.importable().items() if member.answers == "densities"]

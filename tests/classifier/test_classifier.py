@@ -8,16 +8,16 @@ import torch
 
 from mmgen import classifier
 from mmgen.artifacts import DatasetWriter, read_header
-from mmgen.batch import Batch
 from mmgen.classifier import load_classifier
 from mmgen.classifier._files import build_classifier
 from mmgen.classifier._task import ClassifierTask, log_probability
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, train_classifier
-from mmgen.config import validate
-from mmgen.errors import ArtifactError, DataError, UsageError
+from mmgen.commands.workflow import plan_judge
+from mmgen.core.batch import Batch
+from mmgen.core.errors import ArtifactError, DataError, UsageError
+from mmgen.settings.config import validate
 from mmgen.testing.networks import check_judge_canvas, check_judge_features
 from mmgen.training.state import state_path
-from mmgen.workflow import plan_judge
 
 NAMES = ("side", "height")
 VALUES = (("left", "right"), ("top", "middle", "bottom"))

@@ -11,7 +11,7 @@ from mmgen.artifacts.header import Header
 from mmgen.classifier import load_classifier
 from mmgen.classifier._find import best_judge
 from mmgen.classifier._training import train_classifier
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 from tests.artifacts.test_sealed import header_text, sealed
 from tests.classifier.test_classifier import settings, write_dataset
 

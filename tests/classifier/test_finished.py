@@ -11,8 +11,8 @@ import pytest
 from mmgen.artifacts import read_header
 from mmgen.classifier import load_classifier
 from mmgen.classifier._training import train_classifier
-from mmgen.errors import ArtifactError, Interrupted, UsageError
-from mmgen.progress import Work
+from mmgen.core.errors import ArtifactError, Interrupted, UsageError
+from mmgen.core.progress import Work
 from mmgen.training.log import log_path
 from mmgen.training.state import state_path
 from tests.classifier.test_classifier import settings, write_dataset

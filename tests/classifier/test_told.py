@@ -12,8 +12,8 @@ from mmgen.classifier._accuracy import Accuracy
 from mmgen.classifier._augment import augmentation_for
 from mmgen.classifier._files import build_classifier
 from mmgen.classifier._training import ClassifierSettings, resolve_network, resolve_told, train_classifier
-from mmgen.config import validate
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.settings.config import validate
 
 NAMES = ("colour_1", "relation", "colour_2")
 VALUES = (("red", "green", "blue"), ("right", "left", "front", "behind"), ("red", "green", "blue"))

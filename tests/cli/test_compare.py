@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli import _comparisons
-from mmgen.comparing import compare_scores
-from mmgen.score import Score
+from mmgen.results.comparing import compare_scores
+from mmgen.results.score import Score
 from tests.program import within
 from tests.test_comparing import of, score
 

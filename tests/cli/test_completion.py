@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mmgen import data_recipes, metrics, objectives, presets
+from mmgen import data_recipes, metrics, objectives
 from mmgen.cli._main import command_names
 from mmgen.figures import plots
+from mmgen.settings import presets
 
 
 def offered(line: str) -> list[str]:

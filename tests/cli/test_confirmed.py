@@ -8,8 +8,8 @@ import pytest
 
 from mmgen.artifacts import read_header
 from mmgen.cli import _runs, reproduce
-from mmgen.reproductions._plan import fitting, read_plan
-from mmgen.reproductions._seeds import with_seeds
+from mmgen.experiments._plan import fitting, read_plan
+from mmgen.experiments._seeds import with_seeds
 from tests.test_reproduction_states import write_data, write_model
 
 LIST = """

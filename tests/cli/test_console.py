@@ -9,7 +9,7 @@ from collections.abc import Generator
 import pytest
 
 from mmgen.cli import _console
-from mmgen.progress import Progress, Work
+from mmgen.core.progress import Progress, Work
 
 
 def counting(total: int, start: int = 0) -> Work[str]:

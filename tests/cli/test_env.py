@@ -9,7 +9,7 @@ from typing import Any
 import numpy
 import torch
 
-from mmgen.version import __version__
+from mmgen.core.version import __version__
 
 
 def test_it_says_versions_and_extras_and_no_names(run: Callable[..., Any], tmp_path: Path) -> None:

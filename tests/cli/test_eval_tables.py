@@ -117,9 +117,11 @@ def test_lines_are_written_before_tables(
         raise KeyError("a fault in a table")
 
     monkeypatch.setattr(command, "talk_table", broken)
-    monkeypatch.setattr("mmgen.workflow.load", lambda path, device: evaluation.loaded)
-    monkeypatch.setattr("mmgen.workflow.find_judge_of_dataset", lambda data, near: tmp_path / "judge.safetensors")
-    monkeypatch.setattr("mmgen.workflow.load_judges", lambda paths, device: [Judge()])
+    monkeypatch.setattr("mmgen.commands.workflow.load", lambda path, device: evaluation.loaded)
+    monkeypatch.setattr(
+        "mmgen.commands.workflow.find_judge_of_dataset", lambda data, near: tmp_path / "judge.safetensors"
+    )
+    monkeypatch.setattr("mmgen.commands.workflow.load_judges", lambda paths, device: [Judge()])
     evaluation.loaded.dataset_path = lambda: evaluation.dataset.path
     evaluation.loaded.guided = lambda weight, seed=0: evaluation.loaded
     model, out = tmp_path / "m.safetensors", tmp_path / "scores.jsonl"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli._folders import folder_of_run
-from mmgen.errors import MmgenError
+from mmgen.core.errors import MmgenError
 
 
 def leave_in_error(folder: Path, *files: str, notes: tuple[str, ...] = ()) -> None:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from mmgen.cli import _console, _tables
-from mmgen.progress import Progress, Work
+from mmgen.core.progress import Progress, Work
 from tests.cli.test_console import Terminal
 
 COLUMNS = ["posterior", "given", "protocol", "% ± standard error", "sd of 5 splits", "images", "queries", "judge %"]

@@ -10,10 +10,10 @@ from mmgen.artifacts import write_checkpoint
 from mmgen.artifacts.lineage import reference
 from mmgen.cli._options import read_paths
 from mmgen.cli._words import check_words
-from mmgen.config import find_preset, merge, parse_assignments, validate
-from mmgen.errors import MmgenError, SettingsError, UsageError
+from mmgen.core.errors import MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
-from mmgen.registry import Registry, rooms
+from mmgen.settings.config import find_preset, merge, parse_assignments, validate
+from mmgen.settings.registry import Registry, rooms
 from mmgen.training.model_run import read_experiment
 from tests.cli.conftest import Run
 
@@ -143,7 +143,7 @@ def test_words_are_looked_at_before_the_model_is_loaded(
         parents = [reference(file, "model", tmp_path / "a.safetensors")]
         file = tmp_path / "a.safetensors"
         write_checkpoint(file, kind="aggregate", tensors={"w": torch.zeros(1)}, settings={}, seed=0, parents=parents)
-    monkeypatch.setattr("mmgen.loading.load", lambda *_: pytest.fail("it is loaded"))
+    monkeypatch.setattr("mmgen.generation.loading.load", lambda *_: pytest.fail("it is loaded"))
     for words, said in WRONG.items():
         done = run(*command.split(), file.name, "--given", "digit=3", "--given", words)
         assert (done.returncode, done.stderr.startswith(f"mmgen: {said}")) == (2, True), done.stderr

@@ -5,10 +5,11 @@ from itertools import takewhile
 
 import pytest
 
-from mmgen import objectives, presets
-from mmgen.parsing import opening
-from mmgen.plugins import first_sentence
-from mmgen.registry import rooms
+from mmgen import objectives
+from mmgen.core.parsing import opening
+from mmgen.settings import presets
+from mmgen.settings.plugins import first_sentence
+from mmgen.settings.registry import rooms
 
 
 def test_json_names_every_member_with_a_sentence(run) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from mmgen import __version__
 from mmgen.cli import _main
-from mmgen.errors import Interrupted, MmgenError, UsageError
+from mmgen.core.errors import Interrupted, MmgenError, UsageError
 
 # What must not be paid for by somebody who asks for help.
 HEAVY = ("torch", "numpy", "h5py", "sklearn", "matplotlib", "zuko", "pydantic")

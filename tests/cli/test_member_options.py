@@ -13,13 +13,13 @@ from mmgen import data_recipes
 from mmgen.artifacts import read_header
 from mmgen.cli._main import load_command
 from mmgen.cli._members import options_of
-from mmgen.config import Settings, validate
-from mmgen.registry import registry_of
-from mmgen.switches import Positional, Switch, Switches, placed
+from mmgen.settings.config import Settings, validate
+from mmgen.settings.registry import registry_of
+from mmgen.settings.switches import Positional, Switch, Switches, placed
 from tests.cli.conftest import Run
 from tests.cli.test_main import left_by
 
-OURS = [member.name for member in data_recipes._registry._built_in()]
+OURS = [member.name for member in registry_of("mmgen.data_recipes")._built_in()]
 SHARED = {"--output", "--overwrite", "--set", "--workers", "--scheduler", "--seed", "--code", "--dry-run"}
 
 
@@ -167,7 +167,7 @@ class Stripes(Recipe):
     """Whether they run across."""
 
     def make(self, path, *, seed=0, workers=None, chunk=1, command=""):
-        from mmgen.errors import MmgenError
+        from mmgen.core.errors import MmgenError
         raise MmgenError(f"{self.wide} {self.slanted}")
 '''
 

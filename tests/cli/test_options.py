@@ -8,7 +8,7 @@ import pytest
 
 from mmgen.cli import _options
 from mmgen.cli._main import main
-from mmgen.errors import MmgenError, UsageError
+from mmgen.core.errors import MmgenError, UsageError
 
 
 def feed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:

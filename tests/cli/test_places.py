@@ -7,9 +7,9 @@ from unittest import mock
 import pytest
 
 from mmgen.cli._main import _run
-from mmgen.errors import UsageError
-from mmgen.exporting import export
-from mmgen.progress import Watch
+from mmgen.commands.exporting import export
+from mmgen.core.errors import UsageError
+from mmgen.core.progress import Watch
 from tests.cli.conftest import Run
 
 

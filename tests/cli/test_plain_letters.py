@@ -9,12 +9,12 @@ import torch
 from mmgen.artifacts import DatasetWriter, write_checkpoint
 from mmgen.cli import _console
 from mmgen.cli._main import main
+from mmgen.core.parsing import printable, shown
+from mmgen.core.progress import Progress, Work
 from mmgen.figures.drawing.page import annotated, framed
 from mmgen.figures.drawing.style import figure_image, new_figure, tidy
 from mmgen.figures.drawing.text import wrap, wrap_marked
 from mmgen.figures.report.make import page_environment
-from mmgen.parsing import printable, shown
-from mmgen.progress import Progress, Work
 
 HOSTILE = {
     "clears the screen": "\x1b[2J\x1b[H",

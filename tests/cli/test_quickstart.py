@@ -16,8 +16,8 @@ from mmgen.cli import _runs, quickstart
 from mmgen.cli._main import command_names, load_command
 from mmgen.cli._own_pictures import score_files
 from mmgen.cli._quickstart_table import final_table, finding, read_scores
-from mmgen.errors import MmgenError
-from mmgen.score import Score
+from mmgen.core.errors import MmgenError
+from mmgen.results.score import Score
 from tests.program import within
 from tests.test_reproduction_states import write_data
 

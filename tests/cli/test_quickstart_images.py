@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 
-from mmgen.cli import _own_pictures as own
-from mmgen.cli import _runs
+from mmgen.cli import _own_pictures as own, _runs
 from mmgen.cli._folders import folder_of_run
 from mmgen.cli._main import command_names, load_command, main
+from mmgen.core.errors import MmgenError, UsageError
 from mmgen.data_recipes._own._found import Found
 from mmgen.data_recipes.folder import Folder
-from mmgen.errors import MmgenError, UsageError
 from tests.own_data._pictures import rows_of, write_csv, write_folder
 from tests.program import within
 

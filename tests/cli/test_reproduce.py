@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.reproductions import text_of
+from mmgen.experiments import text_of
 from tests.program import MMGEN, environment, within
 
 TINY = (

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from mmgen.cli import _runs
-from mmgen.errors import ArtifactError, Interrupted, MmgenError
-from mmgen.reproductions._notes import remember
-from mmgen.reproductions._stages import Stage
+from mmgen.core.errors import ArtifactError, Interrupted, MmgenError
+from mmgen.experiments._notes import remember
+from mmgen.experiments._stages import Stage
 from tests.program import within
 
 LIST = Path(__file__).parents[1] / "lists" / "two-objectives.toml"
@@ -81,7 +81,7 @@ def test_a_file_that_somebody_is_at_work_on_is_looked_at_again(tmp_path: Path, m
             raise answer
         return answer
 
-    monkeypatch.setattr("mmgen.reproductions._plan.state_of", state_of)
+    monkeypatch.setattr("mmgen.experiments._plan.state_of", state_of)
     assert _runs.settled(STAGE, tmp_path, []) == "done"
     answers.insert(0, "done")
     with pytest.raises(ArtifactError, match="no state"):

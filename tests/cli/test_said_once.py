@@ -6,9 +6,9 @@ import pytest
 
 from mmgen.cli._main import load_command
 from mmgen.cli.eval import _numbers, _weights
-from mmgen.errors import UsageError
-from mmgen.progress import Watch
-from mmgen.workflow import measure
+from mmgen.commands.workflow import measure
+from mmgen.core.errors import UsageError
+from mmgen.core.progress import Watch
 from tests.cli.conftest import Run
 from tests.cli.test_empty_words import commands
 

@@ -3,9 +3,9 @@
 import pytest
 
 from mmgen.cli._main import command_names, load_command, main
-from mmgen.config import validate
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.metrics._settings import EvaluationSettings
+from mmgen.settings.config import validate
 from mmgen.training.settings import TrainingSettings
 
 

@@ -15,9 +15,9 @@ import joblib
 import pytest
 
 from mmgen.cli import _own_pictures, _runs, _side_by_side, quickstart
+from mmgen.core.errors import Interrupted, MmgenError
 from mmgen.data_recipes.folder import Folder
-from mmgen.errors import Interrupted, MmgenError
-from mmgen.reproductions._stages import Stage
+from mmgen.experiments._stages import Stage
 from tests.cli.test_runs import LIST, until
 from tests.program import environment, within
 
@@ -165,7 +165,7 @@ RUN = """
 import signal, sys
 from pathlib import Path
 from mmgen.cli import _main, _side_by_side
-from mmgen.reproductions._stages import Stage
+from mmgen.experiments._stages import Stage
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's job in the background begins with it ignored
 _main._hear_signals()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli import _stages
-from mmgen.errors import MmgenError
+from mmgen.core.errors import MmgenError
 from mmgen.training import signals
 from tests.cli.test_runs import until
 from tests.program import environment

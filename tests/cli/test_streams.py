@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mmgen.cli import _main, _options, _streams
-from mmgen.errors import MmgenError
+from mmgen.core.errors import MmgenError
 
 PROGRAM = f"{sys.executable} -c 'from mmgen.cli._main import main; main()'"
 CASES = [

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.models.hierarchical_vae import HierarchicalVAE
 from mmgen.testing.linear_gaussian import NOISE, WEIGHTS, Normal

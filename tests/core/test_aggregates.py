@@ -13,8 +13,8 @@ import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._flow import CouplingFlow
 from mmgen.aggregates._targets import FitTask, Target, drop_attributes
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
 from mmgen.modalities.attributes import Attributes
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.testing import aggregates

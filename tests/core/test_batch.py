@@ -2,7 +2,7 @@
 
 import torch
 
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 
 EDGES = torch.tensor([[0, 1], [1, 2]])
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mmgen.clusters import clustered, clustered_error
-from mmgen.runs import contrast, paired_points, summed_up
-from mmgen.score import Score
+from mmgen.results.clusters import clustered, clustered_error
+from mmgen.results.runs import contrast, paired_points, summed_up
+from mmgen.results.score import Score
 
 
 def score(values: Any, **changed: Any) -> Score:

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.networks.convolutional import Convolutional
 from mmgen.networks.mlp import Mlp
 

@@ -8,8 +8,8 @@ import torch
 from scipy import integrate, special, stats
 
 import mmgen.likelihoods
-from mmgen.gaussian import DiagonalGaussian
 from mmgen.inference._base import product
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.likelihoods._base import Likelihood
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image

@@ -12,9 +12,8 @@ from torch.distributions import Categorical, Independent, MixtureSameFamily, Nor
 
 import mmgen.objectives
 from mmgen.artifacts import Dataset
-from mmgen.config import validate
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.errors import SettingsError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._build import build_model
 from mmgen.models.hierarchical_vae import HierarchicalSettings
 from mmgen.objectives._aggregate_estimate import Aggregate, aggregate
@@ -23,6 +22,7 @@ from mmgen.objectives.capacity import Capacity
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.factor_vae import FactorVae
 from mmgen.objectives.hfvae import Hfvae
+from mmgen.settings.config import validate
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from mmgen.testing.objectives import sigma_points
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch

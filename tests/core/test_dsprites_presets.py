@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import nn
 
-from mmgen.config import preset
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings
+from mmgen.settings.config import preset
 from mmgen.training.model_run import read_experiment
 
 SPRITES = DataSettings.of(ImageDescription(shape=(1, 64, 64), layout="bits"))

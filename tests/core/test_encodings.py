@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen import encoding
 from mmgen.aggregates._encode import posterior_to_aggregate
 from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate
 from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_header, read_latents
-from mmgen.config import merge
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.posteriors import encoding
+from mmgen.settings.config import merge
 from mmgen.training.model_run import ExperimentSettings, complete_settings, load_model, train_model
 
 TINY: dict[str, Any] = {

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import read_checkpoint, write_checkpoint
-from mmgen.batch import Batch
-from mmgen.errors import Interrupted
+from mmgen.core.batch import Batch
+from mmgen.core.errors import Interrupted
 from mmgen.figures.report.curves import read_log
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Objective
 from mmgen.objectives.elbo import Elbo

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from mmgen.foreign import CannotReadError
-from mmgen.pictures import FittedPicture, Fitting, fit_picture
+from mmgen.core.foreign import CannotReadError
+from mmgen.core.pictures import FittedPicture, Fitting, fit_picture
 
 RED, WHITE, BLACK = [255, 0, 0], [255] * 3, [0] * 3
 

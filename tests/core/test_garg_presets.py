@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.config import preset
 from mmgen.models._build import build_model
+from mmgen.settings.config import preset
 from mmgen.training.model_run import complete_settings
 
 

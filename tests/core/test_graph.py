@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities._graph import Graph, Pairs
 from mmgen.models.graph_vae import GraphVAE
 from mmgen.networks._graph import GraphConvolution, normalised_adjacency

@@ -11,7 +11,7 @@ import torch
 import mmgen
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.metrics.link_prediction import area, average_precision
 from mmgen.modalities.graph import GraphDescription
 from mmgen.modalities.vector import VectorDescription

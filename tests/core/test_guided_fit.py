@@ -15,9 +15,9 @@ from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, load_aggregate
 from mmgen.aggregates._guided import GuidedTask, candidates, few_candidates
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
-from mmgen.batch import Batch
 from mmgen.cli._main import main
-from mmgen.errors import SettingsError, UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
 from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
 from mmgen.metrics._evaluate import evaluate

@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import mmgen.objectives
-from mmgen.batch import Batch
-from mmgen.config import build_member
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.text import TextDescription
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
+from mmgen.settings.config import build_member
 from mmgen.testing.linear_gaussian import (
     NOISE,
     exact_log_marginal,

@@ -15,8 +15,7 @@ import mmgen
 import mmgen.modalities
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
-from mmgen.config import plain, validate
-from mmgen.errors import ArtifactError, SettingsError
+from mmgen.core.errors import ArtifactError, SettingsError
 from mmgen.likelihoods.normal import Normal
 from mmgen.modalities._base import ROWS, Description, StoredArray
 from mmgen.modalities.attributes import AttributesDescription
@@ -29,6 +28,7 @@ from mmgen.models._settings import DataSettings
 from mmgen.networks._attributes import AttributeNetwork
 from mmgen.networks._text import TextNetwork
 from mmgen.networks.mlp import Mlp
+from mmgen.settings.config import plain, validate
 from mmgen.training.batches import DatasetRows, batch_of
 
 CPU = torch.device("cpu")

@@ -14,9 +14,9 @@ from mmgen.baselines._base import LabelSupply, Material
 from mmgen.baselines._run import measure
 from mmgen.cli._main import main
 from mmgen.cli.baseline import _supplies
-from mmgen.errors import DataError, SettingsError, UsageError
+from mmgen.core.errors import DataError, SettingsError, UsageError
+from mmgen.core.notation import UNKNOWN
 from mmgen.figures.plots._draw import draw_plot
-from mmgen.notation import UNKNOWN
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import LabelledRows, labelled_examples
 from mmgen.training.model_run import ExperimentSettings, complete_settings, train_model

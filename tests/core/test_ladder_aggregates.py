@@ -15,12 +15,12 @@ from mmgen.aggregates._base import Aggregate, Layers
 from mmgen.aggregates._fit import complete_fit_settings, fit_aggregate, load_aggregate
 from mmgen.aggregates._targets import FitTask
 from mmgen.artifacts import Latents, find_parent, read_latents, write_latents
-from mmgen.batch import Batch
-from mmgen.config import merge
-from mmgen.encoding import encode_points
-from mmgen.errors import ArtifactError, SettingsError, UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import ArtifactError, SettingsError, UsageError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models.hierarchical_vae import HierarchicalVAE
+from mmgen.posteriors.encoding import encode_points
+from mmgen.settings.config import merge
 from mmgen.testing.linear_gaussian import NOISE, WEIGHTS
 from mmgen.training.model_run import load_model, train_model
 from tests.core.linear_ladder import LAYER_SD, UP, ladder_observations, linear_ladder, lower_covariance

@@ -9,10 +9,10 @@ from torch import Tensor
 
 import mmgen.models
 from mmgen.baselines._networks import WithoutNoise
-from mmgen.encoding import LayeredPosterior, encode_parts, encode_points, posterior_of
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.errors import UsageError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._base import GaussianModel
+from mmgen.posteriors.encoding import LayeredPosterior, encode_parts, encode_points, posterior_of
 from mmgen.testing.linear_gaussian import WEIGHTS
 from mmgen.testing.models import small_model
 from tests.core.linear_ladder import UP, ladder_observations, linear_ladder

@@ -11,10 +11,10 @@ import pytest
 import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
-from mmgen.config import merge, parse_assignments
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.modalities.patch import PatchDescription
 from mmgen.models._build import build_model
+from mmgen.settings.config import merge, parse_assignments
 from mmgen.training.model_run import complete_settings, describe_left_out
 
 MODALITIES = ("image", "edges", "attributes", "text")

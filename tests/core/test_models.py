@@ -10,9 +10,8 @@ from pydantic import ValidationError
 from torch import Tensor
 
 import mmgen.models
-from mmgen.batch import Batch
-from mmgen.config import merge
-from mmgen.errors import SettingsError, UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import Demands, Model
 from mmgen.models._build import build_model
@@ -22,6 +21,7 @@ from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.iwae import Iwae
 from mmgen.objectives.telbo import Telbo
+from mmgen.settings.config import merge
 from mmgen.testing import models
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from mmgen.testing.small import SMALL_DATA

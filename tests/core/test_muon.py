@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.training.muon import Muon, is_own, orthogonalise
 from mmgen.training.settings import TrainingSettings, merge_settings
 

@@ -10,12 +10,11 @@ from torch import nn
 
 import mmgen.inference
 import mmgen.objectives
-from mmgen.batch import Batch
-from mmgen.config import build_member
-from mmgen.errors import SettingsError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError
 from mmgen.inference._base import Parts
 from mmgen.inference._experts import ExpertInference
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities._base import Modality
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
@@ -24,6 +23,7 @@ from mmgen.networks._attributes import AttributeNetwork, AttributeVectorEncoder
 from mmgen.objectives import mvae
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.mvae import Mvae, random_subset
+from mmgen.settings.config import build_member
 from mmgen.testing.linear_gaussian import NOISE, Normal
 from mmgen.testing.small import SMALL_DATA, SMALL_MODEL, small_batch
 from tests.core.test_objectives import sigma_points

@@ -9,12 +9,12 @@ from scipy.stats import kstest
 
 import mmgen.classifier
 import mmgen.networks
-from mmgen.config import build_member
-from mmgen.errors import SettingsError
+from mmgen.core.errors import SettingsError
 from mmgen.networks._attributes import AttributeNetwork, AttributeTables, AttributeVectorEncoder, attribute_decoder
 from mmgen.networks._convolutions import Conv2d, ConvTranspose2d
 from mmgen.networks.mlp import Mlp
 from mmgen.networks.spatial_transformer import _DrawAndPlace
+from mmgen.settings.config import build_member
 from mmgen.testing.networks import check_network_shape
 
 

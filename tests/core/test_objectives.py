@@ -7,8 +7,8 @@ import pytest
 import torch
 
 import mmgen.objectives
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription

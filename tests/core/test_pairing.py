@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
-from mmgen.batch import Batch
-from mmgen.errors import DataError, Interrupted, SettingsError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import DataError, Interrupted, SettingsError
 from mmgen.models._settings import DataSettings
 from mmgen.objectives._base import Objective
 from mmgen.training.batches import DatasetRows, Rows

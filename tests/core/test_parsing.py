@@ -9,11 +9,8 @@ from pathlib import Path
 import pytest
 
 from mmgen.cli._main import main
-from mmgen.config import parse_assignments, read_toml
-from mmgen.errors import ArtifactError, MmgenError, SettingsError, UsageError
-from mmgen.figures.plots._material import gather
-from mmgen.figures.report.curves import read_log
-from mmgen.parsing import (
+from mmgen.core.errors import ArtifactError, MmgenError, SettingsError, UsageError
+from mmgen.core.parsing import (
     MAX_DEPTH,
     MAX_TEXT_BYTES,
     Malformed,
@@ -23,8 +20,11 @@ from mmgen.parsing import (
     parse_toml,
     read_bounded,
 )
-from mmgen.reproductions._plan import read_plan
-from mmgen.score import read_scores
+from mmgen.experiments._plan import read_plan
+from mmgen.figures.plots._material import gather
+from mmgen.figures.report.curves import read_log
+from mmgen.results.score import read_scores
+from mmgen.settings.config import parse_assignments, read_toml
 from mmgen.training.log import RunLog
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -239,15 +239,16 @@ def test_nothing_is_parsed_elsewhere() -> None:
 
 # Files that were found to be regular ones before or have just been written, mmgen's own, and tables of Linux.
 READ = {
-    "mmgen/foreign.py": 1, "mmgen/parsing.py": 1, "mmgen/artifacts/checkpoint.py": 3, "mmgen/artifacts/kinds.py": 1,
+    "mmgen/core/foreign.py": 1, "mmgen/core/parsing.py": 1, "mmgen/artifacts/checkpoint.py": 3,
+    "mmgen/artifacts/kinds.py": 1,
     "mmgen/artifacts/pages.py": 1, "mmgen/artifacts/tensors.py": 1, "mmgen/figures/plots/_material.py": 1,
-    "mmgen/exporting.py": 2, "data_recipes/_download.py": 1, "data_recipes/_published.py": 1,
+    "mmgen/commands/exporting.py": 2, "data_recipes/_download.py": 1, "data_recipes/_published.py": 1,
     "mmgen/training/log.py": 1,
     "cli/_main.py": 1, "cli/_streams.py": 1, "data_recipes/_clevr/_blender_worker.py": 1,
-    "data_recipes/_clevr/_compiled.py": 1, "mmgen/figures/explore/make.py": 1, "mmgen/plugins.py": 1,
-    "mmgen/presets/__init__.py": 1, "mmgen/published.py": 1, "mmgen/registry.py": 1,
-    "mmgen/reproductions/__init__.py": 1,
-    "mmgen/environment.py": 1, "mmgen/memory.py": 2, "mmgen/training/precision.py": 1,
+    "data_recipes/_clevr/_compiled.py": 1, "mmgen/figures/explore/make.py": 1, "mmgen/settings/plugins.py": 1,
+    "mmgen/settings/presets/__init__.py": 1, "mmgen/results/published.py": 1, "mmgen/settings/registry.py": 1,
+    "mmgen/experiments/_files.py": 1,
+    "mmgen/commands/environment.py": 1, "mmgen/core/memory.py": 2, "mmgen/training/precision.py": 1,
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.cli._main import main
+from mmgen.core.sights import drawn_levels
 from mmgen.modalities.patch import PatchDescription
-from mmgen.sights import drawn_levels
 from mmgen.training.batches import DatasetRows
 
 CPU = torch.device("cpu")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from PIL import Image, PngImagePlugin
 
-from mmgen.foreign import CannotReadError
-from mmgen.picture_bytes import check_scans, without_remarks
-from mmgen.pictures import Fitting, decode_picture, fit_picture
+from mmgen.core.foreign import CannotReadError
+from mmgen.core.picture_bytes import check_scans, without_remarks
+from mmgen.core.pictures import Fitting, decode_picture, fit_picture
 
 MB = 2**20
 

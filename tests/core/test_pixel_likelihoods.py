@@ -10,7 +10,7 @@ from scipy import integrate, stats
 
 import mmgen.likelihoods
 import mmgen.objectives
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.likelihoods.laplace import Laplace
 from mmgen.likelihoods.quantised_normal import QuantisedNormal
 from mmgen.models._build import build_model

@@ -15,16 +15,15 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mmgen.artifacts import read_checkpoint, write_checkpoint
-from mmgen.batch import Batch
-from mmgen.errors import ArtifactError, Interrupted, TrainingError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import ArtifactError, Interrupted, TrainingError
 from mmgen.objectives._base import Bound
 from mmgen.training.log import log_path
 from mmgen.training.loop import train
 from mmgen.training.settings import TrainingSettings
 from mmgen.training.state import state_path
 from mmgen.training.task import ALONE, Task
-from tests.core.test_training_runs import Line, Numbers
-from tests.core.test_training_runs import run as run_line
+from tests.core.test_training_runs import Line, Numbers, run as run_line
 
 SIZE = 16
 MEAN = (SIZE - 1) / (2 * SIZE)

@@ -10,12 +10,12 @@ import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._fit import FitSettings
 from mmgen.aggregates._scan_operators import OperatorTask, recombined_parts
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.queries import AND, IGNORE, IN_COMMON
+from mmgen.descriptions.recombinations import parse_recombination
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.text import Text
-from mmgen.queries import AND, IGNORE, IN_COMMON
-from mmgen.recombinations import parse_recombination
 from mmgen.testing.aggregates import ATTRIBUTES
 from mmgen.training.task import Task
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from mmgen.errors import ArtifactError
-from mmgen.score import read_scores
+from mmgen.core.errors import ArtifactError
+from mmgen.results.score import read_scores
 
 LINE = {"metric": "correctness", "value": 50.0, "stderr": 1.0, "n": 10, "given": 3, "better": "higher"}
 

@@ -9,10 +9,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError, UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
 from mmgen.inference._base import Given, Inference, as_gaussian
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
 from mmgen.likelihoods.bernoulli import Bernoulli
 from mmgen.metrics._code import _with_numbered_labels

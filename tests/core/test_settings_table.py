@@ -6,9 +6,9 @@ import pytest
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.config import Settings, merge, parse_assignments
-from mmgen.registry import rooms
-from mmgen.settings_table import ROOM_KEYS, settings_of, settings_of_member
+from mmgen.settings.config import Settings, merge, parse_assignments
+from mmgen.settings.registry import rooms
+from mmgen.settings.settings_table import ROOM_KEYS, settings_of, settings_of_member
 from mmgen.training.model_run import read_experiment
 
 MEMBERS = [(room.noun, name) for room in rooms() if room.noun in ROOM_KEYS for name in room.names()]

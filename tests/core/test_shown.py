@@ -11,9 +11,9 @@ import mmgen.aggregates._fit as fit
 from mmgen.aggregates._before import is_fit
 from mmgen.aggregates._encode import LatentRows
 from mmgen.artifacts import Dataset, Latents, find_parent, read_checkpoint, read_header, read_latents, write_checkpoint
-from mmgen.config import merge
-from mmgen.errors import DataError, UsageError
-from mmgen.notation import UNKNOWN
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.settings.config import merge
 from mmgen.training.batches import DatasetRows
 from mmgen.training.labelling import labelled_examples
 from mmgen.training.model_run import complete_settings, load_model, train_model

@@ -9,13 +9,13 @@ import pytest
 
 from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_checkpoint, read_header
 from mmgen.cli._main import main
-from mmgen.config import merge
-from mmgen.errors import UsageError
-from mmgen.progress import Watch
+from mmgen.commands.workflow import _full_preset
+from mmgen.core.errors import UsageError
+from mmgen.core.progress import Watch
+from mmgen.settings.config import merge
 from mmgen.training.model_run import complete_settings, train_model
 from mmgen.training.start import start_values
 from mmgen.training.state import _check_same, state_path
-from mmgen.workflow import _full_preset
 
 SIZE = 40
 VAE: dict[str, Any] = {

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import read_checkpoint, read_header, write_checkpoint
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.training.state import interrupted, is_finished, state_path
 from tests.core.test_training_runs import run
 

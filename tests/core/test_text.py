@@ -11,8 +11,8 @@ from torch import Tensor
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._targets import FitTask
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
 from mmgen.inference.image_only import ImageOnly
 from mmgen.modalities.text import Text
 from mmgen.models.multimodal_vae import MultimodalVAE

@@ -15,13 +15,13 @@ import mmgen.objectives
 from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._fit import FitSettings, complete_fit_settings, load_aggregate
 from mmgen.aggregates._targets import FitTask
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError, UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
 from mmgen.figures.report.scores import score_tables
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
-from mmgen.score import read_scores
+from mmgen.results.score import read_scores
 from mmgen.testing.linear_gaussian import linear_gaussian, observations
 from mmgen.training.model_run import ExperimentSettings
 from tests.core.test_aggregates import ATTRIBUTES

@@ -13,13 +13,13 @@ from torch import Tensor
 
 import mmgen.objectives
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint, write_checkpoint
-from mmgen.batch import Batch
-from mmgen.config import merge, preset
-from mmgen.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import ArtifactError, Interrupted, SettingsError, TrainingError, UsageError
 from mmgen.modalities.image import unpack_bits
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
-from mmgen.presets import names as preset_names
+from mmgen.settings.config import merge, preset
+from mmgen.settings.presets import names as preset_names
 from mmgen.training.batches import DatasetRows, Order
 from mmgen.training.guard import Guard
 from mmgen.training.log import log_path
@@ -333,7 +333,7 @@ def test_the_regulariser_may_have_its_earlier_name(dataset_path: Path) -> None:
 def test_an_aggregate_and_a_judge_have_no_regulariser_of_the_decoder() -> None:
     from mmgen.aggregates._fit import FitSettings
     from mmgen.classifier._training import ClassifierSettings
-    from mmgen.config import validate
+    from mmgen.settings.config import validate
 
     for schema, values in ((FitSettings, {}), (ClassifierSettings, {"network": "small"})):
         none, some = ({**values, "training": {"l2_attributes_decoder": number}} for number in (0.0, 0.5))

@@ -13,12 +13,12 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import DatasetWriter, read_checkpoint, write_checkpoint
-from mmgen.batch import Batch
 from mmgen.cli import _console
 from mmgen.cli._main import main
-from mmgen.errors import ArtifactError, DataError, TrainingError, UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import ArtifactError, DataError, TrainingError, UsageError
+from mmgen.core.progress import Progress
 from mmgen.objectives._base import Bound
-from mmgen.progress import Progress
 from mmgen.training.batches import Rows
 from mmgen.training.log import RunLog, log_path
 from mmgen.training.loop import TrainingResult, train

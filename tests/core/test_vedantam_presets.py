@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from mmgen.config import merge, preset
 from mmgen.models._build import build_model
-from mmgen.presets import names as preset_names
+from mmgen.settings.config import merge, preset
+from mmgen.settings.presets import names as preset_names
 from mmgen.training.batches import batch_of
 from mmgen.training.model_run import ExperimentSettings, read_experiment
 

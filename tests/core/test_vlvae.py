@@ -12,14 +12,14 @@ import mmgen
 import mmgen.objectives
 from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggregate
 from mmgen.artifacts import Dataset, DatasetWriter, read_latents
-from mmgen.batch import Batch
-from mmgen.config import find_preset, preset
-from mmgen.errors import SettingsError, UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork
+from mmgen.settings.config import find_preset, preset
 from mmgen.training.model_run import complete_settings, load_model, train_model
 
 DATA = DataSettings(

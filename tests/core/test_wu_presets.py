@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.config import preset
 from mmgen.models._build import build_model
-from mmgen.presets import names as preset_names
+from mmgen.settings.config import preset
+from mmgen.settings.presets import names as preset_names
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import ExperimentSettings, complete_settings
 

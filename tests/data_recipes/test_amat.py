@@ -5,9 +5,9 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
-from mmgen.config import validate
-from mmgen.errors import DataError, SettingsError
-from mmgen.notation import UNKNOWN
+from mmgen.core.errors import DataError, SettingsError
+from mmgen.core.notation import UNKNOWN
+from mmgen.settings.config import validate
 
 SIZES = {"train": 20, "valid": 8, "test": 6}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mmgen.core.errors import DataError, UsageError
 from mmgen.data_recipes._celeba import _landmarks
 from mmgen.data_recipes._celeba._landmarks import (
     FAR,
@@ -19,7 +20,6 @@ from mmgen.data_recipes._celeba._landmarks import (
     need_faces_extra,
     predictor_file,
 )
-from mmgen.errors import DataError, UsageError
 from tests.data_recipes._faces import ALIGNED, drawn_face, portrait
 
 for module in ("cv2", "dlib", "skimage", "face_recognition_models"):

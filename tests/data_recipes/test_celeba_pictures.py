@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from mmgen.core.foreign import CannotReadError
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES
 from mmgen.data_recipes._celeba._pictures import (
     HEIGHT,
@@ -20,7 +21,6 @@ from mmgen.data_recipes._celeba._pictures import (
 )
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.data_recipes.celeba_words import WORDS, shuffled_words, true_words
-from mmgen.foreign import CannotReadError
 from tests.data_recipes._faces import drawn_face, jpeg
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mmgen.core.errors import DataError
 from mmgen.data_recipes._celeba._lists import ALL_ATTRIBUTES, ATTRIBUTES
 from mmgen.data_recipes._celeba._source import Source
-from mmgen.errors import DataError
 from tests.data_recipes._faces import build_celeba
 
 NUMBER = 10

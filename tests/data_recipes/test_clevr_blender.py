@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from mmgen.core.errors import DataError, UsageError
 from mmgen.data_recipes._clevr import _blender
 from mmgen.data_recipes._clevr._blender import blender_scenes, render_with_blender
 from mmgen.data_recipes._scene_file import read_scene_file
 from mmgen.data_recipes._scenes import LOOKS, SceneArrays, scene_arrays
-from mmgen.errors import DataError, UsageError
 
 SCENES = Path(__file__).with_name("reference_scenes.json")
 

@@ -120,8 +120,8 @@ def test_no_scheduler_is_one_sentence(tmp_path):
 
 @pytest.mark.parametrize("address", ["localhost", "host:8786", "tcp://host", "tcp://:1", "http://host:80", "tcp://h:x"])
 def test_an_address_that_is_none_is_refused(address, tmp_path):
+    from mmgen.core.errors import UsageError
     from mmgen.data_recipes._cluster import on_cluster
-    from mmgen.errors import UsageError
 
     with pytest.raises(UsageError, match="expected what 'dask scheduler' prints"):
         next(on_cluster(len, [], address))
@@ -144,8 +144,8 @@ STRANGERS = {
 
 @pytest.mark.parametrize("stranger", STRANGERS)
 def test_what_is_no_scheduler_is_one_sentence_soon(stranger, monkeypatch, capfd):
+    from mmgen.core.errors import MmgenError
     from mmgen.data_recipes import _cluster
-    from mmgen.errors import MmgenError
 
     monkeypatch.setattr(_cluster, "ANSWERS", 0.4)
     says, leaves = STRANGERS[stranger]

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import PARTS, Dataset
+from mmgen.core.errors import DataError
 from mmgen.data_recipes import _sprites
 from mmgen.data_recipes._sprites import POSITIONS, SHAPES, SpriteArchive, sprites
 from mmgen.data_recipes.dsprites import Dsprites
-from mmgen.errors import DataError
 
 REFERENCE = Path(os.environ.get("MMGEN_TEST_DATA", "../shared/data")) / "dsprites-reference" / "gif_frames.npz"
 FACTORS = ("shape", "scale", "orientation", "x", "y")

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from mmgen import data_recipes
-from mmgen.config import validate
-from mmgen.data_plan import look_ahead
+from mmgen.commands.data_plan import look_ahead
+from mmgen.settings.config import validate
 from mmgen.testing.recipes import NUMBER, check_recipe
 from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba

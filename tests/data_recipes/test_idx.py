@@ -5,12 +5,11 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
+from mmgen.core.errors import DataError
 from mmgen.data_recipes._idx import read_idx
-from mmgen.errors import DataError
 
 
 def idx_bytes(array: np.ndarray) -> bytes:

@@ -5,11 +5,11 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
-from mmgen.config import validate
 from mmgen.data_recipes._digits import Published
 from mmgen.data_recipes._sources import read_digits
 from mmgen.data_recipes._streams import below, bits, stream_keys
 from mmgen.data_recipes.multimnist import _pools
+from mmgen.settings.config import validate
 
 EVERYTHING = slice(None)
 CORNERS = [(4, 4), (4, 23), (23, 4), (23, 23)]  # top and left of each cell

@@ -9,9 +9,9 @@ import pytest
 from PIL import Image
 
 from mmgen.artifacts import Dataset
-from mmgen.config import validate
+from mmgen.core.errors import DataError, SettingsError
 from mmgen.data_recipes.patches import NaturalPatches
-from mmgen.errors import DataError, SettingsError
+from mmgen.settings.config import validate
 
 
 def grey(number: int, size: tuple[int, int] = (20, 14)) -> Image.Image:

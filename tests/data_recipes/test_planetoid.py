@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_matrix
 
+from mmgen.core.errors import DataError
 from mmgen.data_recipes import _planetoid
 from mmgen.data_recipes._opcodes import array_of, matrix_of, read_opcodes
 from mmgen.data_recipes._planetoid import Citations, Network, fetch_citations, read_citations
 from mmgen.data_recipes.planetoid import held_back
-from mmgen.errors import DataError
 from tests.data_recipes._network import expect, publish
 
 REAL = Path(__file__).resolve().parents[3] / "shared" / "data" / "planetoid"

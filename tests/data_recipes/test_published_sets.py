@@ -12,8 +12,8 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import Dataset
-from mmgen.config import validate
-from mmgen.data_plan import look_ahead
+from mmgen.commands.data_plan import look_ahead
+from mmgen.core.errors import UsageError
 from mmgen.data_recipes import _amat, _sources
 from mmgen.data_recipes._celeba import _lists, _source
 from mmgen.data_recipes._celeba._source import Source
@@ -21,9 +21,9 @@ from mmgen.data_recipes._omniglot import read_characters
 from mmgen.data_recipes._patches import find_pictures
 from mmgen.data_recipes._planetoid import NETWORKS, content_of, read_citations
 from mmgen.data_recipes._sources import read_digits
-from mmgen.errors import UsageError
-from mmgen.published import published_table
-from mmgen.reproductions._plan import find_list
+from mmgen.experiments._plan import find_list
+from mmgen.results.published import published_table
+from mmgen.settings.config import validate
 from tests.conftest import outside_data
 from tests.data_recipes._characters import build_omniglot
 from tests.data_recipes._faces import build_celeba

@@ -7,9 +7,9 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
-from mmgen.config import validate
+from mmgen.core.errors import DataError, SettingsError, UsageError
 from mmgen.data_recipes._base import Recipe
-from mmgen.errors import DataError, SettingsError, UsageError
+from mmgen.settings.config import validate
 from tests.data_recipes.conftest import write_idx
 
 DIGIT_RECIPES = ["binary-mnist", "fashion-mnist", "mnist", "mnist-2bit", "mnist-a"]

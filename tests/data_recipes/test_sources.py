@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from mmgen.core.errors import DataError
 from mmgen.data_recipes import _sources
 from mmgen.data_recipes._sources import fetch_digits, read_digits
-from mmgen.errors import DataError
 
 FILES = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 

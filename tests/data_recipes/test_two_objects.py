@@ -10,13 +10,13 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import PARTS, Dataset
-from mmgen.config import validate
+from mmgen.core.errors import DataError, SettingsError
 from mmgen.data_recipes._captions import RELATIONS
 from mmgen.data_recipes._clevr import visible_pixels
 from mmgen.data_recipes._scenes import LOOKS, scene_arrays
 from mmgen.data_recipes._streams import stream_keys
 from mmgen.data_recipes.two_objects import _part_of_combinations
-from mmgen.errors import DataError, SettingsError
+from mmgen.settings.config import validate
 
 REFERENCES = Path(__file__).with_name("reference_scenes.json")
 WORDS = [word for values in LOOKS.values() for word in values] + list(RELATIONS)

@@ -11,7 +11,7 @@ import torch
 
 from mmgen.artifacts import DatasetWriter
 from mmgen.cli._main import main
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 
 __all__ = ["make_reading_models", "program", "refusal"]
 

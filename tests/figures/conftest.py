@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.generation.tilt import Tilt
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.naming import posterior_title
+from mmgen.results.naming import posterior_title
 from tests.figures._reading_models import make_reading_models
 
 INFO = AttributesDescription(

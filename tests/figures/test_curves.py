@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 from mmgen.figures.drawing.style import figure_image
 from mmgen.figures.report.curves import TrainingLog, cut, learning_curves, read_log, term_curves
 

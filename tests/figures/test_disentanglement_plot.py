@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._families import families
-from mmgen.score import read_scores
+from mmgen.results.score import read_scores
 
 X = ("negative-elbo", "reconstruction error")
 

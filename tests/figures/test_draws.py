@@ -6,15 +6,15 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions.recombinations import parse_recombination
 from mmgen.figures.drawing.comparison import comparison, hierarchy, judge_note
 from mmgen.figures.drawing.grids import FRAME, Grid
 from mmgen.generation.concepts import choose_concepts, hierarchy_queries
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw, share_right, unjudged
 from mmgen.generation.judge import differences, judged_wrong
-from mmgen.notation import UNKNOWN
-from mmgen.recombinations import parse_recombination
 
 QUERIES = np.array([[3, 0], [3, UNKNOWN], [UNKNOWN, UNKNOWN], [1, 1]], np.uint8)
 

@@ -16,7 +16,7 @@ import torch
 from mmgen.artifacts import Dataset, read_header
 from mmgen.artifacts.pages import link_to
 from mmgen.artifacts.samples import read_samples
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.explore.density import inside
 from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.explore.sprites import STEP, tiles
@@ -24,7 +24,7 @@ from mmgen.figures.report.make import make_report
 from mmgen.generation.decode import means
 from mmgen.generation.descriptions import parse
 from mmgen.generation.encodings import encoded_part, principal_plane
-from mmgen.loading import load
+from mmgen.generation.loading import load
 from tests.figures._pages_to_explore import HOSTILE, SMALL, as_on_the_page, lively, page_of, picture
 
 __all__ = ["lively"]  # fixtures

@@ -15,7 +15,7 @@ from mmgen.figures.report.make import make_report
 from mmgen.figures.report.pictures import same_words, varied_words
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.figures.report.show import contact_sheet
-from mmgen.loading import load
+from mmgen.generation.loading import load
 
 DIGITS = [str(n) for n in range(10)]
 WORDS = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.grids import FRAME, GAP, Grid, Panel, frame_colour, image_grid, image_table, to_bytes
 from mmgen.figures.drawing.style import WRONG, category_colours, data_uri, rgb
 from mmgen.figures.drawing.text import wrap

@@ -10,8 +10,7 @@ import pytest
 
 from mmgen.artifacts import Dataset, read_header
 from mmgen.figures.plots._material import gather
-from mmgen.generation.judge import find_judge
-from mmgen.generation.judge import find_judge_of_dataset as find_judge_of_scores
+from mmgen.generation.judge import find_judge, find_judge_of_dataset as find_judge_of_scores
 
 
 @pytest.fixture

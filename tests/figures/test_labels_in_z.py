@@ -11,8 +11,8 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 from mmgen.generation.encodings import encoded_part, movable, ranking
+from mmgen.generation.loading import load
 from mmgen.generation.traversals import interpolation, way_through
-from mmgen.loading import load
 
 
 def test_the_style_is_traversed_and_the_label_held(world: Path, tmp_path: Path) -> None:

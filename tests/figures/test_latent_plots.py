@@ -7,14 +7,14 @@ import pytest
 
 from mmgen.artifacts import Dataset
 from mmgen.cli._main import main
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 from mmgen.figures.plots.embedding import Colouring, _of_factor
 from mmgen.generation.encodings import encoded_part, ranking
-from mmgen.loading import load
+from mmgen.generation.loading import load
 
 
 def pixels(grid: Grid, number: int) -> np.ndarray:

@@ -11,8 +11,8 @@ import pytest
 import torch
 
 from mmgen.artifacts import DatasetWriter
-from mmgen.errors import UsageError
-from mmgen.loading import TrainedModel, load
+from mmgen.core.errors import UsageError
+from mmgen.generation.loading import TrainedModel, load
 
 MODEL, FITTED = "mnist-a-telbo.safetensors", "mnist-a-telbo-aggregate-realnvp.safetensors"
 

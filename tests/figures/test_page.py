@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from mmgen.classifier._task import ClassifierTask
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.blocks import Block, Column, Group, block_table
 from mmgen.figures.drawing.comparison import judge_note, looks_at

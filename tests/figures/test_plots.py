@@ -12,7 +12,7 @@ import torch
 from mmgen.artifacts import DatasetWriter, read_header
 from mmgen.artifacts.contents import contents
 from mmgen.artifacts.samples import read_samples
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.page import FRAME, Grid
 from mmgen.figures.drawing.planes import Plane
@@ -24,10 +24,10 @@ from mmgen.figures.report.make import Summary, make_report
 from mmgen.figures.report.show import contact_sheet
 from mmgen.generation.descriptions import complete, parse
 from mmgen.generation.draws import draw
+from mmgen.generation.loading import load
 from mmgen.generation.read import texts_of_images
 from mmgen.generation.samples import save_samples
 from mmgen.generation.texts import Spoken, verdicts
-from mmgen.loading import load
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription

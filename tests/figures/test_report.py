@@ -13,7 +13,7 @@ from PIL import Image
 
 from mmgen.artifacts.ancestors import lineage, outline, tree_lines
 from mmgen.artifacts.contents import describe
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.plots._material import gather
 from mmgen.figures.report.make import make_report
 from mmgen.figures.report.show import contact_sheet

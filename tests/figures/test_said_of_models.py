@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.exporting import _card, _Exported
-from mmgen.loading import load
+from mmgen.commands.exporting import _card, _Exported
+from mmgen.generation.loading import load
 
 HAS = {
     "labels": {"image", "attributes"},

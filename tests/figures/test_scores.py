@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 from mmgen.figures.report.scores import score_tables
-from mmgen.published import published_judges, published_papers, published_tables
-from mmgen.score import read_scores
+from mmgen.results.published import published_judges, published_papers, published_tables
+from mmgen.results.score import read_scores
 
 VE_DATA = {"recipe": "mnist-a", "size": 64, "binarise": True, "source": "mnist", "number": 700_000}
 

@@ -11,7 +11,7 @@ import pytest
 from mmgen.artifacts import write_checkpoint, write_latents
 from mmgen.artifacts.contents import contents, describe
 from mmgen.cli._main import main
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
 
 
 def checkpoint(path: Path) -> bytes:

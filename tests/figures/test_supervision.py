@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.weak_supervision import (
     Curve,
@@ -19,7 +19,7 @@ from mmgen.figures.plots.weak_supervision import (
     repeated,
 )
 from mmgen.figures.report.make import make_report
-from mmgen.score import Score
+from mmgen.results.score import Score
 
 
 def score(

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.labels import Labels
 from mmgen.figures.drawing.style import category_colours, new_figure
 from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._trade_off import published_points, trade_off, which_metrics
 from mmgen.figures.plots.trade_off import _of_judges, draw_trade
-from mmgen.score import read_scores
+from mmgen.results.score import read_scores
 
 BOTH = ("correctness", "coverage")
 

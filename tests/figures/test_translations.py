@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.blocks import GIVEN, WIDEST, Block, Column, Group, block_table, strips
 from mmgen.figures.drawing.page import to_bytes
 from mmgen.figures.drawing.style import rgb
@@ -15,8 +15,8 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 from mmgen.figures.report.make import _STAGES, make_report
+from mmgen.generation.loading import TrainedModel, load
 from mmgen.generation.translations import drawn_from, paired, usual, wanted
-from mmgen.loading import TrainedModel, load
 
 SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}
 
@@ -40,7 +40,7 @@ def _enlarged(image: np.ndarray) -> np.ndarray:
 
 def _expected(model: TrainedModel, source: str, target: str, pictures: dict[str, np.ndarray]) -> np.ndarray:
     """E[target | z] at the mean of q(z | source), from the model's networks themselves."""
-    from mmgen.batch import Batch
+    from mmgen.core.batch import Batch
 
     given = torch.from_numpy(pictures[source])
     batch = Batch({source: given}, {source: torch.ones(len(given), dtype=torch.bool)})

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures import plots
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.explore.make import Limits, make_explorer

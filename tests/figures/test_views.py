@@ -13,7 +13,7 @@ from PIL import Image
 
 from mmgen.artifacts import Dataset, DatasetWriter, write_samples
 from mmgen.artifacts.samples import read_samples
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.drawing.page import FRAME, Grid, to_bytes
 from mmgen.figures.drawing.samples import sample_grid, translated_grid
 from mmgen.figures.drawing.style import WRONG, rgb
@@ -21,9 +21,9 @@ from mmgen.figures.drawing.views import strip_page
 from mmgen.figures.report.show import contact_sheet
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import draw
+from mmgen.generation.loading import TrainedModel, load
 from mmgen.generation.samples import save_samples
 from mmgen.generation.translations import drawn_from, paired, parse_start, started
-from mmgen.loading import TrainedModel, load
 from mmgen.modalities.text import TextDescription
 
 NAMES = ("image", "edges", "mask")

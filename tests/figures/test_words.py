@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import FRAME
 from mmgen.figures.drawing.style import FAINT, INK, WRONG, category_colours, font, rgb
 from mmgen.figures.drawing.text import wrap_marked

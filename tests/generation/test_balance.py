@@ -8,13 +8,13 @@ import pytest
 import torch
 from scipy import optimize
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.generation._readings import readings as all_readings
 from mmgen.generation.balance import Balance, Candidates, multipliers
 from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
+from mmgen.generation.loading import TrainedModel
 from mmgen.generation.tilt import Tilt, tilts
-from mmgen.loading import TrainedModel
 from tests.generation.test_guidance import ATTRIBUTES, EVERY_BASE, GRID, agree, codes_of, draw, loaded, pool_size
 
 WEIGHT = 3.0

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.generation.balance import Balance, Candidates
 from mmgen.modalities.attributes import Attributes
 

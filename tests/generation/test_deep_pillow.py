@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.generation.given import _of_pillow
 
 INFO: Any = SimpleNamespace(shape=(1, 4, 4))

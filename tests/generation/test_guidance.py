@@ -11,16 +11,16 @@ import pytest
 import torch
 from scipy import stats
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.estimation.proposals import MIXTURE, proposals
-from mmgen.expressions import parse_expression
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.expressions import parse_expression
+from mmgen.evaluation.proposals import MIXTURE, proposals
 from mmgen.generation import _candidates
 from mmgen.generation._candidates import Pool, log_mean, resample
 from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
+from mmgen.generation.loading import TrainedModel
 from mmgen.generation.tilt import Tilt
-from mmgen.loading import TrainedModel
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded

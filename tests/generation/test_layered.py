@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset
-from mmgen.encoding import LayeredPosterior
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.generation.loading import TrainedModel, load
 from mmgen.generation.read import attribute_probabilities
 from mmgen.generation.translate import decode
-from mmgen.loading import TrainedModel, load
+from mmgen.posteriors.encoding import LayeredPosterior
 from mmgen.training.model_run import complete_settings, train_model
 from tests.core.test_encodings import write_dataset
 

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.experiments._tables import Column
 from mmgen.generation.descriptions import chosen_posterior, parse
 from mmgen.generation.draws import draw
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from mmgen.reproductions._tables import Column
-from mmgen.score import Score, read_scores
+from mmgen.results.score import Score, read_scores
 from tests.generation.toy import loaded
 
 

@@ -5,11 +5,11 @@ import torch
 
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.generation.descriptions import chosen_posterior, parse
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
-from mmgen.loading import TrainedModel
+from mmgen.generation.loading import TrainedModel
 from tests.generation.toy import ATTRIBUTES, loaded
 
 

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
 from mmgen.generation.files import ModelFiles
-from mmgen.loading import TrainedModel
+from mmgen.generation.loading import TrainedModel
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes, AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import Demands

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mmgen.artifacts import Dataset
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.metrics import log_likelihood
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings

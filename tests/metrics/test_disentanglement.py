@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import numpy_generator
 from mmgen.metrics._code import Code, read_factors
 from mmgen.metrics._disentanglement import Disentanglement, _error
 from mmgen.metrics.beta_score import BetaScore
@@ -15,7 +16,6 @@ from mmgen.metrics.dci import Dci, concentration
 from mmgen.metrics.factor_score import FactorScore
 from mmgen.metrics.mig import Mig
 from mmgen.metrics.sap import Sap
-from mmgen.seeding import numpy_generator
 
 SIZES = (3, 6, 10, 8)
 NAMES = ("shape", "scale", "x", "y")

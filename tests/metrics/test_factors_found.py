@@ -8,7 +8,7 @@ import pytest
 from mmgen.metrics._code import Code
 from mmgen.metrics._information import chance, followers, information
 from mmgen.metrics.factors_found import FactorsFound
-from mmgen.score import Score
+from mmgen.results.score import Score
 from tests.metrics.test_disentanglement import NAMES, code
 
 

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
 from mmgen.generation.tilt import Tilt
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
@@ -24,7 +24,7 @@ from mmgen.metrics._queries import caption_queries
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.shares import share_error
+from mmgen.results.shares import share_error
 from tests.metrics.toy import Plain
 
 INFO = AttributesDescription(name="attributes", names=("colour", "size"), values=(("red", "blue"), ("big", "small")))

@@ -12,15 +12,15 @@ from scipy.spatial.distance import jensenshannon
 import mmgen.metrics
 from mmgen.artifacts import Dataset
 from mmgen.classifier._files import build_classifier
-from mmgen.clusters import clustered_error
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.metrics._correctness import agreement
 from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
 from mmgen.metrics._evaluate import evaluate, notice
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics.coverage import exact_coverage, picture_error
-from mmgen.shares import share_error
+from mmgen.results.clusters import clustered_error
+from mmgen.results.shares import share_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.label_accuracy import LabelAccuracy, _greedy_words
 from mmgen.metrics.parameters import Parameters
@@ -19,7 +19,7 @@ from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
 from mmgen.networks._text import TextDecoder, TextNetwork
 from mmgen.objectives.mvae import Mvae
-from mmgen.score import Score
+from mmgen.results.score import Score
 
 ATTRIBUTES = Attributes("attributes", ("side", "size"), (("left", "right"), ("small", "middle", "big")))
 

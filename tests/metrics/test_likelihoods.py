@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.estimation.errors import diagnostics
-from mmgen.estimation.importance import Component, Estimate, Terms, estimate, log_terms
-from mmgen.estimation.likelihoods import (
+from mmgen.evaluation.errors import diagnostics
+from mmgen.evaluation.importance import Component, Estimate, Terms, estimate, log_terms
+from mmgen.evaluation.likelihoods import (
     image_log_likelihood,
     image_terms,
     proposal_of,

@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.estimation.likelihoods import proposal_given
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.evaluation.likelihoods import proposal_given
 from mmgen.generation.files import ModelFiles
+from mmgen.generation.loading import TrainedModel
 from mmgen.generation.tilt import Tilt
 from mmgen.inference._base import Inference, Parts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
-from mmgen.loading import TrainedModel
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.modalities.attributes import AttributesDescription
@@ -25,7 +25,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models._settings import DataSettings
 from mmgen.objectives.mvae import Mvae
-from mmgen.score import Score
+from mmgen.results.score import Score
 from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,

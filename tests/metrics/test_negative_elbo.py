@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.errors import UsageError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.negative_elbo import NegativeElbo
-from mmgen.score import Score
+from mmgen.results.score import Score
 from mmgen.testing.linear_gaussian import (
     NOISE,
     WEIGHTS,

@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.estimation.errors import shared_error, standard_error
-from mmgen.estimation.importance import Estimate, estimate
-from mmgen.estimation.likelihoods import text_estimate
+from mmgen.core.batch import Batch
+from mmgen.evaluation.errors import shared_error, standard_error
+from mmgen.evaluation.importance import Estimate, estimate
+from mmgen.evaluation.likelihoods import text_estimate
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
-from mmgen.runs import contrast, summed_up
-from mmgen.score import Score
+from mmgen.results.runs import contrast, summed_up
+from mmgen.results.score import Score
 from tests.metrics.toy import Gaussian, loaded_gaussian
 from tests.metrics.two_modes import TwoModes, loaded_two_modes, two_modes_points
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import mmgen
-from mmgen import metrics, reproductions
+from mmgen import experiments, metrics
 from mmgen.cli import _own_pictures, quickstart
 from mmgen.cli._main import load_command, main
+from mmgen.core.errors import UsageError
 from mmgen.data_recipes._own._found import Found
-from mmgen.errors import UsageError
+from mmgen.experiments._plan import read_plan
 from mmgen.metrics._asked import check_read
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from mmgen.reproductions._plan import read_plan
 from mmgen.testing.metrics import small_evaluation, suits
 from tests.cli.test_docs import PAGES, command_lines
 
@@ -32,7 +32,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Evaluation:
 
 
 def listed() -> Iterator[list[str]]:
-    for name in reproductions.names():
+    for name in experiments.names():
         for scale in ("cpu", "paper"):
             yield from (list(stage.arguments) for stage in read_plan(name).at(scale).stage)
 

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
 from mmgen.metrics import get
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._real import LEAST, halves, sources
 from mmgen.modalities.image import ImageDescription
-from mmgen.score import Score
+from mmgen.results.score import Score
 from tests.metrics.toy import INFO, Judge, Painter, loaded_painter
 
 NUMBER, PER_SOURCE = 6000, 2

@@ -7,12 +7,12 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from mmgen.shares import share_error
+from mmgen.results.shares import share_error
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 
 

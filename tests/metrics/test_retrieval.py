@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
 from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.retrieval import Ranks, Retrieval
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations

@@ -14,8 +14,9 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset, DatasetWriter
-from mmgen.batch import Batch
-from mmgen.errors import UsageError
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.queries import batch_of_captions, caption_of_codes
 from mmgen.generation.tilt import Tilt
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
@@ -23,7 +24,6 @@ from mmgen.metrics._queries import queries
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.queries import batch_of_captions, caption_of_codes
 from tests.metrics.toy import Plain
 
 SHAPES = ("cube", "ball", "cone")

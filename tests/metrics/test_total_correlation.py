@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributions import Categorical, Independent, MixtureSameFamily, Normal
 
 from mmgen import metrics
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics import total_correlation
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics.total_correlation import mixture_parts

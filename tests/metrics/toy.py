@@ -15,15 +15,15 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import DatasetWriter
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.descriptions.queries import batch_of_queries
 from mmgen.generation.tilt import Tilt
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._settings import DataSettings
 from mmgen.objectives.elbo import Elbo
-from mmgen.queries import batch_of_queries
 
 IMAGE = ImageDescription(shape=(1, 1, 2), layout="bytes")
 SIDE = AttributesDescription(names=("side",), values=(("left", "right"),))

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from mmgen.batch import Batch
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from tests.metrics.toy import Gaussian, PlaneOfGaussians, loaded_gaussian
 

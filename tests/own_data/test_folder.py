@@ -13,11 +13,11 @@ import pytest
 from PIL import Image
 
 from mmgen.artifacts import PARTS, Dataset
-from mmgen.config import validate
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.pictures import Fitting, fit_picture
 from mmgen.data_recipes._own._parts import parts_drawn, together
 from mmgen.data_recipes.folder import Folder
-from mmgen.notation import UNKNOWN
-from mmgen.pictures import Fitting, fit_picture
+from mmgen.settings.config import validate
 from tests.own_data._pictures import (
     COLOURS,
     picture,

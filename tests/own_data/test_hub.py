@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import PARTS, Dataset
-from mmgen.config import validate
+from mmgen.core.errors import MmgenError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.pictures import Fitting, fit_picture
 from mmgen.data_recipes._own._hub import _is_own, _own_files_alone
 from mmgen.data_recipes.hub import Hub
-from mmgen.errors import MmgenError
-from mmgen.notation import UNKNOWN
-from mmgen.pictures import Fitting, fit_picture
+from mmgen.settings.config import validate
 from tests.own_data._pictures import COLOURS, picture, rows_of, write_classes, write_folder
 
 pytest.importorskip("datasets")

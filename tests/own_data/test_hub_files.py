@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from mmgen.config import validate
+from mmgen.core.errors import DataError
 from mmgen.data_recipes._own._hub_files import not_taken
 from mmgen.data_recipes.hub import Hub
-from mmgen.errors import DataError
+from mmgen.settings.config import validate
 
 pytest.importorskip("datasets")
 

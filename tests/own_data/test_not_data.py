@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from mmgen.core.errors import DataError
+from mmgen.core.pictures import decode_picture
 from mmgen.data_recipes._left_out import doubles, why_left_out
 from mmgen.data_recipes._own._files import Files
 from mmgen.data_recipes._own._folder import FolderSource
-from mmgen.errors import DataError
-from mmgen.pictures import decode_picture
 from tests.own_data._pictures import picture
 
 NOT_DATA = [

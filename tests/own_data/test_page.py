@@ -10,7 +10,7 @@ import pytest
 from mmgen import make_data
 from mmgen.artifacts import Dataset
 from mmgen.cli._main import main
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from tests.cli.test_docs import ROOT, command_lines
 from tests.own_data._pictures import write_csv, write_folder
 from tests.program import instead

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from mmgen.core.errors import DataError
 from mmgen.data_recipes._own._folder import FolderSource
 from mmgen.data_recipes._own._folder_parts import parts_by_folder, parts_by_name
 from mmgen.data_recipes._own._parts import check_says_no_parts, parts_of_column
 from mmgen.data_recipes._part_names import PARTS, part_of
 from mmgen.data_recipes.folder import Folder
-from mmgen.errors import DataError
 from tests.own_data._pictures import COLOURS, picture, write_csv
 
 WORDS = {

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mmgen.config import validate
+from mmgen.core.errors import DataError, MmgenError, UsageError
 from mmgen.data_recipes._own import _tables
 from mmgen.data_recipes._own._recipe import _Contents
 from mmgen.data_recipes._own._tables import read_table
 from mmgen.data_recipes.folder import Folder
-from mmgen.errors import DataError, MmgenError, UsageError
+from mmgen.settings.config import validate
 from tests.own_data._pictures import zipped
 
 N = 24

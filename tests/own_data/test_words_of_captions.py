@@ -3,15 +3,14 @@
 import unicodedata
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from mmgen.data_recipes._own._tables import cell_of
 from mmgen.data_recipes._own._words import captions_of
-from mmgen.free_text import words_of, words_of_free_text
+from mmgen.descriptions.free_text import words_of, words_of_free_text
+from mmgen.descriptions.queries import parse_caption, parse_query
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription
-from mmgen.queries import parse_caption, parse_query
 
 SENTENCES = st.text(alphabet="aBé1\u0308\u094d\u200d .,-'’\"!?;/()_\n:", min_size=1, max_size=30)
 

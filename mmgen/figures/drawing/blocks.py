@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from PIL import ImageDraw
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import FRAME, GAP, MARGIN, TILE, Grid, enlarge, lit, paste, sheet, to_bytes
 from mmgen.figures.drawing.style import INK, MUTED, font
 from mmgen.figures.drawing.text import Lines, column_width, wrap

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.queries import Vocabulary, format_query
 from mmgen.figures.drawing.grids import Grid, Panel, image_table
 from mmgen.generation.draws import Draws, share_right
-from mmgen.queries import Vocabulary, format_query
 
 __all__ = [
     "FRAMES",

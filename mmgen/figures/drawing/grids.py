@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from PIL import ImageDraw
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import (
     FRAME,
     GAP,

@@ -9,11 +9,11 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageOps
 from PIL.PngImagePlugin import PngInfo
 
-from mmgen.arguments import FilePath, checked
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.memory import check_memory
 from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, rgb
 from mmgen.figures.drawing.text import Lines, wrap
-from mmgen.memory import check_memory
+from mmgen.settings.arguments import FilePath, checked
 
 __all__ = [
     "FRAME",

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from mmgen.artifacts import atomic_path
 from mmgen.artifacts.pages import MAKER
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import Grid, annotated, framed
 from mmgen.figures.drawing.style import data_uri, figure_image, plain_words
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 
+from mmgen.descriptions.queries import TextVocabulary, Vocabulary, format_caption, format_query
 from mmgen.figures.drawing.comparison import FRAMES, looks_at
 from mmgen.figures.drawing.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table
 from mmgen.figures.drawing.views import translation_page, views_page
 from mmgen.generation.draws import Draws, share_right, unjudged
 from mmgen.generation.translations import Paired
-from mmgen.queries import TextVocabulary, Vocabulary, format_caption, format_query
 
 __all__ = ["sample_grid", "translated_grid"]
 

@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from PIL import Image, ImageFont
 
-from mmgen.parsing import shown
+from mmgen.core.parsing import shown
 
 __all__ = [
     "DOTS",

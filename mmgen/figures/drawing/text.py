@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from PIL import ImageDraw
 
+from mmgen.core.parsing import shown
 from mmgen.figures.drawing.style import INK, MUTED, font
-from mmgen.parsing import shown
 
 __all__ = ["Lines", "MarkedLines", "column_width", "wrap", "wrap_marked"]
 

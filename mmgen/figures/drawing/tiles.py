@@ -6,14 +6,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from PIL import Image, ImageDraw
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.queries import TextVocabulary, Vocabulary
 from mmgen.figures.drawing.page import FRAME, GAP, MARGIN, SENTENCE_TILE, Grid, enlarge, lit, paste, sheet, to_bytes
 from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG
 from mmgen.figures.drawing.text import Lines, MarkedLines, column_width, wrap, wrap_marked
 from mmgen.figures.drawing.words import Text, WordPanels
 from mmgen.generation.draws import Draws
 from mmgen.generation.texts import words_of
-from mmgen.queries import TextVocabulary, Vocabulary
 
 __all__ = ["Tile", "TileRow", "spoken_tiles", "tile_table"]
 

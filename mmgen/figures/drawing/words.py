@@ -12,11 +12,11 @@ from functools import cached_property
 import numpy as np
 from PIL import ImageDraw
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.parsing import printable
+from mmgen.descriptions.queries import TextVocabulary, Vocabulary
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, font
 from mmgen.generation.texts import Spoken
-from mmgen.parsing import printable
-from mmgen.queries import TextVocabulary, Vocabulary
 
 __all__ = [
     "HISTOGRAM_NOTE",

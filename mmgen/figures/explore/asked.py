@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
+from mmgen.descriptions.queries import TextVocabulary, Vocabulary, caption_of_codes, codes_of_caption
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, complete
-from mmgen.notation import UNKNOWN
-from mmgen.queries import TextVocabulary, Vocabulary, caption_of_codes, codes_of_caption
-from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel

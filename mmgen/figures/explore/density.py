@@ -8,14 +8,14 @@ import torch
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
+from mmgen.descriptions.recombinations import Recombination
 from mmgen.figures.plots._session import Source
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import Projection
 from mmgen.generation.latents import draw_latents
-from mmgen.recombinations import Recombination
 
 if TYPE_CHECKING:
-    from mmgen.loading import TrainedModel
+    from mmgen.generation.loading import TrainedModel
 
 __all__ = ["CELLS", "DRAWS", "Chart", "apart", "densities", "inside", "smoothed"]
 

@@ -15,7 +15,10 @@ import numpy as np
 
 from mmgen.artifacts import write_text_atomic
 from mmgen.artifacts.pages import link_to
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.parsing import shown
+from mmgen.core.progress import Progress, Work
+from mmgen.core.version import __version__
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.explore.answers import Answers, answer, reference
 from mmgen.figures.explore.asked import Questions, questions_of
@@ -30,9 +33,6 @@ from mmgen.generation.decode import drawn_images
 from mmgen.generation.encodings import movable
 from mmgen.generation.judge import sees_samples
 from mmgen.generation.tilt import AnyTilt
-from mmgen.parsing import shown
-from mmgen.progress import Progress, Work
-from mmgen.version import __version__
 
 __all__ = ["Limits", "make_explorer"]
 

@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.figures.explore.density import Chart
 from mmgen.figures.explore.sprites import tiles
 from mmgen.figures.plots._session import Session
@@ -17,11 +19,9 @@ from mmgen.generation.encodings import Encodings, Ranking, encoded_part, princip
 from mmgen.generation.examples import Examples, read_examples
 from mmgen.generation.judge import judge_images, sees_samples
 from mmgen.generation.traversals import steps_of, traversal
-from mmgen.notation import UNKNOWN
-from mmgen.seeding import numpy_generator, torch_generator
 
 if TYPE_CHECKING:
-    from mmgen.batch import Batch
+    from mmgen.core.batch import Batch
 
 __all__ = [
     "STEPS",

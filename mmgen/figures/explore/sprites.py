@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.page import lit
 
 __all__ = ["STEP", "Sheets", "lighter", "pack", "tiles"]

@@ -6,15 +6,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import mmgen.metrics
-from mmgen.errors import UsageError
-from mmgen.expressions import is_expression
+from mmgen.core.errors import UsageError
+from mmgen.descriptions.expressions import is_expression
 from mmgen.figures.drawing.picture import Picture, check_ending
 from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
 from mmgen.generation.tilt import NO_TILT, Tilt
-from mmgen.registry import unknown_name
-from mmgen.score import Score
+from mmgen.results.score import Score
+from mmgen.settings.registry import unknown_name
 
 if TYPE_CHECKING:
     from mmgen.modalities.text import TextDescription

@@ -8,15 +8,15 @@ import torch
 from torch import Tensor
 
 from mmgen.artifacts import Dataset
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions.queries import format_caption, format_values
 from mmgen.figures.plots._base import dataset_of
 from mmgen.generation.decode import drawn_images, means
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode, encode_examples
 from mmgen.generation.examples import Examples, read_examples
 from mmgen.generation.images import rows_to_show
-from mmgen.notation import UNKNOWN
-from mmgen.queries import format_caption, format_values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

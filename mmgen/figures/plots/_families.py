@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mmgen.errors import UsageError
-from mmgen.runs import Group, summed_up
-from mmgen.score import Score
+from mmgen.core.errors import UsageError
+from mmgen.results.runs import Group, summed_up
+from mmgen.results.score import Score
 
 __all__ = ["Axis", "Families", "Family", "Point", "families"]
 

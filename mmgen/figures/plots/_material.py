@@ -11,15 +11,15 @@ from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.ancestors import Node, lineage, walk
 from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.kinds import article
-from mmgen.config import build_member, validate
-from mmgen.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError
+from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError
+from mmgen.core.parsing import LOG_ENDING, Malformed, lines_bounded, parse_json
+from mmgen.core.plain_text import MARKS
 from mmgen.generation.judge import find_judge
-from mmgen.models._settings import DataSettings
-from mmgen.naming import number_of
-from mmgen.objectives._base import Objective
-from mmgen.parsing import LOG_ENDING, Malformed, lines_bounded, parse_json
-from mmgen.plain_text import MARKS
-from mmgen.score import Score, read_scores
+from mmgen.models import DataSettings
+from mmgen.objectives import Objective
+from mmgen.results.naming import number_of
+from mmgen.results.score import Score, read_scores
+from mmgen.settings.config import build_member, validate
 
 __all__ = ["Group", "Material", "gather", "setting"]
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset
-from mmgen.errors import ArtifactError, UsageError
+from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.seeding import numpy_generator
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.plots._material import Group
 from mmgen.generation.concepts import choose_concepts
@@ -16,11 +17,10 @@ from mmgen.generation.descriptions import Descriptions, complete
 from mmgen.generation.draws import Draws, draw, share_right
 from mmgen.generation.judge import check_judge, sees_samples
 from mmgen.generation.tilt import AnyTilt, Tilt
-from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.loading import TrainedModel
+    from mmgen.generation.loading import TrainedModel
 
 __all__ = ["Session", "Source", "across", "blocks", "draw_all", "open_session"]
 
@@ -129,7 +129,7 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyTilt
         UsageError: The model has no p(words | z) to guide with.
     """
     from mmgen.classifier import load_classifier
-    from mmgen.loading import load
+    from mmgen.generation.loading import load
 
     model = load(group.model, device)
     session = Session(group, model, None, seed)

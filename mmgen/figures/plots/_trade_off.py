@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mmgen.errors import UsageError
-from mmgen.published import published_tables
-from mmgen.score import Score
+from mmgen.core.errors import UsageError
+from mmgen.results.published import published_tables
+from mmgen.results.score import Score
 
 __all__ = ["Axis", "Curve", "Point", "Trade", "published_points", "trade_off", "which_metrics"]
 

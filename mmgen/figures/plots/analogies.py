@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts
@@ -20,7 +20,7 @@ from mmgen.figures.plots._session import Session
 from mmgen.generation.decode import means
 from mmgen.generation.descriptions import Descriptions
 from mmgen.modalities.attributes import AttributesDescription
-from mmgen.registry import unknown_name
+from mmgen.settings.registry import unknown_name
 
 __all__ = ["analogies"]
 

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mmgen.artifacts import Dataset
-from mmgen.encoding import LayeredPosterior
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import torch_generator
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.planes import (
     Concept,
@@ -28,8 +29,7 @@ from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import read_examples
-from mmgen.notation import UNKNOWN
-from mmgen.seeding import torch_generator
+from mmgen.posteriors.encoding import LayeredPosterior
 
 if TYPE_CHECKING:
     import torch

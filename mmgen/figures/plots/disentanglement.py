@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.labels import Labels
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._families import Families, families
 from mmgen.figures.plots._session import Session
-from mmgen.runs import Group
+from mmgen.results.runs import Group
 
 __all__ = ["disentanglement"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from mmgen.artifacts import Dataset
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._session import Session

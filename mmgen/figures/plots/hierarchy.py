@@ -7,15 +7,15 @@ References:
 
 from collections.abc import Sequence
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions.queries import format_query
 from mmgen.figures.drawing.comparison import hierarchy as hierarchy_grid
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
 from mmgen.figures.plots._session import Session, across, blocks, draw_all
 from mmgen.generation.concepts import hierarchy_queries
 from mmgen.generation.descriptions import Descriptions
-from mmgen.notation import UNKNOWN
-from mmgen.queries import format_query
 
 __all__ = ["hierarchy"]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
@@ -14,7 +14,7 @@ from mmgen.figures.plots._session import Session
 from mmgen.generation.decode import means
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.traversals import way_through
-from mmgen.models._base import Model
+from mmgen.models import Model
 
 __all__ = ["interpolation"]
 

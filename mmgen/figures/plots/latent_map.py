@@ -13,10 +13,9 @@ import numpy as np
 import torch
 
 from mmgen.artifacts import Dataset
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
-from mmgen.figures.drawing.planes import Plane
-from mmgen.figures.drawing.planes import latent_map as map_figure
+from mmgen.figures.drawing.planes import Plane, latent_map as map_figure
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._session import Session
 from mmgen.generation import decode

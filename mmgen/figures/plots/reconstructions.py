@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import torch_generator
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tiles import Tile, TileRow, tile_table
@@ -22,7 +23,6 @@ from mmgen.generation.descriptions import nothing
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import random_examples
 from mmgen.generation.texts import Spoken, Verdicts, generated_text, speak, verdicts, words_of
-from mmgen.seeding import torch_generator
 
 __all__ = ["reconstructions"]
 

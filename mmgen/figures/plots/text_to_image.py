@@ -7,7 +7,7 @@ References:
 
 from collections.abc import Sequence
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table

@@ -17,7 +17,7 @@ from mmgen.figures.drawing.style import FAINT, INK, MUTED, category_colours, new
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._session import Session
 from mmgen.figures.plots._trade_off import Curve, Trade, published_points, trade_off, which_metrics
-from mmgen.score import Score, judge_names
+from mmgen.results.score import Score, judge_names
 
 __all__ = ["trade_off_figure"]
 

@@ -13,17 +13,15 @@ import numpy as np
 import torch
 
 from mmgen.artifacts import Dataset
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
 from mmgen.figures.plots._chosen import Chosen, chosen_examples
 from mmgen.figures.plots._session import Session
 from mmgen.generation.encodings import Encodings, Ranking, encoded_part, movable, ranking
-from mmgen.generation.traversals import steps_of
-from mmgen.generation.traversals import traversal as moved
-from mmgen.metrics._code import Code, Factors, read_factors
-from mmgen.metrics._information import LEAST, chance, information
+from mmgen.generation.traversals import steps_of, traversal as moved
+from mmgen.metrics import LEAST, Code, Factors, chance, information, read_factors
 
 __all__ = ["traversal"]
 

@@ -12,13 +12,13 @@ from statistics import fmean
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, SMALL, category_colours, new_figure, tidy
 from mmgen.figures.plots._base import PlotOptions, accepts
 from mmgen.figures.plots._session import Session
-from mmgen.runs import summed_up
-from mmgen.score import Score
+from mmgen.results.runs import summed_up
+from mmgen.results.score import Score
 
 __all__ = ["weak_supervision"]
 

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.parsing import printable
+from mmgen.core.seeding import torch_generator
+from mmgen.descriptions.queries import TextVocabulary
 from mmgen.figures.drawing.page import MARGIN, below
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import DOTS, category_colours, figure_image, new_figure, tidy
@@ -21,9 +24,6 @@ from mmgen.figures.plots._session import Session
 from mmgen.generation.encode import encode_examples
 from mmgen.generation.examples import Examples, random_examples
 from mmgen.generation.texts import Spoken, generated_text, speak, words_of
-from mmgen.parsing import printable
-from mmgen.queries import TextVocabulary
-from mmgen.seeding import torch_generator
 
 __all__ = ["word_uncertainty"]
 

@@ -8,26 +8,26 @@ from typing import Any
 
 from pydantic_core import PydanticUndefined
 
-from mmgen import presets
 from mmgen.artifacts import Header
 from mmgen.artifacts.ancestors import outline
 from mmgen.artifacts.checkpoint import verify_checkpoint
 from mmgen.artifacts.contents import trained
-from mmgen.classifier._files import held_out_accuracy
-from mmgen.config import merge, plain, preset
-from mmgen.errors import MmgenError
+from mmgen.classifier import held_out_accuracy
+from mmgen.core.errors import MmgenError
+from mmgen.core.parsing import flat
+from mmgen.core.version import __version__
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._material import Group, Material, latent_sizes, setting
 from mmgen.figures.report.curves import cut, learning_curves, read_log, term_curves
 from mmgen.figures.report.findings import findings
 from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, score_tables
-from mmgen.parsing import flat
-from mmgen.published import Published, published_judges, published_papers, published_tables
-from mmgen.registry import registry_of
+from mmgen.results.published import Published, published_judges, published_papers, published_tables
+from mmgen.settings import presets
+from mmgen.settings.config import merge, plain, preset
+from mmgen.settings.registry import registry_of
 from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
-from mmgen.version import __version__
 
 __all__ = ["about", "context", "flat"]
 

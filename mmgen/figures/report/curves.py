@@ -10,9 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from mmgen.errors import ArtifactError
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 from mmgen.figures.drawing.style import MUTED, SMALL, category_colours, new_figure, tidy
-from mmgen.parsing import MAX_LOG_BYTES, Malformed, parse_json, read_bounded
 
 __all__ = ["TrainingLog", "cut", "learning_curves", "read_log", "term_curves"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mmgen.conditions import Conditions
 from mmgen.figures.plots._material import Material
-from mmgen.score import Score
+from mmgen.results.conditions import Conditions
+from mmgen.results.score import Score
 
 __all__ = ["Finding", "findings"]
 

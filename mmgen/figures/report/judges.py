@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from mmgen.artifacts import Dataset, read_header
-from mmgen.classifier._accuracy import confusion
+from mmgen.classifier import confusion
 from mmgen.figures.plots._session import Session
 from mmgen.training.batches import DatasetRows
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from mmgen.artifacts import write_text_atomic
 from mmgen.artifacts.pages import link_to
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.parsing import shown
+from mmgen.core.progress import Progress, Work
 from mmgen.figures import plots
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions
@@ -31,9 +33,7 @@ from mmgen.figures.report.pictures import (
 )
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.generation.tilt import AnyTilt, Tilt
-from mmgen.parsing import shown
-from mmgen.progress import Progress, Work
-from mmgen.score import Score
+from mmgen.results.score import Score
 
 if TYPE_CHECKING:
     from jinja2 import Environment

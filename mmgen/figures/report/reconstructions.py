@@ -3,6 +3,7 @@
 import numpy as np
 
 from mmgen.artifacts import Dataset
+from mmgen.descriptions.queries import batch_of_queries
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._session import Session
@@ -10,7 +11,6 @@ from mmgen.generation.decode import drawn_images, means
 from mmgen.generation.encode import encode, encode_examples
 from mmgen.generation.examples import read_examples
 from mmgen.generation.images import rows_to_show
-from mmgen.queries import batch_of_queries
 
 __all__ = ["reconstructed"]
 

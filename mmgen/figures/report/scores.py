@@ -5,10 +5,10 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-from mmgen.conditions import CALLED, Conditions
-from mmgen.published import Published, published_tables
-from mmgen.runs import Group, common_name, is_best, summed_up
-from mmgen.score import Score
+from mmgen.results.conditions import CALLED, Conditions
+from mmgen.results.published import Published, published_tables
+from mmgen.results.runs import Group, common_name, is_best, summed_up
+from mmgen.results.score import Score
 
 __all__ = [
     "AttributeTable",
@@ -27,7 +27,7 @@ class Cell:
     Attributes:
         text: As it is printed, with its error: "82.1 ± 0.6".
         detail: What the reader may want to know beyond it: number of samples, kind of error.
-        best: Whether none of one's own in its column beats it (:func:`mmgen.runs.is_best`).
+        best: Whether none of one's own in its column beats it (:func:`mmgen.results.runs.is_best`).
     """
 
     text: str

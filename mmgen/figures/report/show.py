@@ -8,7 +8,10 @@ import numpy as np
 
 from mmgen.artifacts import Dataset, find_parent, read_header
 from mmgen.artifacts.header import KINDS
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.seeding import numpy_generator
+from mmgen.descriptions.queries import format_caption, format_values
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.grids import Grid, image_grid
 from mmgen.figures.drawing.page import SENTENCE_TILE, TILE
@@ -18,12 +21,9 @@ from mmgen.generation.descriptions import Descriptions, complete, nothing
 from mmgen.generation.draws import draw
 from mmgen.generation.images import read_pictures
 from mmgen.generation.judge import differences, judge_images, judged_wrong
-from mmgen.notation import UNKNOWN
-from mmgen.queries import format_caption, format_values
-from mmgen.seeding import numpy_generator
 
 if TYPE_CHECKING:
-    from mmgen.loading import TrainedModel
+    from mmgen.generation.loading import TrainedModel
 
 __all__ = ["best_posterior", "contact_sheet"]
 
@@ -126,7 +126,7 @@ def best_posterior(posteriors: list[str]) -> str:
 
 def _model_sheet(path: Path, count: int, seed: int) -> Grid:
     from mmgen.generation.decode import drawn_images
-    from mmgen.loading import load
+    from mmgen.generation.loading import load
 
     loaded = load(path)
     posterior = best_posterior(list(loaded.posteriors))

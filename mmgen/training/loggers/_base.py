@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from mmgen.artifacts.files import write_text_atomic
-from mmgen.elsewhere import elsewhere
-from mmgen.errors import ArtifactError, UsageError
-from mmgen.extras import how_to_install
-from mmgen.parsing import Malformed, read_bounded
+from mmgen.core.elsewhere import elsewhere
+from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.extras import how_to_install
+from mmgen.core.parsing import Malformed, read_bounded
 
 __all__ = ["Logger", "RunFacts", "remembered"]
 

@@ -4,8 +4,8 @@ import os
 import time
 from collections.abc import Mapping
 
-from mmgen.errors import UsageError, clip
-from mmgen.parsing import flat
+from mmgen.core.errors import UsageError, clip
+from mmgen.core.parsing import flat
 from mmgen.training.loggers._base import Logger, RunFacts, remembered
 
 __all__ = ["RunLogger"]

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from mmgen.parsing import flat
+from mmgen.core.parsing import flat
 from mmgen.training.loggers._base import Logger, RunFacts
 
 __all__ = ["RunLogger"]

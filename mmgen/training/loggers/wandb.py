@@ -8,8 +8,8 @@ import uuid
 from collections.abc import Mapping
 
 from mmgen.artifacts.files import own_folder
-from mmgen.elsewhere import elsewhere
-from mmgen.errors import UsageError
+from mmgen.core.elsewhere import elsewhere
+from mmgen.core.errors import UsageError
 from mmgen.training.loggers._base import Logger, RunFacts, remembered
 
 __all__ = ["RunLogger"]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from mmgen.errors import UsageError
+from mmgen.core.errors import UsageError
 from mmgen.metrics._base import Metric, Score
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from mmgen.batch import Batch
-from mmgen.errors import SettingsError, UsageError
-from mmgen.gaussian import DiagonalGaussian
+from mmgen.core.batch import Batch
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.image import Image
 from mmgen.models._base import Demands, GaussianModel, Given

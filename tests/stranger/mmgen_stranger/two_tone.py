@@ -7,10 +7,10 @@ from typing import Annotated
 import numpy as np
 from pydantic import Field
 
+from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
 from mmgen.data_recipes._splits import by_group
 from mmgen.data_recipes._streams import bits, choice, stream_keys
-from mmgen.progress import Progress, Work
 
 __all__ = ["TwoTone"]
 

@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from mmgen.batch import Batch
+from mmgen.core.batch import Batch
 from mmgen.models._base import Demands, GaussianModel
 from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl
 

@@ -1,0 +1,16 @@
+"""The members of this room by name."""
+
+from typing import TYPE_CHECKING
+
+from mmgen.settings.registry import Registry
+
+if TYPE_CHECKING:
+    from mmgen.data_recipes._base import Recipe
+
+__all__ = ["describe", "get", "importable", "names"]
+
+_registry: Registry["type[Recipe]"] = Registry(__package__, "recipe", group="mmgen.recipes")
+names = _registry.names
+get = _registry.get
+describe = _registry.describe
+importable = _registry.importable

@@ -1,0 +1,77 @@
+"""What a bug report needs to say of a machine: versions, devices, memory, plug-ins; no names of people or folders."""
+
+import os
+import platform
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from mmgen.core.extras import DISTRIBUTION, declared
+from mmgen.core.memory import available_memory
+from mmgen.core.version import __version__
+from mmgen.settings import plugins
+from mmgen.training.precision import resolve_device, resolve_precision
+
+__all__ = ["environment"]
+
+_VARIABLES = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "COLUMNS", "NO_COLOR", "LANG")
+"""Environment variables whose values change what mmgen does and say nothing of a person."""
+
+
+def _libraries() -> dict[str, dict[str, str]]:
+    """What the distribution asks for: "needed", then each extra: names with the installed version, "" where missing."""
+    found: dict[str, dict[str, str]] = {}
+    for extra, requirements in declared().items():
+        names = [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in requirements]
+        found[extra or "needed"] = {name: plugins.installed_version(name) for name in names}
+    return found
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _devices() -> list[dict[str, Any]]:
+    found = []
+    for number in range(torch.cuda.device_count()):
+        about = torch.cuda.get_device_properties(number)
+        found.append({"name": about.name, "memory": about.total_memory, "capability": f"{about.major}.{about.minor}"})
+    return found
+
+
+def _memory() -> int | None:
+    with suppress(OSError, ValueError):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return None
+
+
+def environment() -> dict[str, Any]:
+    """All of it as plain values; sizes in bytes.
+
+    Example:
+        >>> found = environment()
+        >>> found["mmgen"]["version"] == __version__, found["device"]["auto"] in ("cpu", "cuda")
+        (True, True)
+    """
+    device = resolve_device("auto")
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return {
+        "mmgen": {"version": __version__, "distribution": plugins.installed_version(DISTRIBUTION)},
+        "python": {"version": platform.python_version(), "implementation": platform.python_implementation()},
+        "system": {"name": platform.system(), "release": platform.release(), "machine": platform.machine()},
+        "processor": {"name": _processor(), "cores": cores, "threads of torch": torch.get_num_threads()},
+        "memory": {"bytes": _memory(), "available": available_memory()},
+        "torch": {"version": torch.__version__, "cuda": torch.version.cuda or ""},
+        "device": {"auto": device.type, "precision": resolve_precision("auto", device), "gpus": _devices()},
+        "libraries": _libraries(),
+        "plug-ins": sorted({str(origin) for origin in plugins.group_names().values()}),
+        "code files": [Path(name).name for name in os.environ.get(plugins.CODE_VARIABLE, "").split(os.pathsep) if name],
+        "variables": {name: os.environ[name] for name in _VARIABLES if name in os.environ},
+    }

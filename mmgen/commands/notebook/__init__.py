@@ -1,0 +1,12 @@
+"""The stages as functions, for notebooks and scripts: ``mmgen.train(...)`` makes the file that ``mmgen train`` makes.
+
+Each takes paths, or what another one returned, and settings by the names that they have on the command line; it returns
+something to go on with that knows its ``path``. In a notebook progress is shown; elsewhere nothing is printed.
+"""
+
+from mmgen.commands.notebook._data import make_data
+from mmgen.commands.notebook._measures import Judge, evaluate, train_classifier
+from mmgen.commands.notebook._models import fit_aggregate, train
+from mmgen.commands.notebook._pictures import sample
+
+__all__ = ["Judge", "evaluate", "fit_aggregate", "make_data", "sample", "train", "train_classifier"]

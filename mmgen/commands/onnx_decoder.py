@@ -1,0 +1,105 @@
+"""The decoder of pictures as an ONNX file, checked against PyTorch before anybody relies on it."""
+
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from mmgen.artifacts import atomic_path
+from mmgen.core.errors import MmgenError, UsageError
+from mmgen.core.extras import how_to_install
+from mmgen.generation.open_model import OpenModel
+from mmgen.models import Model
+
+__all__ = ["TOLERANCE", "export_decoder"]
+
+TOLERANCE = 1e-4
+"""Largest difference of a mean, in [0, 1], between ONNX Runtime and PyTorch, both in float32."""
+
+_CHECKED = (1, 3, 64)
+"""Numbers of z that are compared."""
+
+
+class _Means(nn.Module):
+    """E[image | z] [B, C, H, W] of z [B, D]."""
+
+    def __init__(self, model: Model, name: str) -> None:
+        super().__init__()
+        self.model, self.name = model, name
+
+    def forward(self, z: Tensor) -> Tensor:
+        return self.model.mean(self.name, z)
+
+
+def export_decoder(loaded: OpenModel, out: Path) -> float:
+    """Write E[main image | z] as ONNX: input ``z`` [B, D], output ``image`` [B, C, H, W] in [0, 1], any B.
+
+    Args:
+        loaded: The model.
+        out: File to make.
+
+    Returns:
+        The largest difference from PyTorch that was found; at most :data:`TOLERANCE`.
+
+    Raises:
+        UsageError: The extra is not installed, or the model draws no pictures from z alone.
+        MmgenError: ONNX cannot express the decoder, or computes something else.
+    """
+    if loaded.image is None or loaded.image.name not in loaded.model.generates or loaded.model.conditional_on:
+        raise UsageError(f"{loaded.model_path} draws no pictures from z alone, so that ONNX has nothing to hold")
+    try:
+        import onnxruntime
+        import onnxscript  # noqa: F401  # what torch writes ONNX with
+    except ImportError as error:
+        raise UsageError(
+            f"--onnx needs {error.name}, which is not installed: {how_to_install('onnx')}; or leave the option out"
+        ) from None
+    decoder = _Means(loaded.model, loaded.image.name).eval()
+    z = torch.zeros(2, loaded.model.latent_size, device=loaded.device)
+    with atomic_path(out) as temporary:
+        try:
+            with torch.inference_mode(), _quiet():
+                program = torch.onnx.export(
+                    decoder, (z,), dynamo=True, verbose=False, input_names=["z"], output_names=["image"],
+                    dynamic_shapes={"z": {0: torch.export.Dim("B")}},
+                )  # fmt: skip
+                assert program is not None
+                program.save(str(temporary), external_data=False)
+        except (torch.onnx.errors.OnnxExporterError, RuntimeError) as error:
+            first = (str(error).strip().splitlines() or [""])[0]
+            raise MmgenError(
+                f"{loaded.model_path} has a decoder that ONNX cannot express ({first}); leave --onnx out"
+            ) from None
+        session = onnxruntime.InferenceSession(str(temporary), providers=["CPUExecutionProvider"])
+        worst = 0.0
+        for count in _CHECKED:
+            z = torch.randn(count, loaded.model.latent_size, generator=torch.Generator().manual_seed(count))
+            with torch.inference_mode():
+                expected = decoder(z.to(loaded.device)).float().cpu()
+            found = torch.from_numpy(session.run(["image"], {"z": z.numpy()})[0])
+            worst = max(worst, float((found - expected).abs().max()))
+        if not worst <= TOLERANCE:
+            raise MmgenError(
+                f"the ONNX decoder of {loaded.model_path} differs from PyTorch's by {worst:.2g}, expected at most "
+                f"{TOLERANCE:g}; leave --onnx out"
+            )
+    return worst
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """No warnings and lines of the exporter, which speak of its own insides."""
+    levels = {log: log.level for log in map(logging.getLogger, ("onnxscript", "onnx_ir", "torch.onnx"))}
+    for log in levels:
+        log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for log, level in levels.items():
+            log.setLevel(level)

@@ -1,0 +1,235 @@
+"""Files that others made, read whole and never beyond what they may honestly hold.
+
+A pipe would block its reader for ever, a device has no end, and a packed file of 8 MB can hold 8 GB: only regular
+files are opened, and whatever is unpacked is counted while it is unpacked. Whoever reads says how much is too much.
+"""
+
+import gzip
+import os
+import stat
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, cast
+
+__all__ = [
+    "CannotReadError",
+    "open_regular",
+    "open_unpacked",
+    "open_zip",
+    "read_bounded",
+    "read_file",
+    "read_member",
+    "read_pieces",
+    "unpack",
+]
+
+_BLOCK = 2**20
+_GZIP = b"\x1f\x8b"
+_LONGEST = 200  # characters of a library's own words
+
+_PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+"""The packings whose unpacker can be stopped half-way; zipfile unpacks the others whole, however much that is."""
+
+
+class CannotReadError(Exception):
+    """Why a file cannot be read, as the end of a sentence; what a library or a file says in it is made printable."""
+
+    def __init__(self, why: str) -> None:
+        line = (why.splitlines() or [""])[0]
+        printable = "".join(letter if letter.isprintable() else "?" for letter in line)
+        super().__init__(printable if len(printable) <= _LONGEST else f"{printable[:_LONGEST]}...")
+
+    @staticmethod
+    def of(error: BaseException) -> "CannotReadError":
+        """What another library's error says."""
+        why = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        return CannotReadError(str(why).lower())
+
+
+def _check_regular(mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise CannotReadError(f"it is {'a folder' if stat.S_ISDIR(mode) else 'a device or a pipe'}, expected a file")
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """A regular file, open for reading bytes.
+
+    Raises:
+        CannotReadError: There is none, it may not be read, or it is a folder, a device or a pipe.
+    """
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))  # should a pipe have taken its place meanwhile
+
+    try:
+        _check_regular(os.stat(path).st_mode)
+        file = open(path, "rb", opener=opener)  # noqa: SIM115 - the caller closes it
+    except (OSError, ValueError) as error:
+        raise CannotReadError.of(error) from None
+    try:
+        _check_regular(os.fstat(file.fileno()).st_mode)
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _within(size: int, most: int) -> None:
+    if size > most:
+        raise CannotReadError(f"it has {size:,} bytes, expected at most {most:,}")
+
+
+def _take(file: BinaryIO, most: int) -> bytearray:
+    """The next ``most`` bytes, without ever making room for more than there are."""
+    data = bytearray()
+    while len(data) < most and (block := file.read(min(_BLOCK, most - len(data)))):
+        data += block
+    return data
+
+
+def read_file(path: Path, most: int) -> bytes:
+    """All bytes of a regular file of at most ``most`` bytes.
+
+    Raises:
+        CannotReadError: It cannot be read, is no regular file, or is larger.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder) / "some.txt"
+        ...     _ = path.write_bytes(b"twelve bytes")
+        ...     print(read_file(path, 12))
+        ...     read_file(path, 11)
+        Traceback (most recent call last):
+        ...
+        mmgen.core.foreign.CannotReadError: it has 12 bytes, expected at most 11
+    """
+    with open_regular(path) as file:
+        try:
+            _within(os.fstat(file.fileno()).st_size, most)
+            data = _take(file, most + 1)  # it may grow meanwhile, and files in /proc say that they have 0 bytes
+        except OSError as error:
+            raise CannotReadError.of(error) from None
+    if len(data) > most:
+        raise CannotReadError(f"it has more than {most:,} bytes, expected at most that")
+    return bytes(data)
+
+
+@contextmanager
+def open_unpacked(path: Path) -> Iterator[BinaryIO]:
+    """What a regular file holds as a stream, unpacked if it starts like gzip, whatever it is called.
+
+    Read it by :func:`read_bounded`, which takes no more memory than it returns.
+
+    Raises:
+        CannotReadError: It cannot be read, or is no regular file.
+    """
+    with open_regular(path) as file:
+        try:
+            packed = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
+        except OSError as error:
+            raise CannotReadError.of(error) from None
+        if packed:
+            with gzip.GzipFile(fileobj=file) as unpacked:
+                yield cast(BinaryIO, unpacked)
+        else:
+            yield file
+
+
+def read_bounded(file: BinaryIO, most: int) -> bytearray:
+    """The next ``most`` bytes of :func:`open_unpacked`; fewer at the end, without ever making room for the others.
+
+    Raises:
+        CannotReadError: It is damaged.
+    """
+    try:
+        return _take(file, most)
+    except (EOFError, OSError, zlib.error) as error:
+        raise CannotReadError(f"it is a damaged or truncated gzip file ({str(error).lower()})") from None
+
+
+def open_zip(path: Path) -> zipfile.ZipFile:
+    """A zip; members are read by :func:`read_member`.
+
+    Raises:
+        CannotReadError: It cannot be read, is no regular file, no zip, or one that broke off.
+    """
+    open_regular(path).close()
+    try:
+        return zipfile.ZipFile(path)
+    # zipfile raises NotImplementedError for versions of the format that it does not know, and ValueError for damaged
+    # names and places.
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, EOFError) as error:
+        raise CannotReadError(f"it is no zip, or one that broke off ({str(error).lower()})") from None
+    except OSError as error:
+        raise CannotReadError.of(error) from None
+
+
+def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes:
+    """All bytes of a member of a zip, at most ``most``; its length and checksum are checked.
+
+    Raises:
+        CannotReadError: It is larger, damaged, or packed in a way that cannot be unpacked bit by bit.
+    """
+    _within(member.file_size, most)
+    return b"".join(read_pieces(archive, member, max(member.file_size, 1)))
+
+
+def read_pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo, size: int) -> Iterator[bytes]:
+    """A member of a zip piece by piece, for one that is larger than memory; its length and checksum are checked.
+
+    Args:
+        archive: The zip.
+        member: The member, of any size.
+        size: Bytes of a piece; the last one may be smaller.
+
+    Raises:
+        CannotReadError: It is damaged, or packed in a way that cannot be unpacked bit by bit.
+    """
+    if member.compress_type not in _PACKINGS:
+        name = zipfile.compressor_names.get(member.compress_type, member.compress_type)  # type: ignore[attr-defined]
+        raise CannotReadError(f"it is packed by {name}, expected deflate or nothing; pack it again")
+    found = 0
+    try:
+        with archive.open(member) as file:
+            # Not .read() without a number, which unpacks up to 1 GiB before it looks at the size.
+            while piece := file.read(min(size, member.file_size - found)):
+                found += len(piece)
+                yield piece
+    except OSError as error:
+        raise CannotReadError.of(error) from None
+    # zipfile raises RuntimeError for members with a password.
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError) as error:
+        raise CannotReadError(f"the zip is damaged there ({str(error).lower() or 'it ends too soon'})") from None
+    if found != member.file_size:
+        raise CannotReadError(f"the zip is damaged there (it ends after {found:,} of {member.file_size:,} bytes)")
+
+
+def unpack(data: bytes, most: int) -> bytes:
+    """What zlib packed, at most ``most`` bytes.
+
+    Raises:
+        CannotReadError: It is larger or damaged.
+
+    Example:
+        >>> unpack(zlib.compress(bytes(10)), 10) == bytes(10)
+        True
+        >>> unpack(zlib.compress(bytes(2**20)), 10)
+        Traceback (most recent call last):
+        ...
+        mmgen.core.foreign.CannotReadError: it unpacks to more than 10 bytes, expected at most that
+    """
+    unpacker = zlib.decompressobj()
+    try:
+        plain = unpacker.decompress(data, most + 1)
+    except zlib.error as error:
+        raise CannotReadError.of(error) from None
+    if len(plain) > most:
+        raise CannotReadError(f"it unpacks to more than {most:,} bytes, expected at most that")
+    if not unpacker.eof or unpacker.unused_data:
+        raise CannotReadError("it is truncated" if not unpacker.eof else "something follows its end")
+    return plain

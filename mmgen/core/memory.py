@@ -1,0 +1,73 @@
+"""How much memory there is, asked before something large is begun: a machine that swaps or kills explains nothing."""
+
+import os
+import resource
+from contextlib import suppress
+from pathlib import Path
+
+from mmgen.core.errors import UsageError
+
+__all__ = ["available_memory", "check_memory", "readable"]
+
+# What the kernel grants a container, in version 2 and 1. What is taken of it includes files that the kernel drops when
+# asked to: only the limit itself is certain.
+_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def readable(size: float) -> str:
+    """Bytes for people.
+
+    Example:
+        >>> readable(3 * 2**30), readable(700)
+        ('3.0 GiB', '700 bytes')
+    """
+    if size < 1024:
+        return f"{size:.0f} bytes"
+    for unit in ("KiB", "MiB", "GiB"):
+        size /= 1024
+        if size < 1024:
+            return f"{size:.1f} {unit}"
+    return f"{size / 1024:,.1f} TiB"
+
+
+def _number_in(path: str) -> int | None:
+    try:
+        return int(Path(path).read_text(encoding="ascii"))
+    except (OSError, ValueError):  # no such file, or "max"
+        return None
+
+
+def available_memory() -> int | None:
+    """Bytes that this process may still take, on disk (swap) included; None where the system does not say."""
+    known = []
+    with suppress(OSError, ValueError, IndexError):
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+        facts = {line.split(":")[0]: int(line.split()[1]) * 1024 for line in lines}
+        known.append(facts.get("MemAvailable", facts["MemTotal"]) + facts.get("SwapFree", 0))
+    if not known:
+        with suppress(OSError, ValueError):
+            known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for limit in _LIMITS:
+        granted = _number_in(limit)
+        known += [granted] if granted is not None else []
+    soft, _ = resource.getrlimit(resource.RLIMIT_AS)
+    known += [soft] if soft != resource.RLIM_INFINITY else []
+    return min(known, default=None)
+
+
+def check_memory(needed: float, what: str, advice: str) -> None:
+    """Refuse what cannot fit.
+
+    Args:
+        needed: Bytes that it takes at least; a bound from below, so that nothing is refused that would work.
+        what: What takes them ("1,000,000,000 images").
+        advice: What to ask for instead.
+
+    Raises:
+        UsageError: There is less.
+    """
+    there = available_memory()
+    if there is not None and needed > there:
+        raise UsageError(
+            f"{what} would take at least {readable(needed)} of memory, and {readable(there)} are there; {advice}"
+        )

@@ -1,0 +1,337 @@
+"""Text that others wrote, with distrust: JSON and TOML of bounded size, depth and numbers, and letters safe to show.
+
+One parser for everything that is read: headers, logs, scores, settings files and ``--set``. What Python's own parsers
+let through and later code stumbles over is refused here: numbers that no float or 64-bit integer holds, nesting without
+end, a key twice, megabytes where a line is expected.
+"""
+
+import json
+import math
+import os
+import re
+import stat
+import tomllib
+import unicodedata
+from collections.abc import Callable, Generator, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from mmgen.core.plain_text import NotText, lines_of, text_of
+
+__all__ = [
+    "LOG_ENDING",
+    "MAX_DEPTH",
+    "MAX_LOG_BYTES",
+    "MAX_TEXT_BYTES",
+    "Malformed",
+    "NotToml",
+    "Strange",
+    "beginning",
+    "flat",
+    "listed",
+    "lines_bounded",
+    "opening",
+    "parse_json",
+    "parse_toml",
+    "printable",
+    "read_bounded",
+    "shown",
+]
+
+MAX_TEXT_BYTES = 16 * 2**20
+"""No honest header, line or settings file comes near this; a larger one is refused unread."""
+LOG_ENDING = ".log.jsonl"
+"""What logs of training end in, beside what is trained."""
+MAX_LOG_BYTES = 2**30
+"""Limit of a log or a file of scores, whose lines are bounded by :data:`MAX_TEXT_BYTES`."""
+MAX_DEPTH = 64
+"""Tables in tables; what mmgen writes has less than ten."""
+_MAX_TOML_LETTERS = 2**20  # tomllib is slow, and settings are written by people
+_INTEGERS = range(-(2**63), 2**64)  # what numpy, torch and HDF5 can hold
+# tomllib needs time and memory that grow with the square of the length of a dotted key.
+_LONG_KEY = re.compile(rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}""")
+
+
+_SENTENCE_ENDS = re.compile(r"(?<!\b(?:al|cf|Eq|vs))(?<!\b(?:Fig|Sec|App|e\.g|i\.e))[.!?](?=\s+(?!\d)|$)")
+
+
+class Malformed(ValueError):
+    """What is wrong with a text, as a phrase without the file's name; safe to show."""
+
+
+@dataclass(frozen=True)
+class Strange:
+    """A value of JSON that is beyond the bounds.
+
+    Attributes:
+        why: What is wrong with it.
+    """
+
+    why: Malformed
+
+
+class NotToml(Malformed):
+    """A text that is no TOML at all."""
+
+
+def printable(text: str, limit: int = 300) -> str:
+    r"""Text of others, safe to put into a message: one line of bounded length without control characters.
+
+    Example:
+        >>> printable("red\x1b[2J \u202egreen")
+        'red?[2J ?green'
+    """
+    clipped = shown(text[:limit], keep="")
+    return clipped if len(text) <= limit else clipped + "..."
+
+
+def shown(text: str, keep: str = "\n\t") -> str:
+    r"""Text of others as a terminal, a picture or a page may show it: nothing that steers them or hides letters.
+
+    Args:
+        text: Any text.
+        keep: Letters that stay although they cannot be seen.
+
+    Example:
+        >>> shown("two\nlines\x07")
+        'two\nlines?'
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter in keep else _substitute(letter) for letter in text)
+
+
+def _substitute(letter: str) -> str:
+    return " " if unicodedata.category(letter) == "Zs" else "?"  # spaces of other widths are spaces
+
+
+def _integer(text: str) -> int:
+    if len(text) > 20 or int(text) not in _INTEGERS:  # Python itself refuses only more than 4,300 digits
+        raise Malformed(f"the whole number {printable(text, 24)} has more than 64 bits")
+    return int(text)
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise Malformed(f"{printable(text, 24)} is not a finite number")
+    return value
+
+
+def _constant(text: str) -> Any:
+    raise Malformed(f"{text} is not a JSON number")
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise Malformed(f"the key '{printable(twice, 40)}' stands there twice")
+    return found
+
+
+def _check(value: Any) -> None:
+    """Refuse nesting and whole numbers beyond the bounds, without recursion."""
+    level: Iterable[Any] = (value,)
+    for _ in range(MAX_DEPTH + 1):
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                below += item.values()
+            elif isinstance(item, list):
+                below += item
+            elif isinstance(item, int) and item not in _INTEGERS:
+                raise Malformed("a whole number has more than 64 bits")
+        if not below:
+            return
+        level = below
+    raise Malformed(f"it is nested more than {MAX_DEPTH} deep")
+
+
+def _nan(text: str) -> float:
+    return math.nan if text == "NaN" else _constant(text)
+
+
+def _kept(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The same, but what is beyond the bounds is kept as why it is."""
+
+    def kept(given: Any) -> Any:
+        try:
+            return read(given)
+        except Malformed as error:
+            return Strange(error)
+
+    return kept
+
+
+def parse_json(text: str | bytes, keep_strange: bool = False) -> Any:
+    """The values of a JSON text.
+
+    Args:
+        text: The text.
+        keep_strange: Give a :class:`Strange` for numbers beyond the bounds and for tables inside with a key twice,
+            which a column that nobody asks for may hold; and NaN for NaN.
+
+    Raises:
+        Malformed: It is no JSON, too large, nested too deep, has a key twice, or holds a number that is not finite or
+            has more than 64 bits.
+
+    Example:
+        >>> parse_json('{"a": [1, 2.5]}')
+        {'a': [1, 2.5]}
+        >>> parse_json("1e999")
+        Traceback (most recent call last):
+        mmgen.core.parsing.Malformed: 1e999 is not a finite number
+    """
+    if len(text) > MAX_TEXT_BYTES:
+        raise Malformed(f"it has {len(text):,} bytes, expected at most {MAX_TEXT_BYTES:,}")
+    hooks: dict[str, Any] = {
+        "parse_constant": _constant, "parse_int": _integer, "parse_float": _number, "object_pairs_hook": _object,
+    }  # fmt: skip
+    if keep_strange:
+        hooks = {name: _kept(hook) for name, hook in {**hooks, "parse_constant": _nan}.items()}
+    try:
+        value = json.loads(text, **hooks)
+    except Malformed:
+        raise
+    except RecursionError:
+        raise Malformed(f"it is nested more than {MAX_DEPTH} deep") from None
+    except (ValueError, MemoryError) as error:
+        raise Malformed(printable(str(error), 120)) from None
+    if isinstance(value, Strange):
+        raise value.why
+    if not keep_strange:
+        _check(value)
+    return value
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The values of a TOML text; bounds as :func:`parse_json`.
+
+    Raises:
+        NotToml: It is no TOML.
+        Malformed: It is beyond the bounds.
+
+    Example:
+        >>> parse_toml("a.b = 1")
+        {'a': {'b': 1}}
+    """
+    if len(text) > _MAX_TOML_LETTERS:
+        raise Malformed(f"it has {len(text):,} letters, expected at most {_MAX_TOML_LETTERS:,}")
+    if _LONG_KEY.search(text):
+        raise Malformed(f"a key has more than {MAX_DEPTH} parts")
+    try:
+        values = tomllib.loads(text, parse_float=_number)
+    except Malformed:
+        raise
+    except RecursionError:
+        raise Malformed(f"it is nested more than {MAX_DEPTH} deep") from None
+    except tomllib.TOMLDecodeError as error:
+        raise NotToml(printable(str(error), 160)) from None
+    except ValueError:  # of Python's int, which takes at most 4,300 digits
+        raise Malformed("a number has too many digits") from None
+    _check(values)
+    return values
+
+
+def _open_bounded(path: Path, most: float) -> BinaryIO:
+    """A file of bounded size, open: a pipe would block its reader."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= most:
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise Malformed("it is a folder, a device or a pipe, expected a file")
+    raise Malformed(f"it has {status.st_size:,} bytes, expected at most {most:,}")
+
+
+def beginning(path: Path, most: int = 4096) -> str:
+    """The first letters of a file of any size; "" where there is none that can be read."""
+    try:
+        with _open_bounded(path, math.inf) as file:
+            return file.read(most).decode("utf-8", "replace")
+    except (OSError, Malformed):
+        return ""
+
+
+def read_bounded(path: Path, most: int = MAX_TEXT_BYTES, errors: str = "strict") -> str:
+    """The text of a file as :func:`mmgen.core.plain_text.text_of` reads it, once its size is known to be bounded.
+
+    Args:
+        path: The file.
+        most: Bytes that it may have.
+        errors: "replace" for a file of ours that may be damaged: what is no UTF-8 in it is replaced.
+
+    Raises:
+        OSError: It cannot be read.
+        Malformed: It is a folder, a device or a pipe, too large, or no text.
+    """
+    with _open_bounded(path, most) as file:
+        data = file.read(most + 1)
+    if errors != "strict":
+        return data.decode("utf-8", errors)
+    try:
+        return text_of(data)
+    except NotText as error:
+        raise Malformed(str(error)) from None
+
+
+def lines_bounded(path: Path) -> Generator[str]:
+    """Lines of a log or a file of scores, one after the other, each of bounded size; who stops early closes it.
+
+    Raises:
+        OSError: It cannot be read.
+        Malformed: It is a folder, a device or a pipe, it or a line is too large, or it is no text.
+    """
+    with _open_bounded(path, MAX_LOG_BYTES) as file:
+        try:
+            yield from lines_of(file, MAX_TEXT_BYTES)
+        except NotText as error:
+            raise Malformed(str(error)) from None
+
+
+def opening(text: str) -> str:
+    r"""The whole sentences that a comment or docstring opens with, without the last full stop: those that end in its
+    first line; where none does, the first one, over as many lines of its first paragraph as it takes.
+
+    Example:
+        >>> opening("Draws one thing. Then it\ndraws another.")
+        'Draws one thing'
+        >>> opening("One object, red\nor blue (as in Fig. 1). More.")
+        'One object, red or blue (as in Fig. 1)'
+    """
+    lines = [line.strip() for line in text.strip().partition("\n\n")[0].split("\n")]
+    joined = " ".join(lines)
+    ends = [found.end() for found in _SENTENCE_ENDS.finditer(joined)]
+    inside = [end for end in ends if end <= len(lines[0])]
+    return joined[: (inside[-1:] or ends[:1] or [len(joined)])[0]].rstrip(".")
+
+
+def listed(text: str) -> list[str]:
+    """What a person says with commas between; blanks around a part are none of it, and one inside parts nothing.
+
+    Example:
+        >>> listed("4, 3,2"), listed("4 3")
+        (['4', '3', '2'], ['4 3'])
+    """
+    return [part.strip() for part in text.split(",")]
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    """Nested settings as ``room.key`` and text.
+
+    Example:
+        >>> flat({"model": {"latent_size": 2}, "seed": 0})
+        {'model.latent_size': '2', 'seed': '0'}
+    """
+    rows: dict[str, str] = {}
+    for key, value in values.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, Mapping) and value:
+            rows |= flat(value, f"{name}.")
+        else:
+            rows[name] = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return rows

@@ -1,0 +1,290 @@
+"""The one way in for pictures that somebody gives: from a file's bytes to pixels, and to pixels of a wanted size.
+
+Pillow knows some fifty formats, and asks each of its decoders; that for EPS starts Ghostscript from the PATH. Here only
+a few formats of pixels are tried, and the size that the file's head tells is looked at before anything is decoded.
+
+:func:`decode_picture` takes a picture as it is; :func:`fit_picture` brings any picture to the size of a dataset, the
+same way for the pictures of the dataset and for a photo that is shown to a model of it.
+"""
+
+import io
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from mmgen.core.foreign import CannotReadError, read_file
+from mmgen.core.picture_bytes import called, check_scans, something_else, without_remarks
+
+__all__ = [
+    "FORMATS",
+    "MOST_BYTES",
+    "Background",
+    "Fit",
+    "FittedPicture",
+    "Fitting",
+    "WrongSizeError",
+    "decode_picture",
+    "fit_picture",
+    "read_picture",
+]
+
+FORMATS = ("PNG", "JPEG", "WEBP", "GIF", "BMP", "PPM")
+"""Formats of pictures that are read; what a file is called says nothing, what it begins with does."""
+
+MOST_BYTES = 2**26
+"""Larger files are not read."""
+
+MOST_PIXELS = 2**25
+"""Larger pictures are not decoded: 5,800 x 5,800."""
+
+_MODES = ("1", "L", "LA", "La", "P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr")
+"""Pillow's names of what has 8 bits or less a channel. It cuts the others off at 255 without a word."""
+
+_DEEP = ("I", "I;16", "I;16B", "I;16L")
+"""Pillow's names of grey pictures of 16 bits. Colours of 16 bits it makes 8 by itself, their higher ones."""
+
+_ORIENTATION = 0x0112  # Exif's tag
+
+Fit = Literal["crop", "pad", "stretch"]
+"""What becomes of a picture of another shape: its middle alone, borders beside it, or all of it out of proportion."""
+
+Background = Literal["white", "black"]
+"""What stands behind a picture that one can see through, and beside one that is padded."""
+
+
+class WrongSizeError(CannotReadError):
+    """The picture has another size than the expected one.
+
+    Attributes:
+        size: Its width and height in pixels.
+    """
+
+    def __init__(self, size: tuple[int, int], expected: tuple[int, int]) -> None:
+        super().__init__(f"it has {size[0]} x {size[1]} pixels, expected {expected[0]} x {expected[1]}")
+        self.size = size
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How the pictures of a dataset were brought to one size.
+
+    Attributes:
+        height: In pixels.
+        width: In pixels.
+        fit: What became of those of another shape.
+        grey: Whether they have one channel, and not three.
+        background: What stands behind and beside them.
+    """
+
+    height: int
+    width: int
+    fit: Fit = "crop"
+    grey: bool = False
+    background: Background = "white"
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+        return (1 if self.grey else 3, self.height, self.width)
+
+    @staticmethod
+    def for_shape(shape: Sequence[int], settings: Mapping[str, Any] | None = None) -> "Fitting":
+        """How a picture becomes one of a dataset's.
+
+        Args:
+            shape: (C, H, W) of the dataset's images.
+            settings: The dataset's settings; where they say nothing of fitting, the middle of the picture is taken.
+
+        Example:
+            >>> Fitting.for_shape((1, 32, 32), {"recipe": "folder", "fit": "pad", "background": "black"})
+            Fitting(height=32, width=32, fit='pad', grey=True, background='black')
+        """
+        channels, height, width = (int(n) for n in shape)
+        said = settings or {}
+        fits: dict[Any, Fit] = {name: name for name in get_args(Fit)}
+        backgrounds: dict[Any, Background] = {name: name for name in get_args(Background)}
+        fit = fits.get(said.get("fit"), "crop")
+        return Fitting(height, width, fit, channels == 1, backgrounds.get(said.get("background"), "white"))
+
+
+@dataclass(frozen=True)
+class FittedPicture:
+    """A picture of a wanted size.
+
+    Attributes:
+        pixels: uint8 [C, H, W].
+        size: Width and height in pixels that it had, as it is looked at.
+        traits: What was special about it and has been dealt with: "turned", "see-through", "16 bits", "CMYK",
+            "moving", "grey".
+    """
+
+    pixels: NDArray[np.uint8]
+    size: tuple[int, int]
+    traits: tuple[str, ...]
+
+
+@contextmanager
+def _opened(data: bytes, formats: Sequence[str]) -> Iterator[Image.Image]:
+    """A picture of which only the head has been read, and which is not too large; all that goes wrong in the block
+    becomes CannotReadError.
+    """
+    listed = " or ".join(filter(None, [", ".join(formats[:-1]), formats[-1]]))
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # odd palettes, odd Exif, many pixels: what matters is refused here
+            with Image.open(io.BytesIO(without_remarks(data)), formats=list(formats)) as image:
+                yield image
+    except CannotReadError:
+        raise
+    except Image.UnidentifiedImageError:
+        damaged = called(data) if called(data) in formats else ""
+        known = something_else(data)
+        why = f"it is no {listed} picture{f' but {known}' if known else ''}"
+        if damaged or known == "empty":
+            why = f"it is a damaged {damaged} picture" if damaged else "it is empty"
+        raise CannotReadError(why) from None
+    except Exception as error:  # what Pillow's decoders raise for damaged files is written down nowhere
+        raise CannotReadError.of(error) from None
+
+
+def _check_work(image: Image.Image, data: bytes) -> None:
+    """Refuse what would take too much memory or time to decode."""
+    check_scans(data, image.width * image.height)
+    if image.width * image.height > MOST_PIXELS:
+        raise CannotReadError(f"it has {image.width} x {image.height} pixels, expected at most {MOST_PIXELS:,} in all")
+
+
+def decode_picture(
+    data: bytes, mode: str, *, size: tuple[int, int] | None = None, formats: Sequence[str] = FORMATS
+) -> Image.Image:
+    """The picture in a file's bytes; of a moving one, the first.
+
+    Args:
+        data: The file's bytes.
+        mode: "RGB" or "L" (grey): what it becomes.
+        size: Width and height in pixels that it must have; any by default.
+        formats: Some of :data:`FORMATS`: what else it may be is not tried.
+
+    Raises:
+        WrongSizeError: It has another size; nothing was decoded.
+        CannotReadError: It is none of these formats, too large, damaged, or has more than 8 bits a channel.
+    """
+    with _opened(data, formats) as image:
+        if size is not None and image.size != size:
+            raise WrongSizeError(image.size, size)
+        _check_work(image, data)
+        if image.mode not in _MODES:
+            raise CannotReadError(f"its pixels are of kind {image.mode}, expected 8 bits a channel")
+        return image.convert(mode)
+
+
+def fit_picture(data: bytes, fitting: Fitting) -> FittedPicture:
+    """The picture in a file's bytes, whatever its size, shape and kind, as a dataset holds it.
+
+    =========== =======================================================================================
+    turned      Exif's orientation is applied, as every viewer does
+    see-through parts that one can see through show the background
+    16 bits     grey levels are divided by 257, so that 65,535 becomes 255; of colours the higher 8 bits
+    CMYK        becomes RGB by Pillow's formula; profiles of colours are not looked at
+    palette     becomes RGB
+    moving      its first picture
+    =========== =======================================================================================
+
+    It is resized once, bilinearly with antialiasing; one that has the wanted size keeps its pixels.
+
+    Raises:
+        CannotReadError: It is none of :data:`FORMATS`, too large, damaged, or of numbers that are no colours.
+    """
+    with _opened(data, FORMATS) as image:
+        _check_work(image, data)
+        size, traits = image.size, []
+        if getattr(image, "is_animated", False):
+            traits.append("moving")
+            image.seek(0)
+        orientation = _orientation(image)
+        _shrink_while_decoding(image, fitting)
+        upright = _eight_bits(image, traits)
+        if orientation in range(2, 9):
+            upright = ImageOps.exif_transpose(upright)
+            traits.append("turned")
+            size = size if orientation < 5 else size[::-1]
+        plain = _in_colour(upright, fitting, traits)
+        return FittedPicture(_planes(_resized(plain, fitting)), size, tuple(traits))
+
+
+def _orientation(image: Image.Image) -> int:
+    """Exif's orientation, 1 to 8; 1, upright, where it has none or its Exif is damaged."""
+    try:
+        return int(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # what Pillow raises for damaged Exif is written down nowhere; the pixels may be whole
+        return 1
+
+
+def _shrink_while_decoding(image: Image.Image, fitting: Fitting) -> None:
+    """Let a large JPEG be decoded at a half, a quarter or an eighth, at least twice as large as it is needed."""
+    scale = 2 * max(fitting.height, fitting.width) / min(image.size)
+    if scale < 1 and image.format == "JPEG":
+        image.draft(None, (round(image.width * scale), round(image.height * scale)))
+
+
+def _eight_bits(image: Image.Image, traits: list[str]) -> Image.Image:
+    if image.mode in _DEEP:
+        traits.append("16 bits")
+        levels = np.asarray(image).astype(np.int64)
+        eight = Image.fromarray((np.clip(levels, 0, 65535) / 257 + 0.5).astype(np.uint8))
+        eight.info["exif"] = image.info.get("exif", b"")
+        return eight
+    if image.mode not in _MODES:
+        raise CannotReadError(f"its pixels are of kind {image.mode}, expected 8 or 16 bits a channel")
+    return image
+
+
+def _in_colour(image: Image.Image, fitting: Fitting, traits: list[str]) -> Image.Image:
+    """RGB or, if that is wanted, grey, with nothing to see through."""
+    if image.mode == "CMYK":
+        traits.append("CMYK")
+    if image.mode in ("1", "L", "LA", "La"):
+        traits.append("grey")
+    if image.has_transparency_data:
+        seen = image.convert("RGBA")
+        behind = Image.new("RGBA", seen.size, fitting.background)
+        if np.asarray(seen)[..., 3].min() < 255:
+            traits.append("see-through")
+        image = Image.alpha_composite(behind, seen)
+    return image.convert("L" if fitting.grey else "RGB")
+
+
+def _resized(image: Image.Image, fitting: Fitting) -> Image.Image:
+    size, method = (fitting.width, fitting.height), Image.Resampling.BILINEAR
+    if fitting.fit == "crop":
+        return ImageOps.fit(image, size, method)
+    if fitting.fit == "pad":
+        if min(image.width / image.height * fitting.height, image.height / image.width * fitting.width) < 1:
+            raise CannotReadError(
+                f"it has {image.width} x {image.height} pixels, nothing of which would be left padded"
+            )
+        return ImageOps.pad(image, size, method, color=fitting.background)
+    return image.resize(size, method)
+
+
+def _planes(image: Image.Image) -> NDArray[np.uint8]:
+    """uint8 [C, H, W]."""
+    pixels = np.asarray(image)
+    return pixels[None] if pixels.ndim == 2 else np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def read_picture(path: Path, mode: str, *, size: tuple[int, int] | None = None) -> Image.Image:
+    """The picture in a regular file; see :func:`decode_picture`.
+
+    Raises:
+        WrongSizeError: It has another size.
+        CannotReadError: It cannot be read, or is no such picture.
+    """
+    return decode_picture(read_file(path, MOST_BYTES), mode, size=size)

@@ -1,0 +1,161 @@
+"""The one door for a text that a person wrote or a program saved: bytes become text, or it is said why they are none.
+
+Byte order marks are obeyed, line ends of all systems are one, and no other encoding than Unicode's is guessed: a
+letter that a guess gets wrong would be another value in silence.
+"""
+
+import codecs
+import io
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import BinaryIO
+
+__all__ = ["MARKS", "NotText", "lines_of", "text_of"]
+
+_ENCODINGS = (
+    (codecs.BOM_UTF32_LE, "utf-32"),  # before UTF-16's, with which it begins
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+"""Byte order marks, and how what follows them is read."""
+
+MARKS = tuple(mark for mark, _ in _ENCODINGS)
+"""What a text may begin with that says its encoding."""
+
+_KINDS = (
+    (b"PK\x03\x04", "a zip, as .xlsx, .ods and .docx are: save it as text (CSV UTF-8)"),
+    (b"\xd0\xcf\x11\xe0", "an old file of Office, as .xls is: save it as text (CSV UTF-8)"),
+    (b"\x1f\x8b", "packed by gzip: unpack it"),
+    (b"BZh", "packed by bzip2: unpack it"),
+    (b"\xfd7zXZ\x00", "packed by xz: unpack it"),
+    (b"7z\xbc\xaf\x27\x1c", "packed by 7-Zip: unpack it"),
+    (b"\x28\xb5\x2f\xfd", "packed by zstd: unpack it"),
+    (b"Rar!\x1a\x07", "packed by RAR: unpack it"),
+    (b"%PDF-", "a PDF: save it as text"),
+    (b"{\\rtf", "of a word processor (RTF): save it as plain text"),
+    (b"version https://git-lfs", "a pointer of Git LFS: fetch the file itself with git lfs pull"),
+    (b"PAR1", "a table in Parquet: call it .parquet"),
+    (b"ARROW1", "a table in Arrow: save it as text or Parquet"),
+    (b"SQLite format 3", "a database of SQLite: save a table of it as CSV"),
+    (b"\x89HDF\r\n", "a file of HDF5"),
+    (b"\x89PNG\r\n", "a picture"),
+    (b"\xff\xd8\xff", "a picture"),
+    (b"GIF8", "a picture"),
+    (b"\x93NUMPY", "an array of NumPy"),
+)
+"""How files begin that are no text, and what they are."""
+
+
+_HEAD = 400  # bytes that are looked at
+
+
+class NotText(ValueError):
+    """Why bytes are no text, as the end of a sentence that begins with their file."""
+
+
+def text_of(data: bytes) -> str:
+    r"""The text that bytes hold: UTF-8, or what a byte order mark says; lines end in ``\n``.
+
+    Raises:
+        NotText: It is a file of another kind, in another encoding, or holds a zero character.
+
+    Example:
+        >>> text_of(b"\xef\xbb\xbfone\r\ntwo\rthree")
+        'one\ntwo\nthree'
+        >>> text_of("grün".encode("utf-16")), text_of(b"")
+        ('grün', '')
+        >>> text_of("grün".encode("latin-1"))
+        Traceback (most recent call last):
+        mmgen.core.plain_text.NotText: it is no text in UTF-8 (line 1 has the byte 0xFC, ...: save it as UTF-8)
+    """
+    encoding = _encoding(data)
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise _wrong(data, encoding, error) from None
+    if "\0" in text:
+        raise _zero(text.count("\n", 0, text.index("\0")) + 1)
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def lines_of(file: BinaryIO, longest: int = 2**28) -> Iterator[str]:
+    r"""The same line after line, each with its ``\n``, of a file of any size.
+
+    Args:
+        file: The file at its beginning.
+        longest: Letters that a line may have.
+
+    Raises:
+        NotText: As :func:`text_of`, or a line is longer; some lines may have come before.
+    """
+    head = file.read(_HEAD)
+    encoding = _encoding(head)
+    file.seek(0)
+    text = io.TextIOWrapper(file, encoding, newline=None)
+    number = 0
+    try:
+        while line := text.readline(longest + 1):
+            number += 1
+            if len(line) > longest:
+                raise NotText(f"line {number:,} has more than {longest:,} letters")
+            if "\0" in line:
+                raise _zero(number)
+            yield line
+    except UnicodeDecodeError as error:
+        raise _first_wrong(file, encoding, error) from None
+    finally:
+        with suppress(ValueError):  # the file may be closed by now
+            text.detach()  # else it would close the file
+
+
+def _first_wrong(file: BinaryIO, encoding: str, error: UnicodeDecodeError) -> NotText:
+    """What is wrong with a file, whose error knows no place in the whole of it."""
+    if not encoding.startswith("utf-8"):
+        return _wrong(b"", encoding, error)
+    file.seek(0)
+    before = 0
+    for line in file:
+        try:
+            line.decode()
+        except UnicodeDecodeError as here:
+            return _not_utf8(before + _line(line[: here.start]), line[here.start])
+        before += 1
+    return _not_utf8(before, 0)
+
+
+def _encoding(data: bytes) -> str:
+    """How a file that begins so is to be read."""
+    encoding = next((encoding for mark, encoding in _ENCODINGS if data.startswith(mark)), "utf-8")
+    kind = next((kind for start, kind in _KINDS if data.startswith(start)), "")
+    if kind:
+        raise NotText(f"it is no text but {kind}")
+    if data[6:9] == b"\0\0{":
+        raise NotText("it is no text but a file of safetensors, as models are")
+    some = data[:_HEAD]
+    if encoding == "utf-8" and max(some[0::2].count(0), some[1::2].count(0)) > len(some) // 3:
+        raise NotText("it is no text in UTF-8 (it looks like UTF-16 without a byte order mark: save it as UTF-8)")
+    return encoding
+
+
+def _zero(line: int) -> NotText:
+    return NotText(f"it is no text (line {line:,} has a zero character, NUL: take it out, or write the file again)")
+
+
+def _wrong(data: bytes, encoding: str, error: UnicodeDecodeError) -> NotText:
+    if encoding.startswith("utf-8"):
+        place = error.start + (3 if encoding == "utf-8-sig" else 0)
+        return _not_utf8(_line(data[:place]), data[place])
+    return NotText(f"it is no text in {encoding.upper()}, as which it begins (it is damaged: save it as UTF-8)")
+
+
+def _not_utf8(line: int, byte: int) -> NotText:
+    return NotText(
+        f"it is no text in UTF-8 (line {line:,} has the byte 0x{byte:02X}, perhaps of Windows-1252: save it as UTF-8)"
+    )
+
+
+def _line(before: bytes) -> int:
+    """The number of the line that begins or goes on after these bytes."""
+    return (before.count(b"\n") or before.count(b"\r")) + 1

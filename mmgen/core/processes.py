@@ -1,0 +1,223 @@
+"""Processes that we start: where they look for modules, that they end when we do, how many there are.
+
+A folder of pictures that somebody sends, or that of a list, may hold a ``numpy.py``. Nothing that we start has such a
+folder on its import path, and nothing that we start outlives us.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from mmgen.core.errors import MmgenError, UsageError
+
+__all__ = [
+    "A_CORE",
+    "MOST",
+    "OWNER",
+    "begin_program",
+    "begin_worker",
+    "bounded",
+    "check_files",
+    "child_environment",
+    "end_with",
+    "is_program",
+    "start_mmgen",
+    "starting",
+    "without_current_folder",
+]
+
+MOST = 1000
+"""The largest number of processes that can be asked for."""
+
+OWNER = "MMGEN_OWNER"
+"""Variable in the environment of a process that we have started: our number."""
+
+A_CORE = 4
+"""Processes that are started for each core at most."""
+
+_LOOK_EVERY = 0.25  # seconds, whether the owner is there
+_FILES, _FILES_EACH = 50, 10  # that may be open at once: those of a command, and those for each process that it starts
+_DIE_WITH_PARENT = 1  # PR_SET_PDEATHSIG
+_is_program = False
+_HOME = str(Path(__file__).resolve().parents[2])
+
+
+def _means_here() -> Callable[[str], bool]:
+    """Whether an entry of an import path is the current folder, however it is written."""
+    try:
+        current = os.stat(".")
+    except OSError:  # which was removed
+        return lambda entry: not entry
+
+    def means_here(entry: str) -> bool:
+        with suppress(OSError, ValueError):
+            return not entry or os.path.samestat(os.stat(entry), current)
+        return False
+
+    return means_here
+
+
+def without_current_folder(path: Sequence[str]) -> list[str]:
+    """An import path without the current folder.
+
+    Where mmgen itself, or the script that uses it, lies in that folder, it comes last: no file in it can take the place
+    of an installed module.
+    """
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    needed = {_HOME, *([] if script is None else [str(Path(script).resolve().parent)])}
+    means_here = _means_here()
+    return [entry for entry in path if not means_here(entry)] + [entry for entry in needed if means_here(entry)][:1]
+
+
+def _safe_variables() -> dict[str, str]:
+    """What keeps the current folder off the path of every Python that is started with it in its environment."""
+    means_here = _means_here()
+    named = [entry for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if os.path.isabs(entry)]
+    kept = [entry for entry in named if entry == _HOME or not means_here(entry)]
+    if means_here(_HOME) and _HOME not in kept:
+        kept.append(_HOME)
+    return {"PYTHONSAFEPATH": "1", "PYTHONPATH": os.pathsep.join(kept)}
+
+
+def child_environment() -> dict[str, str]:
+    """What a Python that we start has in its environment besides ours; it is to end with :data:`OWNER`."""
+    return {**_safe_variables(), OWNER: str(os.getpid())}
+
+
+@contextmanager
+def starting() -> Iterator[None]:
+    """In this block libraries may start processes: none of them has the current folder on its import path."""
+    path, variables = list(sys.path), _safe_variables()
+    before = {name: os.environ.get(name) for name in variables}
+    cleaned = without_current_folder(path)
+    sys.path[:] = cleaned
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        if sys.path == cleaned:
+            sys.path[:] = path
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def start_mmgen(
+    arguments: Sequence[str], environment: Mapping[str, str] = MappingProxyType({}), **more: Any
+) -> "subprocess.Popen[str]":
+    """Start ``mmgen`` as a process that ends when we end, however that is.
+
+    Args:
+        arguments: What follows ``mmgen``.
+        environment: Variables that it has besides ours, or in their place.
+        more: As for :class:`subprocess.Popen`.
+    """
+    command = [sys.executable, "-P", "-m", "mmgen", *arguments]
+    return subprocess.Popen(command, env={**os.environ, **environment, **child_environment()}, text=True, **more)
+
+
+def begin_program() -> None:
+    """Begin as ``mmgen``: without the current folder on the path, here and in all that we start; end with our owner.
+
+    Raises:
+        MmgenError: Another ``mmgen`` has started this one in a way in which the current folder was on the path.
+    """
+    global _is_program
+    _is_program = True
+    sys.path[:] = without_current_folder(sys.path)
+    os.environ.update(_safe_variables())
+    owner = os.environ.pop(OWNER, "")  # what we start has us
+    if owner.isdecimal():
+        begin_worker(int(owner))
+
+
+def is_program() -> bool:
+    """Whether this process runs a command of ``mmgen``, rather than a script that uses the library."""
+    return _is_program
+
+
+def begin_worker(owner: int, by_kernel: bool = True) -> None:
+    """Begin as a process that another one of ours has started: end with it.
+
+    Args:
+        owner: The other's number.
+        by_kernel: As for :func:`end_with`.
+
+    Raises:
+        MmgenError: The current folder was on the import path as the process began.
+    """
+    sys.path[:] = without_current_folder(sys.path)
+    if not sys.flags.safe_path or _means_here()((sys.path or [""])[0]):
+        raise MmgenError("a process of mmgen began with the current folder on its import path, and does nothing")
+    end_with(owner, by_kernel)
+
+
+def end_with(owner: int, by_kernel: bool = True) -> None:
+    """End as soon as our parent does, however that is; what was being written is never half there.
+
+    Args:
+        owner: The parent's number.
+        by_kernel: Whether Linux may see to it, which does so at once even while a library computes. It takes the end of
+            the thread that has started us for the end of the process: that thread must not end before its work does.
+    """
+    if by_kernel and sys.platform == "linux":
+        import ctypes
+
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
+
+    def watch() -> None:
+        while os.getppid() == owner:
+            time.sleep(_LOOK_EVERY)
+        os._exit(1)
+
+    if os.getppid() != owner:
+        os._exit(1)
+    threading.Thread(target=watch, name="watch-owner", daemon=True).start()
+
+
+def bounded(asked: int | None, cores: int, option: str = "--workers") -> int:
+    """How many processes to start at most: as many as are asked for, but a few for each core; by default one each.
+
+    Raises:
+        UsageError: No such number can be asked for.
+    """
+    if asked is None:
+        return cores
+    if isinstance(asked, bool) or not isinstance(asked, int) or not 1 <= asked <= MOST:
+        raise UsageError(
+            f"{option} got {str(asked)[:40]}, expected how many processes, from 1 to {MOST}; this machine has {cores} "
+            f"core{'s' * (cores != 1)}"
+        )
+    return min(asked, A_CORE * cores)
+
+
+def check_files(processes: int, option: str = "--workers") -> None:
+    """Make sure that so many processes can be started as far as open files go, raising our own limit where we may.
+
+    Raises:
+        UsageError: The limit is too low.
+    """
+    needed = _FILES + _FILES_EACH * processes
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard == resource.RLIM_INFINITY or hard >= needed:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+            return
+    raise UsageError(
+        f"{processes} processes of {option} need about {needed} open files, and this shell allows {soft}; raise that "
+        f"(ulimit -n {needed}), or use fewer {option}"
+    )

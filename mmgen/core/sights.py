@@ -1,0 +1,93 @@
+"""Pixels that are drawn anew at every sight: black or white by a stored probability, or between two stored levels.
+
+A draw is a pure function of a key, the example's own number and the pixel, in integers alone: it does not depend on
+which other examples are looked at, in which order, by how many processes or on which device. So a resumed run sees what
+an uninterrupted one would have seen.
+
+References:
+    On the Quantitative Analysis of Deep Belief Networks (Salakhutdinov, Murray, 2008),
+    https://doi.org/10.1145/1390156.1390266: intensities as probabilities
+    Fast splittable pseudorandom number generators (Steele, Lea, Flood, OOPSLA 2014),
+    https://doi.org/10.1145/2714064.2660195: SplitMix64
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from mmgen.core.seeding import stream_key
+
+__all__ = ["drawn_levels", "drawn_pixels", "sight_key"]
+
+_GOLDEN = 0x9E3779B97F4A7C15 - 2**64  # odd integer nearest to 2^64 / golden ratio; int64 wraps around as uint64 does
+_MULTIPLIER_1 = 0xBF58476D1CE4E5B9 - 2**64
+_MULTIPLIER_2 = 0x94D049BB133111EB - 2**64
+
+
+def sight_key(seed: int, modality: str, *sight: str | int) -> int:
+    """Key of the draw of a modality's pixels at a sight: a step of training, say; without one, that of evaluations."""
+    return stream_key(seed, "pixels", modality, *sight)
+
+
+def _shifted(state: Tensor, places: int) -> Tensor:
+    """The bits moved right, zeros coming in: torch's own shift of int64 repeats the sign."""
+    return (state >> places).bitwise_and_(2 ** (64 - places) - 1)
+
+
+def _mix(state: Tensor) -> Tensor:
+    """SplitMix64's output function, a bijection of 64 bits; works in place."""
+    state.bitwise_xor_(_shifted(state, 30)).mul_(_MULTIPLIER_1)
+    state.bitwise_xor_(_shifted(state, 27)).mul_(_MULTIPLIER_2)
+    return state.bitwise_xor_(_shifted(state, 31))
+
+
+def drawn_pixels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
+    """One Bernoulli draw of every pixel, white with probability stored / 255: float32 of 0 and 1.
+
+    Args:
+        stored: uint8 [B, ...].
+        numbers: Row numbers of the examples in their file, int64 [B]: each draws from a stream of its own.
+        key: Key of this sight, from :func:`sight_key`.
+
+    Example:
+        >>> grey = torch.full((2, 1, 2, 2), 128, dtype=torch.uint8)
+        >>> one = drawn_pixels(grey, torch.tensor([3, 8]), key=1)
+        >>> one[1:].equal(drawn_pixels(grey[:1], torch.tensor([8]), key=1))
+        True
+        >>> one.equal(drawn_pixels(grey, torch.tensor([3, 8]), key=2))
+        False
+    """
+    # Uniform in 0 .. 254, so that 255 is always and 0 never white.
+    threshold = _halves(stored, numbers, key).mul_(255).bitwise_right_shift_(32)
+    return (threshold < stored.flatten(1)).to(torch.float32).reshape(stored.shape)
+
+
+def drawn_levels(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
+    """Stored levels v as values (v + u) / 256 with u uniform in (0, 1), drawn for every pixel: float64 in (0, 1).
+
+    So a density of the values is bounded by the probabilities of the levels (Theis, van den Oord, Bethge, 2016,
+    arXiv:1511.01844, Section 3.1).
+
+    Args:
+        stored: uint8 [B, ...].
+        numbers: Row numbers of the examples in their file, int64 [B]: each draws from a stream of its own.
+        key: Key of this sight, from :func:`sight_key`.
+
+    Example:
+        >>> values = drawn_levels(torch.full((2, 3), 7, dtype=torch.uint8), torch.tensor([3, 8]), key=1)
+        >>> bool(((values * 256).floor() == 7).all())
+        True
+    """
+    noise = _halves(stored, numbers, key).to(torch.float64).add_(0.5).mul_(2.0**-32)
+    return ((stored.flatten(1) + noise) / 256.0).reshape(stored.shape)
+
+
+def _halves(stored: Tensor, numbers: Tensor, key: int) -> Tensor:
+    """32 random bits for every pixel of uint8 [B, ...]: int64 [B, pixels]."""
+    pixels = math.prod(stored.shape[1:])
+    examples = _mix(_mix((numbers.to(stored.device) + 1) * _GOLDEN + key).bitwise_xor_(torch.tensor(key)))
+    # Two pixels share the 64 bits of a draw.
+    steps = torch.arange(1, (pixels + 1) // 2 + 1, device=stored.device) * _GOLDEN
+    bits = _mix(examples[:, None] + steps)
+    return torch.cat([_shifted(bits, 32), bits.bitwise_and_(2**32 - 1)], 1)[:, :pixels]

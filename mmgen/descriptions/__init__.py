@@ -1,0 +1,1 @@
+"""Descriptions: words, expressions and captions, read into what a model is given."""

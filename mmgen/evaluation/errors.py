@@ -1,0 +1,115 @@
+"""How wrong an importance-weighted estimate may be, as far as its draws can tell, and what to say of it."""
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from mmgen.evaluation.importance import Estimate, Noise, mean_noise
+
+__all__ = ["diagnostics", "disagreement", "shared_error", "standard_error", "summarise"]
+
+_SIGMAS = 3.0
+"""Two estimates disagree that differ by more than so many standard errors, and by more than what they are known to be
+too low by."""
+_FEW_DRAWS = 0.1
+"""Relative variance of a mean weight (about one over the effective sample size) from which the bias, of which half of
+it is only the leading term, can be much larger than that."""
+
+
+def summarise(values: Tensor) -> tuple[float, float | None]:
+    """Mean over points [N] and its standard error."""
+    count = len(values)
+    return float(values.mean()), float(values.std() / math.sqrt(count)) if count > 1 else None
+
+
+def standard_error(values: Tensor, *noises: Noise) -> float | None:
+    """Standard error of the mean of ``values`` [N]: between points, and of the estimates that they are sums of.
+
+    Both in quadrature. Noise that points do not share is part of the spread of their values already, and what they
+    share is not: so the former is taken out of the spread, and all of it added. For N points of N estimates that is
+    s / sqrt(N); for N points of a few estimates it is hardly less than the noise of those.
+    """
+    count = len(values)
+    if count < 2:
+        return None
+    between, of_estimates = float(values.var()) / count, 0.0
+    for variances, source in noises:
+        between -= _seen(variances, source)
+        of_estimates += mean_noise(variances, source)
+    return math.hypot(math.sqrt(max(between, 0.0)), math.sqrt(of_estimates))
+
+
+def shared_error(count: int, *noises: Noise) -> float:
+    """What the spread of N values does not show of the standard error of their mean: noise that points share.
+
+    The difference of two scores, point by point, has it from both: values of one description move together.
+    """
+    if count < 2:
+        return 0.0
+    return math.sqrt(max(0.0, sum(mean_noise(*noise) - _seen(*noise) for noise in noises)))
+
+
+def _seen(variances: Tensor, source: Tensor | None) -> float:
+    """What noise of estimates adds to the variance of N values over N, on average."""
+    count = len(variances)
+    return (float(variances.sum()) - count * mean_noise(variances, source)) / (count * (count - 1))
+
+
+def disagreement(one: Estimate, other: Estimate) -> float | None:
+    """Mean over points of what ``other`` says more than ``one``, nats; None where their errors explain it."""
+    difference = float((other.value - one.value).mean())
+    noise = math.hypot(one.monte_carlo_stderr, other.monte_carlo_stderr)
+    if abs(difference) <= _SIGMAS * noise + one.least_bias + other.least_bias:
+        return None
+    return difference
+
+
+def diagnostics(result: Estimate, checked: tuple[str, Estimate, Estimate] | None = None) -> dict[str, Any]:
+    """What says how far an estimate can be trusted: effective sample size, variance of log weights, its own noise.
+
+    Args:
+        result: The estimate.
+        checked: Where it is through one proposal: its name, and at some of the points what that proposal says and what
+            all of them together say.
+    """
+    variance, error = summarise(result.log_variance)
+    known: dict[str, Any] = {
+        "samples": result.samples,
+        "effective_sample_size": float(result.ess.mean()),
+        "smallest_effective_sample_size": float(result.ess.min()),
+        "log_weight_variance": variance,
+        "log_weight_variance_stderr": error,
+        "monte_carlo_stderr": result.monte_carlo_stderr,
+        "too_low_by_at_least": result.least_bias,
+    }
+    warnings = []
+    if result.alone:
+        known["alone"] = {name: float(one.value.mean()) for name, one in result.alone.items()}
+        for name, one in result.alone.items():
+            more = disagreement(one, result)
+            if more is not None:
+                warnings.append(_disagree(name, -more, "all proposals together, which are what is printed"))
+    if checked is not None:
+        name, single, mixture = checked
+        more = disagreement(single, mixture)
+        known["checked"] = {
+            "points": len(single.value),
+            "alone": float(single.value.mean()),
+            "mixture": float(mixture.value.mean()),
+        }
+        if more is not None:
+            known["too_low_by_at_least"] = max(known["too_low_by_at_least"], more)
+            warnings.append(_disagree(name, -more, "all proposals together (--proposal mixture)"))
+    if float(result.relative_variance.mean()) > _FEW_DRAWS:
+        warnings.append(
+            f"few of the {result.samples:,} draws count (effective sample size {float(result.ess.mean()):.1f}): it "
+            "may be too low by much more than is printed; take more"
+        )
+    if warnings:
+        known["warnings"] = warnings
+    return known
+
+
+def _disagree(name: str, more: float, others: str) -> str:
+    return f"{name} alone says {abs(more):.2f} nats {'less' if more < 0 else 'more'} than {others}, beyond their errors"

@@ -1,0 +1,323 @@
+"""Importance-weighted likelihoods, over points and samples at once.
+
+Networks may run in bf16; densities come out in fp32 or better, and weights are added up in float64.
+
+An estimate only knows of the modes that it was drawn from: where a proposal misses some, no number computed from its
+own draws says so. So draws come from an even mixture of everything that there is to draw from, and every proposal is
+also weighed alone, to see whether they agree.
+
+References:
+    Importance Weighted Autoencoders (Burda, Grosse, Salakhutdinov, 2016), arXiv:1509.00519, Eq. 8
+    Multimodal Generative Models for Scalable Weakly-Supervised Learning (Wu, Goodman, 2018), arXiv:1802.05335,
+    Section 5
+    Optimally Combining Sampling Techniques for Monte Carlo Rendering (Veach, Guibas, 1995), the balance heuristic
+"""
+
+import math
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.posteriors.encoding import LayeredPosterior
+
+__all__ = [
+    "Component",
+    "Density",
+    "Estimate",
+    "Noise",
+    "Terms",
+    "estimate",
+    "log_terms",
+    "mean_noise",
+    "passes",
+    "shares",
+]
+
+Density = Callable[[Tensor, Batch], Tensor]
+"""(z [K, B, D], batch of B) -> log density [K, B], nats."""
+
+Noise = tuple[Tensor, Tensor | None]
+"""Variance of the estimate that each point has, nats^2 [N], and which one that is, int64 [N]; None: each its own."""
+
+_BYTES_PER_PASS = 64 * 2**20
+_ACTIVATIONS = 16
+"""A decoder's widest layer holds about this many times the numbers of its image."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One density that z is drawn from.
+
+    Attributes:
+        name: As tables say it: "q(z|image)".
+        sample: (rows, points, n, generator) -> z [n, B, D] for the points of these rows.
+        log_prob: (z [..., B, D], rows, points) -> [..., B], nats.
+        informed: Whether it knows the point, so that it may be expected to do alone.
+    """
+
+    name: str
+    sample: Callable[[slice, Batch, int, torch.Generator], Tensor]
+    log_prob: Callable[[Tensor, slice, Batch], Tensor]
+    informed: bool = True
+
+    @classmethod
+    def density(
+        cls,
+        name: str,
+        sample: Callable[[Batch, int, torch.Generator], Tensor],
+        log_prob: Density,
+        informed: bool = True,
+    ) -> "Component":
+        """A density of points by themselves, whichever rows they are."""
+        return cls(
+            name,
+            lambda rows, points, n, generator: sample(points, n, generator),
+            lambda z, rows, points: log_prob(z, points),
+            informed,
+        )
+
+    @classmethod
+    def posterior(cls, name: str, q: DiagonalGaussian | LayeredPosterior) -> "Component":
+        """A posterior [N, D] of all points."""
+        return cls(
+            name,
+            lambda rows, points, n, generator: q[rows].sample(generator, (n,)),
+            lambda z, rows, points: q[rows].log_prob(z),
+        )
+
+
+@dataclass(frozen=True)
+class Terms:
+    """Log densities at K draws of z for each of N points, float64.
+
+    Attributes:
+        densities: [K, N] by name.
+        log_q: Log-density of every component at every draw [M, K, N].
+        names: Names of the M components; the first is the one that one-sample bounds are through.
+        informed: Which of them may be expected to do alone.
+        sizes: How many draws are from each; they follow each other.
+    """
+
+    densities: Mapping[str, Tensor]
+    log_q: Tensor
+    names: tuple[str, ...]
+    informed: tuple[bool, ...]
+    sizes: tuple[int, ...]
+
+    def __getitem__(self, name: str) -> Tensor:
+        return self.densities[name]
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.densities
+
+    @property
+    def proposal(self) -> Tensor:
+        """log density of the mixture [K, N]: each component weighs as its share of the draws."""
+        share = torch.tensor(self.sizes, dtype=self.log_q.dtype, device=self.log_q.device) / sum(self.sizes)
+        return (self.log_q + share.log()[:, None, None]).logsumexp(0)
+
+    def _variance(self, log_weights: Tensor) -> Tensor | None:
+        """Relative variance of the mean weight [N], as many draws being from each component; None if any has but one.
+
+        What differs between components is no noise, since none of them gets more draws by chance.
+        """
+        if min(self.sizes) < 2:
+            return None
+        relative = (log_weights - log_weights.logsumexp(0)).exp()  # adds up to one
+        parts = relative.split(list(self.sizes))
+        return torch.stack([size * part.var(0) for size, part in zip(self.sizes, parts, strict=True)]).sum(0)
+
+    def weigh(self, log_target: Tensor) -> "Estimate":
+        """log of the integral of a function of z, log_target [K, N], through the mixture.
+
+        One-sample bound and variance of log weights are those of the first component alone: a mixture with p(z) in it
+        has hopeless log weights, and bounds (CK) and variances (WG Table 3) are published through one posterior.
+        """
+        log_weights = log_target - self.proposal
+        mixed = replace(estimate(log_weights), names=self.names, variance=self._variance(log_weights))
+        if len(self.names) == 1:
+            return mixed
+        alone, start = {}, 0
+        for index, (name, size) in enumerate(zip(self.names, self.sizes, strict=True)):
+            rows = slice(start, start + size)
+            if self.informed[index]:
+                alone[name] = estimate(log_target[rows] - self.log_q[index, rows])
+            start += size
+        if not self.informed[0]:
+            return replace(mixed, alone=alone)
+        first = alone[self.names[0]]
+        return replace(mixed, bound=first.bound, log_variance=first.log_variance, alone=alone)
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Per point, from K log weights: everything [N], float64, nats.
+
+    Attributes:
+        value: log of the mean weight; below the truth in expectation, by about half of ``relative_variance``.
+        bound: Mean log weight: the one-sample bound (ELBO), averaged over the samples; of a mixture, over those of its
+            first component, with its own weights.
+        ess: Effective sample size, 1 to K.
+        log_variance: Variance of the log weights (WG Table 3); of a mixture likewise.
+        samples: K.
+        source: Which estimate each point has, int64 [N]: points of the same one share its noise. None: each its own.
+        alone: What components of a mixture say without the others, each from its own share of the draws, by name.
+        names: What was drawn from.
+        variance: Variance of the mean weight over its square, where more than the effective sample size tells it.
+    """
+
+    value: Tensor
+    bound: Tensor
+    ess: Tensor
+    log_variance: Tensor
+    samples: int
+    source: Tensor | None = None
+    alone: Mapping[str, "Estimate"] = field(default_factory=dict)
+    names: tuple[str, ...] = ()
+    variance: Tensor | None = None
+
+    @property
+    def relative_variance(self) -> Tensor:
+        """Estimated variance of the mean weight over its square [N], also the variance of ``value``.
+
+        1/ESS - 1/K of draws from one density.
+        """
+        if self.variance is not None:
+            return self.variance
+        return (1 / self.ess - 1 / self.samples).clamp_min(0)
+
+    @property
+    def least_bias(self) -> float:
+        """By how much the mean over points is too low, at least about.
+
+        E log of a mean is below the log of the expectation by half its relative variance, to second order and as far
+        as the draws have seen.
+        """
+        return float(0.5 * self.relative_variance.mean())
+
+    @property
+    def monte_carlo_stderr(self) -> float:
+        """Noise of the mean of ``value`` over points: sqrt(sum_g n_g^2 v_g) / N for n_g points of estimate g."""
+        return math.sqrt(mean_noise(*self.noise))
+
+    @property
+    def noise(self) -> Noise:
+        """Variance of ``value``, and what shares it."""
+        return self.relative_variance, self.source
+
+    @property
+    def bound_noise(self) -> Noise:
+        """The same of ``bound``, which is a mean over the draws of the first component."""
+        first = next(iter(self.alone.values()), self)
+        return self.log_variance / first.samples, self.source
+
+    def __getitem__(self, rows: Tensor) -> "Estimate":
+        """The estimates of ``rows`` (positions), of which some may be the same."""
+        return Estimate(
+            self.value[rows],
+            self.bound[rows],
+            self.ess[rows],
+            self.log_variance[rows],
+            samples=self.samples,
+            source=rows if self.source is None else self.source[rows],
+            alone={name: one[rows] for name, one in self.alone.items()},
+            names=self.names,
+            variance=None if self.variance is None else self.variance[rows],
+        )
+
+
+def mean_noise(variances: Tensor, source: Tensor | None) -> float:
+    """Variance of the mean over points [N] of estimates that points of one source share, nats^2."""
+    count = len(variances)
+    shared = torch.ones_like(variances)
+    if source is not None:
+        _, back, counts = source.unique(return_inverse=True, return_counts=True)
+        shared = counts[back].double()
+    # Each of the n_g points of an estimate adds n_g v_g.
+    return float((shared * variances).sum() / count**2)
+
+
+def estimate(log_weights: Tensor) -> Estimate:
+    """Summary of log weights [K, N]."""
+    weights = log_weights.double()
+    count = weights.shape[0]
+    total = weights.logsumexp(0)
+    return Estimate(
+        value=total - math.log(count),
+        bound=weights.mean(0),
+        ess=(2 * total - (2 * weights).logsumexp(0)).exp(),
+        log_variance=weights.var(0) if count > 1 else torch.zeros_like(total),
+        samples=count,
+    )
+
+
+def passes(numbers_per_decode: int) -> int:
+    """How many latents to decode at once: as many as keep activations within the memory set aside."""
+    return max(16, _BYTES_PER_PASS // (4 * _ACTIVATIONS * max(1, numbers_per_decode)))
+
+
+def shares(samples: int, components: int) -> tuple[int, ...]:
+    """How many of K draws each of M components gets: as many each as can be, the first ones one more.
+
+    Example:
+        >>> shares(10, 3)
+        (4, 3, 3)
+    """
+    return tuple(samples // components + (index < samples % components) for index in range(components))
+
+
+def log_terms(
+    components: Sequence[Component],
+    batch: Batch,
+    samples: int,
+    densities: Mapping[str, Density],
+    at_once: int,
+    generator: torch.Generator,
+) -> Generator[float, None, Terms]:
+    """Every log density at K draws of z for each point, from one pass through the decoders.
+
+    Args:
+        components: What z is drawn from, as evenly as K allows; those that would get no draw are left out.
+        batch: The N points.
+        samples: K.
+        densities: By name.
+        at_once: Latents per pass.
+        generator: Randomness of the draws.
+
+    Yields:
+        Fraction done.
+
+    Returns:
+        The densities and those of the components, float64.
+    """
+    count, device = batch.size, next(iter(batch.values.values())).device
+    sizes = shares(samples, len(components))
+    drawn_from = [(part, size) for part, size in zip(components, sizes, strict=True) if size]
+    terms = {name: torch.empty(samples, count, dtype=torch.float64, device=device) for name in densities}
+    log_q = torch.empty(len(drawn_from), samples, count, dtype=torch.float64, device=device)
+    # All samples of few points at a time: the points' own tensors are then shared by as many samples as possible.
+    width = max(1, at_once // samples)
+    height = min(samples, at_once)
+    for start in range(0, count, width):
+        points = slice(start, min(start + width, count))
+        part = batch[points]
+        draws = torch.cat([component.sample(points, part, size, generator) for component, size in drawn_from])
+        for low in range(0, samples, height):
+            rows = slice(low, min(low + height, samples))
+            z = draws[rows]
+            for name, density in densities.items():
+                terms[name][rows, points] = density(z, part).double()
+            for index, (component, _) in enumerate(drawn_from):
+                log_q[index, rows, points] = component.log_prob(z, points, part).double()
+        yield points.stop / count
+    return Terms(
+        terms,
+        log_q,
+        tuple(component.name for component, _ in drawn_from),
+        tuple(component.informed for component, _ in drawn_from),
+        tuple(size for _, size in drawn_from),
+    )

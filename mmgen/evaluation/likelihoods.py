@@ -1,0 +1,325 @@
+"""Log-likelihoods of a multimodal model under a prior, and of images given text under a posterior of the text.
+
+x is the main image, y its description, the text that the model generates or else its attributes. Where the model
+generates more than these two, all of its modalities together are x1..xM. What is missing in a data point is integrated
+out.
+"""
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.core.progress import outcome
+from mmgen.core.seeding import torch_generator
+from mmgen.evaluation.errors import diagnostics, standard_error
+from mmgen.evaluation.importance import Component, Density, Estimate, Terms, log_terms, passes
+from mmgen.evaluation.proposals import (
+    MIXTURE,
+    density_of,
+    described_by,
+    main_image,
+    proposal_given,
+    proposal_of,
+    proposals,
+)
+from mmgen.results.score import Score
+from mmgen.training.batches import batch_of
+from mmgen.training.precision import autocast
+
+if TYPE_CHECKING:
+    from mmgen.generation.open_model import OpenModel
+
+__all__ = [
+    "Quantities",
+    "described",
+    "described_by",
+    "guiding_words",
+    "image_log_likelihood",
+    "image_terms",
+    "main_image",
+    "proposal_given",
+    "proposal_of",
+    "text_estimate",
+    "text_through",
+    "under_prior",
+    "with_normaliser",
+]
+
+Quantities = dict[str, Estimate]
+_Sampler = Callable[[Batch, int, torch.Generator], Tensor]
+_ROUGH = 0.1
+"""Standard error of log Z(y), nats, from which its bias, of which half the variance is only the leading term, can be
+much larger than that."""
+
+
+def _decoded(loaded: "OpenModel", name: str, precision: str) -> Density:
+    """log p(x_name | z), its network in the chosen arithmetic."""
+
+    def density(z: Tensor, batch: Batch) -> Tensor:
+        with autocast(loaded.device, precision):
+            return loaded.model.log_likelihood(name, z, batch)
+
+    return density
+
+
+def _told(loaded: "OpenModel", posterior: str, points: Batch) -> Batch:
+    """What a posterior is to see of points: of the model's own q(z | y) it is y alone, whatever else is known of them.
+
+    Other attributes or words would make it q(z | y, more). A fitted posterior reads what it was fitted to.
+    """
+    words = described_by(loaded)
+    if posterior != "own" or words not in points.values or words is None or not loaded.model.answers((words,)):
+        return points
+    return points.select([words])
+
+
+def _log_prob(loaded: "OpenModel", posterior: str) -> Density:
+    """log q(z | y) of a posterior."""
+    density = loaded.latent_log_prob(posterior)
+    return lambda z, points: density(z, _told(loaded, posterior, points))
+
+
+def _sampler(loaded: "OpenModel", posterior: str) -> _Sampler:
+    """Draws from q(z | y) of a posterior."""
+    draw = loaded.latent_sampler(posterior)
+    return lambda points, n, generator: draw(_told(loaded, posterior, points), n, generator)
+
+
+def guiding_words(loaded: "OpenModel", posterior: str, points: Batch) -> str | None:
+    """The modality y of the p(y|z) that guides a posterior for these points; None where they say nothing."""
+    return loaded.guide(posterior).words(_told(loaded, posterior, points))
+
+
+def with_normaliser(loaded: "OpenModel", posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
+    """Mean log densities of a guided posterior, with the error of its log Z(y) in their standard errors.
+
+    A log Z(y) is too low by half its variance on average, so that densities are too high by that. It is too low by more
+    where no draw of q(z|y) came near what says the words, which a large error tells.
+
+    Args:
+        loaded: The model, guided.
+        posterior: What is guided.
+        points: The data points that ``scores`` are means over.
+        scores: In nats.
+    """
+    guide, told = loaded.guide(posterior), _told(loaded, posterior, points)
+    error, errors = guide.normaliser_error(told), guide.normaliser(told)[1]
+    known: dict[str, Any] = {"too_high_by_at_least": float(0.5 * errors.square().mean())}
+    rough = int((errors > _ROUGH).sum())
+    if rough:
+        known["warnings"] = [
+            f"log Z(y) of {rough:,} of {len(errors):,} points has an error above {_ROUGH:g} nats: it may be too high "
+            "by much more than is printed; use a smaller weight of guidance"
+        ]
+    return [
+        replace(
+            score,
+            stderr=None if score.stderr is None else math.hypot(score.stderr, error),
+            extra={
+                **score.extra,
+                **known,
+                **({"warnings": [*score.extra.get("warnings", []), *known["warnings"]]} if rough else {}),
+                "normaliser_stderr": error,
+                "shared_stderr": math.hypot(score.extra.get("shared_stderr", 0.0), error),
+            },
+        )
+        for score in scores
+    ]
+
+
+def described(points: Batch, name: str) -> Tensor:
+    """Which points have a description, bool [N]: some of its attributes are known, or there is a sentence."""
+    present = points.present[name]
+    return present.any(-1) if present.dim() > 1 else present
+
+
+def image_terms(
+    loaded: "OpenModel",
+    points: Batch,
+    posteriors: tuple[str, ...],
+    samples: int,
+    seed: int,
+    precision: str = "auto",
+    wanted: str = MIXTURE,
+    priors: Sequence[str] = ("prior",),
+) -> Generator[float, None, Terms]:
+    """Every log density that likelihoods of images need, from one pass through the decoders.
+
+    "image" and "words" are the decoders' log-likelihoods, "others" that of all further modalities together, and each of
+    ``posteriors`` (which may hold "prior") its log density given the point's y. ``priors`` are those of them that
+    ignore the text, which the mixture of proposals draws from.
+    """
+    model, image = loaded.model, main_image(loaded)
+    densities: dict[str, Density] = {"image": _decoded(loaded, image, precision)}
+    words = described_by(loaded)
+    if words in points.values and words is not None and not model.conditional_on:
+        densities["words"] = _decoded(loaded, words, precision)
+    others = [name for name in model.modalities if name not in (image, words) and name in points.values]
+    if others:
+        parts = [_decoded(loaded, name, precision) for name in others]
+        densities["others"] = lambda z, batch: torch.stack([part(z, batch) for part in parts]).sum(0)
+    for posterior in posteriors:
+        densities[posterior] = _log_prob(loaded, posterior)
+    drawn_from = proposals(loaded, points, precision, wanted, priors)
+    generator = torch_generator(seed, "importance", device=str(loaded.device))
+    shape = points.values[image].shape[1:]
+    at_once = passes(int(np.prod(shape)))
+    return (yield from log_terms(drawn_from, points, samples, densities, at_once, generator))
+
+
+def under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
+    """log p(x) and, where the model says words, log p(x, y); ``prior`` names the density.
+
+    Of more ``modalities`` than x and y there is log p(x1..xM) too.
+    """
+    quantities = {"log p(x)": terms.weigh(terms["image"] + terms[prior])}
+    if "words" in terms:
+        quantities["log p(x,y)"] = terms.weigh(terms["image"] + terms["words"] + terms[prior])
+    if "others" in terms:
+        everything = terms["image"] + terms["others"] + terms.densities.get("words", torch.zeros(()))
+        quantities[f"log p(x1..x{modalities})"] = terms.weigh(everything + terms[prior])
+    return quantities
+
+
+def text_estimate(
+    loaded: "OpenModel",
+    points: Batch,
+    prior: str,
+    samples: int,
+    seed: int,
+    precision: str = "auto",
+    more: "OpenModel | None" = None,
+) -> Generator[float, None, Estimate]:
+    """log p(y) of the points' descriptions under ``prior``, each distinct description estimated once.
+
+    Proposals are an even mixture of the prior and every q(z | y) that there is, the model's own, a fitted one, or that
+    of ``more``, another file fitted to the model: at least as good as WG's draws from the prior alone (Section 5) where
+    q(z | y) is, and hardly worse where it is not. Without any, q(z | x) of one image so described takes its place: the
+    prior alone hardly ever says a long sentence.
+    """
+    components = _text_components(loaded, prior, more, precision)
+    generator = torch_generator(seed, "importance text", prior, device=str(loaded.device))
+    return (yield from _of_text(loaded, points, prior, samples, precision, components, generator))
+
+
+def text_through(
+    loaded: "OpenModel",
+    points: Batch,
+    prior: str,
+    samples: int,
+    seed: int,
+    precision: str = "auto",
+    more: "OpenModel | None" = None,
+) -> Generator[float, None, Estimate | None]:
+    """The same with draws of q(z | y) alone, as CK's Table 2 has it with 10; None where there is no q(z | y).
+
+    The nearest of them that there is: that of ``more``, the fitted one, the model's own.
+    """
+    first = _text_components(loaded, prior, more, precision)[0]
+    if not first.informed:
+        return None
+    generator = torch_generator(seed, "importance text through", prior, device=str(loaded.device))
+    return (yield from _of_text(loaded, points, prior, samples, precision, [first], generator))
+
+
+def _of_text(
+    loaded: "OpenModel",
+    points: Batch,
+    prior: str,
+    samples: int,
+    precision: str,
+    components: Sequence[Component],
+    generator: torch.Generator,
+) -> Generator[float, None, Estimate]:
+    """log p(y) with draws from an even mixture."""
+    name = described_by(loaded)
+    assert name is not None
+    queries, back = _distinct(points, name)
+    densities = {"words": _decoded(loaded, name, precision), "prior": _log_prob(loaded, prior)}
+    # 1 KiB covers the hidden layers of an attribute decoder and of a flow, per latent.
+    terms = yield from log_terms(components, queries, samples, densities, passes(256), generator)
+    return terms.weigh(terms["words"] + terms["prior"])[back]
+
+
+_FITTED = {"own": "q(z|y)", "aggregate": "q_agg(z|y)", "true": "q_true(z|y)"}
+
+
+def _text_components(loaded: "OpenModel", prior: str, more: "OpenModel | None", precision: str) -> list[Component]:
+    """Where samples of log p(y) come from: every q(z | y), of another file, fitted, own, and then the prior."""
+    found = [
+        (source, source.target)
+        for source in (more, loaded)
+        if source is not None and source.target and source.given is not None
+    ]
+    if "own" in loaded.posteriors:
+        found.append((loaded, "own"))
+    known = [
+        Component.density(_FITTED.get(name, f"q_{name}(z|y)"), _sampler(source, name), _log_prob(source, name))
+        for source, name in found
+    ]
+    if not known:
+        known = [
+            Component.density(
+                "q(z|image)",
+                lambda batch, n, generator: proposal_of(loaded, batch, precision)[0].sample(generator, (n,)),
+                lambda z, batch: proposal_of(loaded, batch, precision)[0].log_prob(z),
+                informed=False,  # of one image that is described so: it knows less than the description
+            )
+        ]
+    return [*known, density_of(loaded, prior)]
+
+
+def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
+    """One point for each distinct description, and for every point which of them has its own."""
+    present = points.present[name]
+    known = present if present.dim() > 1 else present[:, None]
+    key = torch.where(known, points.values[name], -1).cpu().numpy()
+    _, first, back = np.unique(key, axis=0, return_index=True, return_inverse=True)
+    device = points.values[name].device
+    rows, inverse = (torch.from_numpy(found.reshape(-1)).to(device) for found in (first, back))
+    return points[rows], inverse
+
+
+@torch.inference_mode()
+def image_log_likelihood(loaded: "OpenModel", images: Tensor | np.ndarray, samples: int, seed: int) -> Score:
+    """Importance-weighted log p(image), nats, averaged over ``images`` [B, C, H, W] in [0, 1].
+
+    ``extra["values"]`` holds the estimate of each image.
+
+    Raises:
+        UsageError: The model is conditional, so that it knows p(image | description) alone.
+    """
+    if loaded.model.conditional_on:
+        said = " and ".join(loaded.model.conditional_on)
+        raise UsageError(
+            f"got images for log p(image) of {loaded.path}, expected a model that knows it: this one has log p(image | "
+            f"{said}) alone, which mmgen eval --metric log-likelihood measures as log p(x|y)"
+        )
+    pixels = torch.as_tensor(images, dtype=torch.float32)
+    values = {main_image(loaded): pixels}
+    if loaded.attributes is not None:
+        unknown = torch.full((len(pixels), len(loaded.attributes.names)), UNKNOWN, dtype=torch.uint8)
+        values[loaded.attributes.name] = unknown
+    points = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
+    result = under_prior(outcome(image_terms(loaded, points, ("prior",), samples, seed)), "prior")["log p(x)"]
+    return Score(
+        metric="log-likelihood",
+        quantity="log p(x)",
+        value=float(result.value.mean()),
+        stderr=standard_error(result.value, result.noise),
+        unit="nats",
+        better="higher",
+        n=len(pixels),
+        posterior="prior",
+        protocol="importance",
+        ids={"model": loaded.model_header.content_id, loaded.header.kind: loaded.header.content_id},
+        extra={**diagnostics(result), "values": result.value.tolist()},
+    )

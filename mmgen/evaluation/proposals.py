@@ -1,0 +1,151 @@
+"""What importance samples of z are drawn from: posteriors of the point, and the densities that its z may come from.
+
+x is the main image, y its description, the text that the model generates or else its attributes.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.evaluation.importance import Component
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.posteriors.encoding import LayeredPosterior, posterior_of
+
+if TYPE_CHECKING:
+    from mmgen.generation.open_model import OpenModel
+
+__all__ = [
+    "MIXTURE",
+    "density_of",
+    "described_by",
+    "main_image",
+    "prior_name",
+    "proposal_given",
+    "proposal_of",
+    "proposals",
+]
+
+MIXTURE = "mixture"
+"""The proposal that is all of them evenly."""
+
+
+def main_image(loaded: "OpenModel") -> str:
+    """x: the main image, or the first other modality that is no words where the model does not generate that.
+
+    Raises:
+        UsageError: It generates words alone.
+    """
+    for name in loaded.observed:
+        if name in loaded.model.modalities:
+            return name
+    raise UsageError("log-likelihoods are of a model of images or other data than words; this one generates none")
+
+
+def described_by(loaded: "OpenModel") -> str | None:
+    """The modality y of log p(y): the text that the model generates, else its attributes; None where it has neither."""
+    known = (part for part in (loaded.text, loaded.attributes) if part is not None)
+    return next((part.name for part in known if part.name in loaded.model.modalities), None)
+
+
+def _offered(loaded: "OpenModel") -> dict[str, list[tuple[str, ...]]]:
+    """What a posterior may be given, by the name of the proposal: the first that the model answers is meant."""
+    model, image, words = loaded.model, main_image(loaded), described_by(loaded)
+    if model.conditional_on:
+        # q(z | x) would belong to another p(z, x) for each description.
+        return {"auto": [loaded.encoder_given], "joint": [loaded.encoder_given]}
+    described = [(words,)] if words is not None else []
+    return {
+        "auto": [(image,), loaded.encoder_given],
+        "image": [(image,)],
+        "joint": [tuple(model.modalities), *((image, *given) for given in described)],
+        "description": [*described],
+    }
+
+
+def proposal_given(loaded: "OpenModel", wanted: str = MIXTURE) -> tuple[str, ...]:
+    """What the posterior is given that importance samples are drawn from; of the mixture, the first one.
+
+    Args:
+        loaded: The model.
+        wanted: "image", "joint" for all modalities, or only image and description where it has no such posterior,
+            "description", or "auto": the image, or what decoders were trained with where there is no q(z | x); or
+            "mixture", whose first component is that of "auto".
+
+    Raises:
+        UsageError: The model has no such posterior.
+    """
+    offered = _offered(loaded)
+    for given in offered.get("auto" if wanted == MIXTURE else wanted, []):
+        if loaded.model.answers(given):
+            return given
+    able = [name for name, sets in offered.items() if any(loaded.model.answers(given) for given in sets)]
+    raise UsageError(
+        f"--proposal got {wanted}, but this model has no such posterior to draw from; it has "
+        f"{', '.join([*able, MIXTURE])}"
+    )
+
+
+def proposal_of(
+    loaded: "OpenModel", points: Batch, precision: str = "auto", wanted: str = "auto", seed: int = 0
+) -> tuple[DiagonalGaussian | LayeredPosterior, tuple[str, ...]]:
+    """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given.
+
+    Args:
+        loaded: The model.
+        points: The N points.
+        precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
+        wanted: As :func:`proposal_given` takes it.
+        seed: Seed of means of layers, which are given draws of those below.
+
+    Raises:
+        UsageError: The model has no such posterior.
+    """
+    given = proposal_given(loaded, wanted)
+    return posterior_of(loaded.model, points, given, precision, seed), given
+
+
+def _name(given: tuple[str, ...]) -> str:
+    return f"q(z|{', '.join(given)})"
+
+
+def _mixed(loaded: "OpenModel", points: Batch) -> list[tuple[str, ...]]:
+    """What posteriors of the mixture are given: the image, and image and description where the points have one."""
+    first = proposal_given(loaded)
+    wider = [given for given in _offered(loaded)["joint"] if loaded.model.answers(given)]
+    known = [given for given in wider if all(name in points.values and points.present[name].any() for name in given)]
+    return list(dict.fromkeys([first, *known[:1]]))
+
+
+def prior_name(prior: str) -> str:
+    """What tables say of a density that ignores the text."""
+    return "p(z)" if prior == "prior" else "q(z)"
+
+
+def proposals(
+    loaded: "OpenModel", points: Batch, precision: str, wanted: str, priors: Sequence[str] = ("prior",)
+) -> list[Component]:
+    """What z of the points is drawn from.
+
+    The mixture is of q(z | x), of q(z | x, y) where there is one, and of each of ``priors``, the densities that ignore
+    the text and that are asked about: with these no weight exceeds M times the likelihood, whatever the posteriors miss
+    (the balance heuristic of Veach and Guibas, 1995). One set of draws serves log p(x), log p(x, y) and every bound on
+    log p(x | y), as in WG Section 5.
+    """
+    given = _mixed(loaded, points) if wanted == MIXTURE else [proposal_given(loaded, wanted)]
+    known = [_component(loaded, points, one, precision) for one in given]
+    return known + ([density_of(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
+
+
+def _component(loaded: "OpenModel", points: Batch, given: tuple[str, ...], precision: str) -> Component:
+    """A posterior of the model to draw from; Gaussians of all points are inferred once."""
+    return Component.posterior(_name(given), posterior_of(loaded.model, points, given, precision))
+
+
+def density_of(loaded: "OpenModel", prior: str) -> Component:
+    """p(z), or a learned q(z), as the files hold it.
+
+    Guided it would be a density of the words, drawn from a pool that all points share, and not what it is called.
+    """
+    sampler, log_prob = loaded.files.latent_sampler(prior), loaded.files.latent_log_prob(prior)
+    return Component.density(prior_name(prior), sampler, log_prob, informed=False)

@@ -1,0 +1,142 @@
+"""The paper's numbers and ours side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from glob import has_magic
+from typing import Any
+
+from mmgen.experiments._tables import Selector, Table
+from mmgen.results.runs import Group, contrast, summed_up
+from mmgen.results.score import Score
+
+__all__ = ["Cell", "Compared", "Difference", "compare"]
+
+Difference = tuple[float, float | None]
+"""The difference of two cells, and its standard error."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One of our numbers.
+
+    Attributes:
+        group: The score, or those of several runs.
+        score: The one that it is of; of several runs, one with their mean as its value and all their samples.
+        over_seeds: Whether the runs differ in their seed alone, which the user asked for; else the list has several.
+    """
+
+    group: Group
+    score: Score
+    over_seeds: bool = False
+
+    @property
+    def value(self) -> float:
+        """The score's value, or another of its numbers; the mean over runs."""
+        return self.group.mean
+
+    @property
+    def stderr(self) -> float | None:
+        """Its standard error, None if unknown; of a mean over runs from how much they differ."""
+        return self.group.stderr
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One table with our numbers, [row][column]; None where one is missing."""
+
+    table: Table
+    ours: tuple[tuple[Cell | None, ...], ...]
+
+    def published(self, row: int, column: int) -> float | None:
+        """The paper's number; None where there is none, and where ours are of other data."""
+        paper = self.table.row[row].paper
+        value = paper[column] if paper else ""
+        return None if value == "" or self.content else value
+
+    @property
+    def content(self) -> str:
+        """Why no published numbers stand beside ours, which are of other data; "" where they may."""
+        cells = [cell for row in self.ours for cell in row if cell is not None]
+        return next((str(cell.score.extra["content"]) for cell in cells if cell.score.extra.get("content")), "")
+
+    @property
+    def against_row(self) -> int | None:
+        """The row that the others are compared with."""
+        return _position(self.table.row, self.table.against)
+
+    @property
+    def against_column(self) -> int | None:
+        """The column that the others are compared with."""
+        return _position(self.table.column, self.table.against)
+
+    def difference(self, place: tuple[int, int], other: tuple[int, int]) -> Difference | None:
+        """Our number at ``place`` (row, column) less that at ``other``; None where one is missing.
+
+        The error is over differences of the same data points, or of runs with the same seeds, where both were measured
+        on these (likelihoods of single images differ by far more than models do), else as if the two were independent.
+        """
+        last, first = (self.ours[row][column] for row, column in (place, other))
+        if first is None or last is None:
+            return None
+        found = contrast(last.group, first.group)
+        return found.value, found.stderr
+
+    def published_difference(self, place: tuple[int, int], other: tuple[int, int]) -> float | None:
+        """The same of the paper's numbers."""
+        last, first = self.published(*place), self.published(*other)
+        return None if first is None or last is None else last - first
+
+
+def _position(parts: Sequence[Any], name: str) -> int | None:
+    return next((number for number, part in enumerate(parts) if name and part.name == name), None)
+
+
+def compare(
+    table: Table, scores: Mapping[str, Sequence[Score]], runs: Mapping[str, Sequence[str]] | None = None
+) -> Compared:
+    """Our numbers in every cell of a table.
+
+    Args:
+        table: What belongs where.
+        scores: By the name of the file that they are in.
+        runs: The files of the runs of several seeds, by the name that the list gives their file.
+    """
+    listed = runs or {file: [file] for file in scores}
+
+    def find(wanted: Selector) -> Cell | None:
+        found: list[list[Score]] = []
+        for file, parts in listed.items():
+            of_runs = [[score for score in scores.get(part, ()) if wanted.matches(file, score)] for part in parts]
+            found.append([one for part in of_runs if part and (one := _number(part[-1], wanted.field)) is not None])
+        found = [part for part in found if part]
+        if not found:
+            return None
+        if wanted.scores is None or not has_magic(wanted.scores):
+            return _cell(found[-1], over_seeds=True)
+        return _cell([score for part in found for score in part], over_seeds=False)
+
+    ours = [[find(column.with_more(row)) if row.measured else None for column in table.column] for row in table.row]
+    return Compared(table, tuple(map(tuple, ours)))
+
+
+def _cell(runs: Sequence[Score], over_seeds: bool) -> Cell:
+    """A single run keeps its own error; that of several follows from how much they differ."""
+    group = summed_up(runs)
+    if group.n == 1:
+        return Cell(group, runs[0])
+    told: dict[str, Any] = {name: runs[-1].extra[name] for name in ("samples", "content") if name in runs[-1].extra}
+    samples = sum(run.n for run in runs)
+    merged = replace(runs[-1], value=group.mean, stderr=group.stderr, n=samples, extra=told)
+    return Cell(group, merged, over_seeds)
+
+
+def _number(score: Score, field: str | None) -> Score | None:
+    """The score with one of its further numbers as its value; None where it has none of that name."""
+    if field is None:
+        return score
+    value, error = score.extra.get(field), score.extra.get(f"{field}_stderr")
+    if not isinstance(value, int | float):
+        return None
+    rest = {key: kept for key, kept in score.extra.items() if key != "values"}  # of each data point, of the value
+    known = float(error) if isinstance(error, int | float) else None
+    return replace(score, value=float(value), stderr=known, extra=rest)

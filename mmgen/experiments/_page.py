@@ -1,0 +1,187 @@
+"""A reproduced table for people: on the terminal, in a page of Markdown, in a report."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mmgen.artifacts import read_header
+from mmgen.core.parsing import printable
+from mmgen.experiments._comparison import Cell, Compared, Difference
+from mmgen.experiments._notes import has_header
+from mmgen.experiments._plan import comment
+from mmgen.experiments._stages import Plan, Scale
+from mmgen.results.published import published_table
+
+__all__ = ["Shown", "judge_sentence", "markdown", "tables_of"]
+
+Shown = tuple[str, list[str], list[list[str]]]
+"""Title, headings and rows of cells."""
+
+
+def tables_of(plan: Plan, compared: Sequence[Compared]) -> list[Shown]:
+    """Every table, each followed by one of differences where rows are compared with each other."""
+    shown = []
+    for one in compared:
+        title = _titled(one, plan)
+        shown.append((title, *_main(one)))
+        if one.against_row is not None:
+            shown.append((f"{title}: differences from {one.table.against}", *_differences(one, one.against_row)))
+    return shown
+
+
+def _titled(one: Compared, plan: Plan) -> str:
+    """What a table is called, and what is to be known of the paper's numbers in it."""
+    title = one.table.title or plan.title
+    remarks = published_table(one.table.published).remarks if one.table.published else ""
+    said = "; ".join(filter(None, [one.content and f"ours are of data that are {one.content}", remarks]))
+    return f"{title} ({said})" if said else title
+
+
+def _main(one: Compared) -> tuple[list[str], list[list[str]]]:
+    names = [column.name for column in one.table.column]
+    base = one.against_column
+    compared = [] if base is None else [place for place in range(len(names)) if place != base]
+    columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
+    for place in compared:
+        columns += [f"gain of {names[place]}: paper", "ours"]
+    columns += ["seeds", "n", "draws of z"]
+    rows = []
+    for number, row in enumerate(one.table.row):
+        cells = [_published(one, number, place) for place in range(len(names))]
+        cells += [_ours(one, number, place) for place in range(len(names))]
+        for place in compared:
+            pair = (number, place), (number, base or 0)
+            gain = one.published_difference(*pair)
+            cells += [_gain(gain, one.table.decimals), _with_error(one.difference(*pair))]
+        measured = [cell for cell in one.ours[number] if cell is not None]
+        rows.append([row.name, *cells, _seeds(measured), _counts(measured), _draws(measured)])
+    kept = [
+        place
+        for place, heading in enumerate(columns)
+        if any(row[place] for row in rows) or (place < len(columns) - 3 and "paper" not in heading)
+    ]
+    return [columns[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
+def _differences(one: Compared, base: int) -> tuple[list[str], list[list[str]]]:
+    names = [column.name for column in one.table.column]
+    columns = ["", *(f"paper: {name}" for name in names), *(f"ours: {name}" for name in names)]
+    rows = []
+    for number, row in enumerate(one.table.row):
+        if number == base:
+            continue
+        places = [((number, place), (base, place)) for place in range(len(names))]
+        published = [_gain(one.published_difference(*pair), one.table.decimals) for pair in places]
+        rows.append([row.name, *published, *(_with_error(one.difference(*pair)) for pair in places)])
+    return columns, rows
+
+
+def _published(one: Compared, row: int, column: int) -> str:
+    value = one.published(row, column)
+    return "" if value is None else f"{value:,.{one.table.decimals}f}"
+
+
+def _ours(one: Compared, row: int, column: int) -> str:
+    cell, places = one.ours[row][column], one.table.decimals
+    if cell is None:
+        # Where the paper has numbers of this row but not here, there may be nothing to measure.
+        nothing = bool(one.table.row[row].paper) and one.published(row, column) is None
+        return "" if nothing else "not measured"
+    error = cell.group.sd if cell.over_seeds else cell.stderr
+    return f"{cell.value:,.{places}f}" + (f" ± {error:.{places}f}" if error is not None else "")
+
+
+def _gain(value: float | None, decimals: int) -> str:
+    return "" if value is None else f"{value:+,.{decimals}f}"
+
+
+def _with_error(difference: Difference | None) -> str:
+    if difference is None:
+        return ""
+    value, error = difference
+    if error == 0:
+        return f"{value:+,.2f} (no spread)"
+    return f"{value:+,.2f}" + (f" ± {error:.2f}" if error is not None and math.isfinite(error) else "")
+
+
+def _seeds(cells: Sequence[Cell]) -> str:
+    """How many seeds its numbers are means over; "" where each is of one."""
+    if not any(cell.over_seeds for cell in cells):
+        return ""
+    return " / ".join(dict.fromkeys(str(cell.group.n) for cell in cells))
+
+
+def _counts(cells: Sequence[Cell]) -> str:
+    return " / ".join(dict.fromkeys(f"{cell.score.n:,}" for cell in cells if cell.score.n > 1))
+
+
+def _draws(cells: Sequence[Cell]) -> str:
+    draws = [cell.score.extra.get("samples") for cell in cells]
+    return " / ".join(dict.fromkeys(f"{number:,}" for number in draws if isinstance(number, int)))
+
+
+def judge_sentence(compared: Sequence[Compared]) -> str:
+    """How good the judge itself is on held-out images of the dataset; "" where none was asked."""
+    cells = [cell for one in compared for row in one.ours for cell in row if cell is not None]
+    accuracy = next((cell.score.judge_accuracy for cell in cells if cell.score.judge_accuracy), None)
+    if not accuracy:
+        return ""
+    words = f"{accuracy['words']:.2f} % of all words, " if "words" in accuracy else ""
+    each = ", ".join(f"{name} {value:.1f}" for name, value in accuracy.items() if name not in ("mean", "words"))
+    said = f"{words}{accuracy['mean']:.2f} % of those it says"
+    return f"The judge itself, on real images that it has not seen: {said} ({each})."
+
+
+def markdown(plan: Plan, scale: Scale, compared: Sequence[Compared], folder: Path, used: Sequence[str]) -> str:
+    """The report: tables, judge, where the numbers come from.
+
+    Args:
+        plan: The list.
+        scale: Its stages.
+        compared: The tables.
+        folder: Where the files are.
+        used: Those that fit, and that the numbers come from.
+    """
+    lines = [f"# {plan.title}", "", f"Paper: {plan.source}. Measured there on {plan.dataset}.", ""]
+    lines += [scale.about.strip(), ""]
+    for title, columns, rows in tables_of(plan, compared):
+        lines += [] if title == plan.title else [f"## {title}", ""]
+        lines += [_line(columns), _line(["---"] * len(columns)), *map(_line, rows), ""]
+    lines += [
+        "± is one standard error: over descriptions for correctness, over data points for likelihoods. "
+        "Differences of likelihoods are taken point by point.",
+        *_about_seeds(compared),
+        "",
+    ]
+    judged = judge_sentence(compared)
+    lines += [judged, ""] if judged else []
+    lines += ["## How it was made", "", "```sh"]
+    for stage in scale.stage:
+        lines += [*comment(stage.why), stage.typed]
+    lines += ["```", "", "| file | content id | made by |", "|---|---|---|"]
+    for stage in scale.stage:
+        if stage.makes in used and has_header(folder / stage.makes):
+            header = read_header(folder / stage.makes)
+            lines.append(_line([stage.makes, _code(header.content_id[:16]), _code(header.command or stage.typed)]))
+    return "\n".join(lines) + "\n"
+
+
+def _about_seeds(compared: Sequence[Compared]) -> list[str]:
+    if not any(cell is not None and cell.over_seeds for one in compared for row in one.ours for cell in row):
+        return []
+    return [
+        "Of several seeds ± is the standard deviation over their runs; differences are taken seed by seed, with their "
+        "standard error."
+    ]
+
+
+def _code(text: str) -> str:
+    """Text of a file as code in a cell: on one line, behind more backticks than there are in it."""
+    shown = printable(text, 2000)
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    return f"{fence} {shown} {fence}" if "`" in shown else f"`{shown}`"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,129 @@
+"""A published table: its rows and columns, the paper's numbers, and which of our scores stand beside them."""
+
+from fnmatch import fnmatchcase
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationInfo, field_validator, model_validator
+
+from mmgen.results.naming import posterior_called
+from mmgen.results.published import published_table
+from mmgen.settings.config import Settings
+from mmgen.settings.registry import unknown_name
+
+__all__ = ["Column", "Row", "Selector", "Table"]
+
+
+class Selector(Settings):
+    """Which score is meant; what is left out is said by the other axis of the table, or does not matter."""
+
+    scores: str | None = None
+    """File of scores, one that a stage makes; with wildcards ("vae-*.jsonl"), the mean over all files of such names."""
+    metric: str | None = None
+    quantity: str | None = None
+    protocol: str | None = None
+    posterior: Annotated[str, AfterValidator(posterior_called)] | None = None
+    text_weight: float | None = None
+    """Power of p(y|z) that the posterior "true" was fitted with."""
+    guidance: float | None = None
+    """The power of p(y|z) that tilts the posterior."""
+    balanced: bool | None = None
+    """Whether attributes that are left out keep their shares under guidance; left out, not, where there is guidance."""
+    given: int | None = None
+    """How many attributes were given."""
+    field: str | None = None
+    """Which of its numbers, where it is not the value: one of its further ones ("log_weight_variance"), whose standard
+    error has the same name with "_stderr" behind it."""
+    extra: dict[str, str | float] = Field(default_factory=dict)
+    """What its further numbers must be, such as the share of pairs."""
+
+    def matches(self, file: str, score: Any) -> bool:
+        """Whether a score of a file is meant."""
+        keys = {"metric", "quantity", "protocol", "posterior", "text_weight", "guidance", "balanced", "given"}
+        wanted = self.model_dump(include=keys, exclude_none=True)
+        wanted |= {"balanced": bool(self.balanced)} if self.guidance is not None else {}
+        fits = all(getattr(score, key) == value for key, value in wanted.items())
+        fits = fits and all(score.extra.get(key) == value for key, value in self.extra.items())
+        return fits and (self.scores is None or fnmatchcase(file, self.scores))
+
+    def with_more(self, other: "Selector") -> "Selector":
+        """What both say; the other where both say something."""
+        said: dict[str, Any] = {}
+        for part in (self, other):
+            said |= part.model_dump(include=set(Selector.model_fields), exclude_none=True)
+        return Selector(**{**said, "extra": {**self.extra, **other.extra}})
+
+
+class Column(Selector):
+    """One column: a posterior, or a quantity."""
+
+    name: str
+    """Its heading."""
+    published: str = ""
+    """What the published table calls it, where that is not its name."""
+
+
+class Row(Selector):
+    """One row: a quantity, or a model."""
+
+    name: str
+    """What is measured, or on what."""
+    published: str = ""
+    """What the published table calls it, where that is not its name."""
+    measured: bool = True
+    """Whether there is anything of ours: false for a row that has the published numbers alone."""
+    paper: tuple[float | Literal[""], ...] = ()
+    """The published numbers, in the order of the columns, "" where the paper has none; left out, they are those of the
+    published table that is named, if any."""
+
+
+class Table(Settings):
+    """Rows and columns; the score of a cell is the last that fits what its row and its column say."""
+
+    title: str = ""
+    """What it says, where the list has several tables."""
+    published: str = ""
+    """The published table by its source, "WG Table 2, MNIST": its numbers stand where its rows and columns meet."""
+    column: Annotated[tuple[Column, ...], Field(min_length=1)]
+    row: Annotated[tuple[Row, ...], Field(min_length=1)]
+    against: str = ""
+    """Name of a column or of a row that all others are compared with."""
+    decimals: Annotated[int, Field(ge=0)] = 2
+
+    @field_validator("row")
+    @classmethod
+    def _with_numbers(cls, value: tuple[Row, ...], info: ValidationInfo) -> tuple[Row, ...]:
+        """The rows with the numbers of the published table."""
+        source, columns = info.data.get("published"), info.data.get("column", ())
+        if not source:
+            return value
+        table = published_table(source)
+        for part in (*value, *columns):
+            if part.published and part.published not in table.names:
+                raise ValueError(unknown_name(f"part of {source}", part.published, table.names))
+        if any(row.paper for row in value):
+            raise ValueError(f"paper got numbers, and published names {source}, which has them; leave one of them out")
+        rows = []
+        for row in value:
+            found = [table.number(row.published or row.name, one.published or one.name) for one in columns]
+            paper = tuple("" if number is None else number for number in found)
+            rows.append(row.model_copy(update={"paper": paper if any(number != "" for number in paper) else ()}))
+        if not any(row.paper for row in rows):
+            raise ValueError(f"published got {source}, none of whose numbers stands in this table; name its parts")
+        return tuple(rows)
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Table":
+        for row in self.row:
+            if len(row.paper) not in (0, len(self.column)):
+                raise ValueError(
+                    f"row '{row.name}' has {len(row.paper)} published numbers, expected {len(self.column)}, one for "
+                    "each column"
+                )
+            if not row.measured and not row.paper:
+                raise ValueError(f"row '{row.name}' is not measured and has no published numbers; give it some")
+        if self.against and self.against not in [
+            *(part.name for part in self.column),
+            *(part.name for part in self.row),
+        ]:
+            raise ValueError(f"against got '{self.against}', expected the name of a column or of a row")
+        return self

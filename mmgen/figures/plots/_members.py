@@ -1,0 +1,27 @@
+"""The members of this room by name."""
+
+from typing import TYPE_CHECKING, Any
+
+from mmgen.settings.registry import Registry
+
+if TYPE_CHECKING:
+    from mmgen.figures.plots._base import Plot
+
+
+__all__ = ["describe", "get", "importable", "names"]
+
+
+class _Figures(Registry[Any]):
+    """Figures are loaded after matplotlib, which reads no settings of the current folder then."""
+
+    def _import(self, stem: str) -> Any:
+        import mmgen.figures.drawing  # noqa: F401  # which imports it elsewhere
+
+        return super()._import(stem)
+
+
+_registry: Registry["Plot"] = _Figures(__package__, "figure", group="mmgen.plots", base="Plot")
+names = _registry.names
+get = _registry.get
+describe = _registry.describe
+importable = _registry.importable

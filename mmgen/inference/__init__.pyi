@@ -1,0 +1,9 @@
+from ._base import (
+    GaussianHead as GaussianHead,
+    Given as Given,
+    Inference as Inference,
+    Parts as Parts,
+    Unit as Unit,
+    as_gaussian as as_gaussian,
+)
+from ._members import describe as describe, get as get, importable as importable, names as names

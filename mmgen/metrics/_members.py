@@ -1,0 +1,16 @@
+"""The members of this room by name."""
+
+from typing import TYPE_CHECKING
+
+from mmgen.settings.registry import Registry
+
+if TYPE_CHECKING:
+    from mmgen.metrics._base import Metric
+
+__all__ = ["describe", "get", "importable", "names"]
+
+_registry: Registry["type[Metric]"] = Registry(__package__, "metric")
+names = _registry.names
+get = _registry.get
+describe = _registry.describe
+importable = _registry.importable

@@ -1,0 +1,14 @@
+from ._attributes import (
+    AttributeDecoder as AttributeDecoder,
+    AttributeNetwork as AttributeNetwork,
+    AttributeTables as AttributeTables,
+    AttributeVectorEncoder as AttributeVectorEncoder,
+    attribute_decoder as attribute_decoder,
+)
+from ._base import ACTIVATIONS as ACTIVATIONS, ImageNetwork as ImageNetwork, dense_layers as dense_layers
+from ._convolutions import Conv2d as Conv2d
+from ._graph import GraphConvolution as GraphConvolution, normalised_adjacency as normalised_adjacency
+from ._members import describe as describe, get as get, importable as importable, names as names
+from ._shared import SharedDecoder as SharedDecoder, SharedEncoder as SharedEncoder, SharedNetwork as SharedNetwork
+from ._text import TextDecoder as TextDecoder, TextEncoder as TextEncoder, TextNetwork as TextNetwork
+from ._vector import VectorNetwork as VectorNetwork

@@ -1,0 +1,3 @@
+from ._base import CONFIG as CONFIG, Bound as Bound, Objective as Objective
+from ._members import describe as describe, get as get, importable as importable, names as names
+from ._opponent import Adversarial as Adversarial, Opponent as Opponent

@@ -1,0 +1,1 @@
+"""Posteriors: densities over z given what is known."""

@@ -1,0 +1,193 @@
+"""From examples to posteriors over z, a bounded number at a time: the one way of it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import overload
+
+import torch
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import torch_generator
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.latent.posterior import Posterior
+from mmgen.models import GaussianModel, Model
+from mmgen.training.precision import autocast
+
+__all__ = ["LayeredPosterior", "encode_parts", "encode_points", "mean_parts", "posterior_of"]
+
+_CHUNK = 512
+"""Examples encoded at a time."""
+
+
+@dataclass(frozen=True)
+class LayeredPosterior:
+    """q(z | given) [N, D] of a model whose posterior is no single Gaussian: layers of z, or labels that are part of it.
+
+    Draws and densities are of all layers together, so that each draw has its own of every layer.
+
+    Attributes:
+        model: The model.
+        points: The N examples, on its device.
+        given: The modalities that the posterior is given.
+        precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
+        seed: Seed of the draws of lower layers that means of those above are given.
+    """
+
+    model: Model
+    points: Batch
+    given: tuple[str, ...]
+    precision: str = "auto"
+    seed: int = 0
+
+    @cached_property
+    @torch.no_grad()
+    def mean(self) -> Tensor:
+        """Means [N, D], the same of the same seed; see :meth:`mmgen.models.Model.means`."""
+        generator = torch_generator(self.seed, "layers of means", device=self.points.device)
+        parts = mean_parts(self.model, self.points, self.given, self.precision, generator)
+        return torch.cat([mean for _, mean in parts])
+
+    @property
+    def sd(self) -> Tensor:
+        """Standard deviations, which there are none of.
+
+        Raises:
+            UsageError: Always; it says what to ask instead.
+        """
+        raise UsageError(
+            f"got a question for the standard deviation of q(z | {', '.join(self.given)}), expected one of a model "
+            "whose posteriors are single Gaussians; of this one, draw with sample(...)"
+        )
+
+    @torch.no_grad()
+    def sample(self, generator: torch.Generator | None = None, shape: tuple[int, ...] = ()) -> Tensor:
+        """Draws [*shape, N, D] of all layers, fp32 at least."""
+        return torch.cat([_at_least_single(q.sample(generator, shape)) for _, q in self._parts], -2)
+
+    @torch.no_grad()
+    def log_prob(self, z: Tensor) -> Tensor:
+        """log density at z [..., N, D], nats [..., N]."""
+        return torch.cat([q.log_prob(z[..., rows, :]) for rows, q in self._parts], -1)
+
+    @torch.no_grad()
+    def label_log_probabilities(self, name: str) -> Tensor | None:
+        """log q(y_k | given) [N, A, V] of attributes that are part of z; None where they are not.
+
+        Args:
+            name: The modality of attributes.
+        """
+        found = []
+        for rows in _parts(self.points.size):
+            with autocast(self.points.device, self.precision):
+                table = self.model.label_log_probabilities(name, self.points[rows], self.given)
+            if table is None:
+                return None
+            found.append(table)
+        return torch.cat(found)
+
+    def drawn(self, generator: torch.Generator) -> DiagonalGaussian:
+        """What is kept of it, a Gaussian [N, D] whose layers below the top are drawn once; see :meth:`Model.encode`."""
+        return encode_points(self.model, self.points, self.given, self.precision, generator)
+
+    def __getitem__(self, rows: slice) -> "LayeredPosterior":
+        """That of some of the examples, whose means are given draws of their own."""
+        return LayeredPosterior(self.model, self.points[rows], self.given, self.precision, self.seed)
+
+    @cached_property
+    @torch.no_grad()
+    def _parts(self) -> list[tuple[slice, Posterior]]:
+        """Posteriors of parts of the examples, with their rows; encoded once for all questions."""
+        found = []
+        for rows in _parts(self.points.size):
+            with autocast(self.points.device, self.precision):  # densities over z need more than bf16
+                found.append((rows, self.model.posterior(self.points[rows], self.given)))
+        return found
+
+
+def posterior_of(
+    model: Model, points: Batch, given: tuple[str, ...], precision: str = "auto", seed: int = 0
+) -> DiagonalGaussian | LayeredPosterior:
+    """q(z | given) [N, D] of examples, to draw from and to take means of, whatever kind of model it is.
+
+    Args:
+        model: The model.
+        points: The N examples, on its device.
+        given: The modalities that the posterior is given.
+        precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
+        seed: Seed of means of layers, which are given draws of those below; a single Gaussian needs none.
+    """
+    if isinstance(model, GaussianModel):
+        return encode_points(model, points, given, precision)
+    return LayeredPosterior(model, points, given, precision, seed)
+
+
+@overload
+def encode_points(
+    model: GaussianModel, points: Batch, given: tuple[str, ...], precision: str = "auto"
+) -> DiagonalGaussian: ...
+@overload
+def encode_points(
+    model: Model, points: Batch, given: tuple[str, ...], precision: str, generator: torch.Generator
+) -> DiagonalGaussian: ...
+@torch.no_grad()
+def encode_points(
+    model: Model,
+    points: Batch,
+    given: tuple[str, ...],
+    precision: str = "auto",
+    generator: torch.Generator | None = None,
+) -> DiagonalGaussian:
+    """q(z | given) of examples [N, D], in fp32 at least; of layers, those below the top are drawn once.
+
+    It is what aggregates are fitted to. Whoever draws z from the posterior or takes its mean asks
+    :func:`posterior_of`: draws of a Gaussian whose lower layers are drawn already share these.
+
+    Args:
+        model: The model.
+        points: The N examples, on its device.
+        given: The modalities that the posterior is given.
+        precision: Arithmetic of the encoder: auto, 32-true or bf16-mixed.
+        generator: Randomness of the draws of layers; a single Gaussian needs none.
+
+    Raises:
+        ValueError: There are layers to draw, and no generator.
+    """
+    parts = [posterior for _, posterior in encode_parts(model, points, given, precision, generator)]
+    return DiagonalGaussian(torch.cat([q.mean for q in parts]), torch.cat([q.log_sd for q in parts]))
+
+
+def encode_parts(
+    model: Model,
+    points: Batch,
+    given: tuple[str, ...],
+    precision: str = "auto",
+    generator: torch.Generator | None = None,
+) -> Iterator[tuple[slice, DiagonalGaussian]]:
+    """The same part by part, each with the rows that it is of; for whoever reports progress."""
+    if generator is None and not isinstance(model, GaussianModel):
+        raise ValueError("layers of z are drawn here, and there is no generator to draw them; see posterior_of")
+    for rows in _parts(points.size):
+        with autocast(points.device, precision):
+            posterior = model.encode(points[rows], given, generator)
+        yield rows, DiagonalGaussian(_at_least_single(posterior.mean), _at_least_single(posterior.log_sd))
+
+
+def mean_parts(
+    model: Model, points: Batch, given: tuple[str, ...], precision: str, generator: torch.Generator
+) -> Iterator[tuple[slice, Tensor]]:
+    """Means of q(z | given) [n, D] part by part, with their rows; see :meth:`Model.means`."""
+    for rows in _parts(points.size):
+        with autocast(points.device, precision):
+            means = model.means(points[rows], given, generator)
+        yield rows, _at_least_single(means)
+
+
+def _parts(size: int) -> list[slice]:
+    return [slice(start, min(start + _CHUNK, size)) for start in range(0, size, _CHUNK)]
+
+
+def _at_least_single(numbers: Tensor) -> Tensor:
+    return numbers if numbers.dtype == torch.float64 else numbers.float()

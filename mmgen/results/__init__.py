@@ -1,0 +1,1 @@
+"""Results: scores, their grouping by seed, comparisons and published numbers."""

@@ -1,0 +1,211 @@
+"""Arguments of public functions, checked at their door: kinds, ranges, and the nearest name of a misspelt keyword.
+
+Annotations say what a function takes, and :func:`checked` holds every caller to them, as strictly as the command line
+holds its own: ``True``, ``"1"``, 1.5 and NaN are no seeds. numpy's numbers count as Python's.
+"""
+
+import inspect
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import is_dataclass
+from functools import cache, wraps
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
+
+import numpy as np
+from pydantic import AfterValidator, ConfigDict, Field, InstanceOf, TypeAdapter, ValidationError
+
+from mmgen.core.errors import UsageError, clip
+from mmgen.settings.registry import unknown_name
+
+__all__ = ["Count", "FilePath", "Seed", "checked", "told", "unknown_argument"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LONGEST_NAME = 255
+"""Bytes that a file system takes in one name."""
+_LONGEST_PATH = 4096
+_LONGEST_SHOWN = 120
+
+_WORDS = {
+    "a valid string": "text",
+    "a valid integer": "a whole number",
+    "a valid number": "a number",
+    "a finite number": "a finite number",
+    "a valid boolean": "True or False",
+    "a valid dictionary": "a dictionary",
+    "a valid mapping": "a dictionary",
+    "an instance of Mapping": "a dictionary",
+    "an instance of Sequence": "a list",
+    "a valid list": "a list",
+    "a valid tuple": "a list",
+    "an instance of Path": "a path",
+    "an instance of Dataset": "a dataset",
+    "an instance of TrainedModel": "a model",
+    "an instance of Watch": "who watches",
+    "'str' instances are not allowed as a Sequence value": "a list",
+    "None": "None",
+}
+"""pydantic's words for what it expects, and ours."""
+
+_BOUNDS = {
+    "greater_than_equal": ("at least", "ge"),
+    "greater_than": ("more than", "gt"),
+    "less_than_equal": ("at most", "le"),
+    "less_than": ("less than", "lt"),
+}
+
+
+def _named(path: str | Path) -> str | Path:
+    """A path that a file system can hold.
+
+    Raises:
+        ValueError: It is empty, too long, or has letters that no name has.
+    """
+    text = str(path)
+    if not text or "\0" in text:
+        raise ValueError(f"got {told(text)}, expected the path of a file{', without null characters' * (text != '')}")
+    try:
+        raw = os.fsencode(text)
+    except UnicodeEncodeError:
+        raise ValueError(f"got {told(text)}, expected a path of letters that have a place in UTF-8") from None
+    longest = max(len(part) for part in raw.split(os.fsencode(os.sep)))
+    if longest > _LONGEST_NAME or len(raw) > _LONGEST_PATH:
+        most = _LONGEST_NAME if longest > _LONGEST_NAME else _LONGEST_PATH
+        raise ValueError(f"got {told(text)}, expected names of at most {most:,} bytes")
+    return path
+
+
+FilePath = Annotated[str | Path, AfterValidator(_named)]
+"""The path of a file."""
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
+"""A seed, as headers hold it."""
+Count = Annotated[int, Field(ge=1, lt=2**63)]
+"""How many of something."""
+
+
+def told(value: Any) -> str:
+    """A value as a message repeats it: an array by its shape, anything else on one line, shortened."""
+    shape, kind = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if kind is not None and isinstance(shape, tuple) and shape:
+        return f"an array {list(shape)} of {str(kind).removeprefix('torch.')}"
+    try:
+        return clip(" ".join(repr(value).split()), _LONGEST_SHOWN)
+    except Exception:  # somebody else's repr
+        return f"a {type(value).__name__}"
+
+
+def _plain(value: Any) -> Any:
+    """numpy's numbers and rows of numbers as Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype != object else value
+
+
+def unknown_argument(function: Callable[..., Any], name: str, further: Iterable[str] = ()) -> UsageError:
+    """The refusal of a keyword that a function does not take; names the nearest one.
+
+    Args:
+        function: The function.
+        name: The keyword.
+        further: Keywords that it takes besides those that it lists.
+    """
+    listed = [
+        one.name
+        for one in inspect.signature(function).parameters.values()
+        if one.name != "self" and one.kind is not one.VAR_KEYWORD
+    ]
+    return UsageError(unknown_name(f"argument of {function.__name__}", name, [*listed, *further]))
+
+
+def _bound(function: Callable[..., Any], args: tuple[Any, ...], given: Mapping[str, Any]) -> inspect.BoundArguments:
+    signature = _signature(function)
+    names = signature.parameters
+    if not any(one.kind is one.VAR_KEYWORD for one in names.values()):
+        for name in given:
+            if name not in names:
+                raise unknown_argument(function, name)
+    try:
+        return signature.bind(*args, **given)
+    except TypeError as error:
+        listed = ", ".join(name for name in names if name != "self")
+        raise UsageError(f"{function.__name__} got {error}; it takes {listed}") from None
+
+
+@cache
+def _signature(function: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+@cache  # of functions, which live as long as the program
+def _adapters(function: Callable[..., Any]) -> dict[str, TypeAdapter[Any]]:
+    """What checks each argument of a function."""
+    inner = inspect.unwrap(function)
+    # What it returns may have a name that type checkers alone import.
+    said = SimpleNamespace(__annotations__={k: v for k, v in inner.__annotations__.items() if k != "return"})
+    hints = get_type_hints(said, getattr(inner, "__globals__", {}), include_extras=True)
+    kinds = inspect.signature(function).parameters
+    several = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    listed = [name for name in hints if name in kinds and kinds[name].kind not in several]
+    return {name: _adapter(hints[name]) for name in listed}
+
+
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    if is_dataclass(hint):  # an object of ours, never made of a dictionary
+        return TypeAdapter(InstanceOf[hint])
+    return TypeAdapter(hint, config=ConfigDict(strict=True, arbitrary_types_allowed=True, allow_inf_nan=False))
+
+
+def _sentence(name: str, value: Any, error: ValidationError) -> str:
+    """What is wrong with an argument: the fault of its range, else every kind that it may have."""
+    faults = error.errors(include_url=False, include_context=True)
+    for fault in faults:
+        if fault["type"] == "value_error":
+            return f"{name} {fault['ctx']['error']}"
+    ranges = [fault for fault in faults if fault["type"].startswith(("greater", "less", "finite"))]
+    words = list(dict.fromkeys(_expected(fault) for fault in ranges or faults))
+    return f"{name} got {told(value)}, expected {' or '.join(words)}"
+
+
+def _expected(fault: Any) -> str:
+    """What one of pydantic's errors expects, in our words."""
+    if fault["type"] in _BOUNDS:
+        words, limit = _BOUNDS[fault["type"]]
+        return f"{words} {fault['ctx'][limit]:,}"
+    said = fault["msg"].removeprefix("Input should be ").removeprefix("Input is not ")
+    return _WORDS.get(said, said)
+
+
+def checked(function: F) -> F:
+    """Hold the callers of a public function to its annotations.
+
+    Raises:
+        UsageError: A keyword is none of the function's, or an argument has another kind or range than it takes.
+
+    Example:
+        >>> @checked
+        ... def draw(n: Count = 1, seed: Seed = 0) -> int:
+        ...     return n
+        >>> draw(n=3)
+        3
+        >>> draw(n=True)
+        Traceback (most recent call last):
+        mmgen.core.errors.UsageError: n got True, expected a whole number
+    """
+
+    @wraps(function)
+    def call(*args: Any, **given: Any) -> Any:
+        bound = _bound(function, args, given)
+        adapters = _adapters(function)
+        for name, value in bound.arguments.items():
+            if name in adapters:
+                plain = _plain(value)
+                try:
+                    adapters[name].validate_python(plain)
+                except ValidationError as error:
+                    raise UsageError(_sentence(name, value, error)) from None
+                bound.arguments[name] = plain
+        return function(*bound.args, **bound.kwargs)
+
+    return cast(F, call)

@@ -1,0 +1,30 @@
+"""Settings of published experiments: one TOML file each, in a folder for its paper; each value with its source."""
+
+from importlib import resources
+from itertools import takewhile
+
+from mmgen.core.parsing import opening
+
+__all__ = ["about", "names", "text_of"]
+
+
+def names() -> list[str]:
+    """Names of all presets, ``folder/file`` without the ending."""
+    return sorted(
+        f"{folder.name}/{file.name.removesuffix('.toml')}"
+        for folder in resources.files(__name__).iterdir()
+        if folder.is_dir()
+        for file in folder.iterdir()
+        if file.name.endswith(".toml")
+    )
+
+
+def text_of(name: str) -> str:
+    """The preset called ``name``, as it is in the package."""
+    return resources.files(__name__).joinpath(*f"{name}.toml".split("/")).read_text(encoding="utf-8")
+
+
+def about(name: str) -> str:
+    """What the preset is: whole sentences of the comment that opens its file, without the last full stop."""
+    comment = takewhile(lambda line: line.startswith("#"), text_of(name).split("\n"))
+    return opening("\n".join(line.removeprefix("#") for line in comment))
