@@ -90,7 +90,16 @@ def reproduce_command(
     """
     from mmgen.artifacts.files import check_place, check_writable, leads_out
     from mmgen.cli._side_by_side import run_on_cluster, run_side_by_side
-    from mmgen.experiments import _plan, with_seed, with_seeds
+    from mmgen.experiments import (
+        check_is_data,
+        find_list,
+        only as stages_called,
+        read_plan,
+        script,
+        with_data,
+        with_seed,
+        with_seeds,
+    )
 
     if seed is not None and seeds is not None:
         raise UsageError("--seed and --seeds got both, expected one: a run by itself, or several beside each other")
@@ -101,8 +110,8 @@ def reproduce_command(
             f"--dry-run and {'--scheduler' if jobs is None else '--jobs'} got both, expected one: the script that is "
             "printed runs one command after the other"
         )
-    listed, dataset = _plan.find_list(name, data)
-    plan = _plan.read_plan(listed)
+    listed, dataset = find_list(name, data)
+    plan = read_plan(listed)
     everything = plan.at(scale)
     if listed.endswith(".toml"):  # tests type the commands of the others
         _check_typed(everything, listed)
@@ -115,13 +124,13 @@ def reproduce_command(
         )
     if dataset is not None:
         found = read_path(str(dataset), "dataset")
-        _plan.check_is_data(found)
-        everything = _plan.with_data(everything, found)
+        check_is_data(found)
+        everything = with_data(everything, found)
     wanted = everything.seeds if seeds is None else _seeds(seeds)
     everything, runs = with_seeds(everything, wanted)  # files are called by the whole list, whatever is run of it
-    chosen = _plan.only(everything, only) if only else everything
+    chosen = stages_called(everything, only) if only else everything
     if dry_run:
-        result(_plan.script(plan, chosen, folder).rstrip())
+        result(script(plan, chosen, folder).rstrip())
         return
     with folder_of_run(folder):
         page = folder / f"{_stem(listed)}-{scale}.md"

@@ -1,4 +1,4 @@
-from ._base import Recipe as Recipe
+from ._base import Recipe as Recipe, Rows as Rows, Workers as Workers, in_order as in_order
 from ._cluster import (
     PATIENCE as PATIENCE,
     cluster_client as cluster_client,
@@ -8,3 +8,5 @@ from ._cluster import (
 )
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._own._found import Found as Found
+from ._splits import by_group as by_group
+from ._streams import bits as bits, choice as choice, stream_keys as stream_keys

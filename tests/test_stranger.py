@@ -288,7 +288,7 @@ def test_rooms_are_all_registries_there_are() -> None:
     for file in files:
         for first in re.findall(r"= (?:Registry|_Figures)\(\s*([^,\s]+),", file.read_text()):
             package = ".".join(file.parent.relative_to(root).parts).removeprefix("mmgen.")
-            made.add(f"mmgen.{package}" if first == "__name__" else first.strip('"'))
+            made.add(f"mmgen.{package}" if first == "__package__" else first.strip('"'))
     assert made == set(ROOMS)
     assert len({room.group for room in rooms()}) == len({room.noun for room in rooms()}) == len(ROOMS)
 

@@ -1,4 +1,4 @@
-from ._base import Aggregate as Aggregate, Family as Family
+from ._base import Aggregate as Aggregate, Density as Density, Family as Family
 from ._before import describe_fit as describe_fit, is_fit as is_fit
 from ._encode import posterior_to_aggregate as posterior_to_aggregate
 from ._fit import (

@@ -20,7 +20,7 @@ from mmgen.aggregates import (
     is_fit,
     load_aggregate,
     load_base,
-)
+)  # fmt: skip
 from mmgen.artifacts import Dataset, check_output, find_parent, read_header
 from mmgen.classifier import (
     Classifier,
@@ -29,7 +29,7 @@ from mmgen.classifier import (
     names as judge_networks,
     resolve_network,
     resolve_told,
-)
+)  # fmt: skip
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
 from mmgen.generation.judge import find_judge_of_dataset, load_judges, said_accuracy
@@ -45,7 +45,7 @@ from mmgen.metrics import (
     left_out,
     notice,
     usual_metrics,
-)
+)  # fmt: skip
 from mmgen.models import build_model
 from mmgen.results.naming import posterior_called
 from mmgen.results.score import Score
@@ -60,14 +60,7 @@ from mmgen.training.settings import merge_settings
 from mmgen.training.start import start_values
 from mmgen.training.state import state_path
 
-__all__ = [
-    "FitPlan",
-    "TrainingPlan",
-    "measure",
-    "plan_fit",
-    "plan_judge",
-    "plan_training",
-]
+__all__ = ["FitPlan", "TrainingPlan", "measure", "plan_fit", "plan_judge", "plan_training"]
 
 
 @dataclass(frozen=True)

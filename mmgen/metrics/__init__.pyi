@@ -11,3 +11,4 @@ from ._evaluation import Evaluation as Evaluation, EvaluationSettings as Evaluat
 from ._information import LEAST as LEAST, chance as chance, information as information
 from ._kept import scores_beside as scores_beside, write_scores as write_scores
 from ._members import describe as describe, get as get, importable as importable, names as names
+from ._queries import weighted_mean as weighted_mean

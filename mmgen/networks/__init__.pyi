@@ -5,7 +5,12 @@ from ._attributes import (
     AttributeVectorEncoder as AttributeVectorEncoder,
     attribute_decoder as attribute_decoder,
 )
-from ._base import ACTIVATIONS as ACTIVATIONS, ImageNetwork as ImageNetwork, dense_layers as dense_layers
+from ._base import (
+    ACTIVATIONS as ACTIVATIONS,
+    ImageNetwork as ImageNetwork,
+    Reshape as Reshape,
+    dense_layers as dense_layers,
+)
 from ._convolutions import Conv2d as Conv2d
 from ._graph import GraphConvolution as GraphConvolution, normalised_adjacency as normalised_adjacency
 from ._members import describe as describe, get as get, importable as importable, names as names

@@ -1,3 +1,9 @@
-from ._base import CONFIG as CONFIG, Bound as Bound, Objective as Objective
+from ._base import (
+    CONFIG as CONFIG,
+    Bound as Bound,
+    Objective as Objective,
+    expected_log_likelihood as expected_log_likelihood,
+    prior_kl as prior_kl,
+)
 from ._members import describe as describe, get as get, importable as importable, names as names
-from ._opponent import Adversarial as Adversarial, Opponent as Opponent
+from ._opponent import Adversarial as Adversarial, Opponent as Opponent, unmoved as unmoved

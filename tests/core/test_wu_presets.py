@@ -208,7 +208,7 @@ OURS = ("kl_warmup_steps", "learning_rate", "schedule", "warmup_steps", "gradien
 
 @pytest.mark.parametrize("name", [n for n in preset_names() if n.endswith("-cpu") or n.startswith(("quick", "cremer"))])
 def test_what_no_paper_says_says_where_it_is_from(name: str) -> None:
-    text = files("mmgen").joinpath("presets", f"{name}.toml").read_text()
+    text = files("mmgen.settings").joinpath("presets", f"{name}.toml").read_text()
     lines = [line for line in text.splitlines() if line.split(" = ")[0] in OURS]
     assert lines
     published = name == "cremer/two-objects"

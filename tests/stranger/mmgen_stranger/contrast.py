@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from mmgen.core.errors import UsageError
-from mmgen.metrics._base import Metric, Score
+from mmgen.metrics import Metric, Score
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.metrics import Evaluation
 
 __all__ = ["Contrast"]
 

@@ -11,9 +11,7 @@ from mmgen.core.errors import SettingsError, UsageError
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.image import Image
-from mmgen.models._base import Demands, GaussianModel, Given
-from mmgen.models._parts import available_modalities
-from mmgen.models._settings import DataSettings, ModelSettings
+from mmgen.models import DataSettings, Demands, GaussianModel, Given, ModelSettings, available_modalities
 
 __all__ = ["LinearVae"]
 

@@ -6,8 +6,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 from torch import nn
 
-from mmgen.networks._base import ImageNetwork, Reshape
-from mmgen.objectives._base import CONFIG
+from mmgen.networks import ImageNetwork, Reshape
+from mmgen.objectives import CONFIG
 
 __all__ = ["Patches"]
 

@@ -8,9 +8,7 @@ import numpy as np
 from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
-from mmgen.data_recipes._base import Recipe, Rows, Workers, in_order
-from mmgen.data_recipes._splits import by_group
-from mmgen.data_recipes._streams import bits, choice, stream_keys
+from mmgen.data_recipes import Recipe, Rows, Workers, bits, by_group, choice, in_order, stream_keys
 
 __all__ = ["TwoTone"]
 

@@ -6,8 +6,8 @@ from pydantic import Field
 from pydantic.dataclasses import dataclass
 
 from mmgen.core.batch import Batch
-from mmgen.models._base import Demands, GaussianModel
-from mmgen.objectives._base import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl
+from mmgen.models import Demands, GaussianModel
+from mmgen.objectives import CONFIG, Bound, Objective, expected_log_likelihood, prior_kl
 
 __all__ = ["WarmElbo"]
 
