@@ -226,7 +226,7 @@ def eval_command(
 
     from mmgen.artifacts import check_nothing_lost, check_output
     from mmgen.commands.workflow import measure
-    from mmgen.metrics import write_scores
+    from mmgen.evaluation import write_scores
 
     kept = output or (None if as_json else _beside(path))
     if kept:
@@ -278,7 +278,7 @@ def eval_command(
 
 def _beside(path: Path) -> Path | None:
     """Where scores of a file go by default; None in a folder that is not ours to write to."""
-    from mmgen.metrics import scores_beside
+    from mmgen.evaluation import scores_beside
 
     found = scores_beside(path)
     if os.access(found.parent, os.W_OK):

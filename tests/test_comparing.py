@@ -12,7 +12,7 @@ from scipy import stats
 
 from mmgen.artifacts import Header, read_header, reference, write_checkpoint
 from mmgen.core.errors import ArtifactError
-from mmgen.metrics._run import run_of_files
+from mmgen.evaluation.runs import run_of_files
 from mmgen.results.comparing import compare_scores
 from mmgen.results.runs import contrast, described_run, is_best, paired_points, summed_up
 from mmgen.results.score import Score, read_scores
@@ -200,7 +200,7 @@ def test_single_runs_are_paired_over_their_queries() -> None:
 
 def test_queries_with_weights_are_paired_with_them() -> None:
     """As the scores' own error: of values and weights, by the same estimator as weighted_mean."""
-    from mmgen.metrics._queries import weighted_mean
+    from mmgen.evaluation.queries import weighted_mean
 
     a, b, weights = [10.0, 20.0, 30.0], [12.0, 24.0, 33.0], [1.0, 2.0, 5.0]
     one, other = (

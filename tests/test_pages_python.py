@@ -11,8 +11,8 @@ import pytest
 
 from mmgen import data_recipes
 from mmgen.artifacts import Dataset, read_checkpoint
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.figures.plots._base import PlotOptions
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models._build import build_model
 from mmgen.results.score import Score
 from mmgen.settings import plugins, registry

@@ -26,12 +26,12 @@ from mmgen.core.parsing import printable
 from mmgen.core.progress import Watch
 from mmgen.core.version import __version__
 from mmgen.descriptions.queries import ANYTHING, quoted
+from mmgen.evaluation import scores_beside, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
 from mmgen.generation.judge import find_judge, sees_samples
 from mmgen.generation.loading import TrainedModel, load
-from mmgen.metrics import scores_beside, write_scores
 from mmgen.results.score import Score, judge_names, read_scores
 
 __all__ = ["export"]

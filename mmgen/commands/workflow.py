@@ -32,12 +32,11 @@ from mmgen.classifier import (
 )  # fmt: skip
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
+from mmgen.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation.judge import find_judge_of_dataset, load_judges, said_accuracy
 from mmgen.generation.loading import TrainedModel, load
 from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.metrics import (
-    Evaluation,
-    EvaluationSettings,
     check_once,
     check_read,
     evaluate_by_all,
@@ -337,7 +336,7 @@ def measure(
             there are only captions.
         posteriors: Where z comes from; of a model prior and own, of an aggregate what was fitted, by default.
         weights: Weights of guidance, or such as "3:balanced"; a set of scores for each.
-        values: Settings of :class:`~mmgen.metrics._evaluation.EvaluationSettings`.
+        values: Settings of :class:`~mmgen.evaluation.evaluation.EvaluationSettings`.
         dropped: Numbers of attributes that queries leave out, where ``values`` do not say it.
         given_count: Numbers of attributes that queries give, instead.
         judges: Classifiers, which look at the same pictures, the scores of each following those of the one before;

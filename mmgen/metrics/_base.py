@@ -8,7 +8,7 @@ from mmgen.core.progress import relay
 from mmgen.results.score import Better, Score
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Better", "Metric", "Score", "relay"]
 

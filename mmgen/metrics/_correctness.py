@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.notation import UNKNOWN
+from mmgen.evaluation.queries import Queries, of_queries, weighted_mean
 from mmgen.metrics._base import Score
-from mmgen.metrics._queries import Queries, of_queries, weighted_mean
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["agreement", "correctness_scores"]
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
+from mmgen.evaluation.factors import Code
+from mmgen.evaluation.settings import ENCODINGS
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._code import Code
-from mmgen.metrics._settings import ENCODINGS
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Disentanglement", "Found"]
 

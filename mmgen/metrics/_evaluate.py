@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Progress, Work
+from mmgen.evaluation.evaluation import Evaluation
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._evaluation import Evaluation
 from mmgen.results.clusters import clustered
 from mmgen.results.score import other_data
 

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.evaluation.compared import Compared, compare_all
+from mmgen.evaluation.neighbours import NEIGHBOURS, inside
+from mmgen.evaluation.queries import weighted_mean
+from mmgen.evaluation.real import Points
 from mmgen.metrics._base import Score
-from mmgen.metrics._compared import Compared, compare_all
-from mmgen.metrics._neighbours import NEIGHBOURS, inside
-from mmgen.metrics._queries import weighted_mean
-from mmgen.metrics._real import Points
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["overlap_scores"]
 

@@ -12,12 +12,12 @@ from torch import Tensor
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
+from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._settings import POINTS
 from mmgen.posteriors.encoding import mean_parts
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["ActiveUnits"]
 

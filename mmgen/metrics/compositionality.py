@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.queries import fewest_dropped
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._correctness import correctness_scores
-from mmgen.metrics._queries import fewest_dropped
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Compositionality"]
 

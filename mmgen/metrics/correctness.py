@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mmgen.core.notation import UNKNOWN
+from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score, relay
 from mmgen.metrics._correctness import correctness_scores
-from mmgen.metrics._settings import DESCRIPTIONS
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Correctness"]
 

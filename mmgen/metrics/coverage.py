@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
+from mmgen.evaluation.divergence import jackknifed, jensen_shannon, remaining_bias
+from mmgen.evaluation.queries import Frequencies, Mean, Queries, of_queries, weighted_mean
+from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
-from mmgen.metrics._queries import Frequencies, Mean, Queries, of_queries, weighted_mean
-from mmgen.metrics._settings import DESCRIPTIONS
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Coverage"]
 

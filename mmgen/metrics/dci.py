@@ -6,7 +6,7 @@ References:
 
 import numpy as np
 
-from mmgen.metrics._code import Code
+from mmgen.evaluation.factors import Code
 from mmgen.metrics._disentanglement import Disentanglement, Found
 
 __all__ = ["Dci"]

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from mmgen.evaluation.factors import Code
+from mmgen.evaluation.mutual_information import BINS, GAP, followers, information
 from mmgen.metrics._base import Score
-from mmgen.metrics._code import Code
 from mmgen.metrics._disentanglement import Disentanglement, Found
-from mmgen.metrics._information import BINS, GAP, followers, information
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["FactorsFound"]
 

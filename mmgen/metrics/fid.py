@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mmgen.evaluation.compared import TOO_FEW, Compared, check_real, compare_all
+from mmgen.evaluation.frechet import Distance, extrapolated, jackknife_error, pooled, within
+from mmgen.evaluation.real import Points
+from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._compared import TOO_FEW, Compared, check_real, compare_all
-from mmgen.metrics._frechet import Distance, extrapolated, jackknife_error, pooled, within
-from mmgen.metrics._real import Points
-from mmgen.metrics._settings import DESCRIPTIONS
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Fid"]
 

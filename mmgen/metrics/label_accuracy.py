@@ -15,9 +15,9 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.likelihoods import described, described_by, main_image, proposal_of
+from mmgen.evaluation.settings import POINTS
 from mmgen.generation.read import latents_to_read, read_parts
 from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._settings import POINTS
 from mmgen.modalities.text import Text
 from mmgen.results.shares import binomial_error, share_error
 from mmgen.training.labelling import label_draw
@@ -25,8 +25,8 @@ from mmgen.training.pairing import drawn_share, paired_count
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
+    from mmgen.evaluation.evaluation import Evaluation
     from mmgen.generation.open_model import OpenModel
-    from mmgen.metrics._evaluation import Evaluation
 
 __all__ = ["LabelAccuracy"]
 

@@ -20,7 +20,7 @@ from mmgen.metrics._base import Metric, Score
 from mmgen.modalities import Graph
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["LinkPrediction"]
 

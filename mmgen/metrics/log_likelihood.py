@@ -31,11 +31,11 @@ from mmgen.evaluation.likelihoods import (
     with_normaliser,
 )
 from mmgen.evaluation.proposals import MIXTURE, described_by, main_image, proposal_given
+from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._settings import POINTS
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["LogLikelihood"]
 

@@ -7,9 +7,9 @@ References:
 
 import numpy as np
 
-from mmgen.metrics._code import Code
+from mmgen.evaluation.factors import Code
+from mmgen.evaluation.mutual_information import BINS, information
 from mmgen.metrics._disentanglement import Disentanglement, Found
-from mmgen.metrics._information import BINS, information
 
 __all__ = ["Mig"]
 

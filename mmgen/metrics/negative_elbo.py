@@ -16,14 +16,14 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.evaluation.errors import summarise
 from mmgen.evaluation.importance import passes
+from mmgen.evaluation.settings import POINTS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._settings import POINTS
 from mmgen.models import GaussianModel
 from mmgen.posteriors.encoding import encode_points
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["NegativeElbo"]
 

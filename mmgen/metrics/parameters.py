@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from mmgen.metrics._base import Metric, Score
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Parameters"]
 

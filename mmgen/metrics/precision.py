@@ -8,13 +8,13 @@ References:
 from collections.abc import Generator
 from typing import TYPE_CHECKING, ClassVar
 
+from mmgen.evaluation.compared import TOO_FEW, check_real
+from mmgen.evaluation.settings import DESCRIPTIONS
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._compared import TOO_FEW, check_real
 from mmgen.metrics._overlap import overlap_scores
-from mmgen.metrics._settings import DESCRIPTIONS
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Precision"]
 

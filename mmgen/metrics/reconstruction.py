@@ -16,14 +16,14 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import torch_generator
+from mmgen.evaluation.settings import POINTS
 from mmgen.generation.decode import means, means_and_draws
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._settings import POINTS
 from mmgen.posteriors.encoding import posterior_of
 from mmgen.results.shares import share_error
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Reconstruction"]
 

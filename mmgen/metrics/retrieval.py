@@ -19,14 +19,14 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.seeding import numpy_generator, torch_generator
 from mmgen.evaluation.likelihoods import described, main_image
+from mmgen.evaluation.settings import POINTS
 from mmgen.metrics._base import Metric, Score, relay
-from mmgen.metrics._settings import POINTS
 from mmgen.posteriors.encoding import posterior_of
 from mmgen.results.shares import binomial_error
 from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["Retrieval"]
 

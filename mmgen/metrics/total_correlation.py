@@ -15,14 +15,14 @@ from torch import Tensor
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator, torch_generator
+from mmgen.evaluation.settings import ENCODINGS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._base import Metric, Score
-from mmgen.metrics._settings import ENCODINGS
 from mmgen.posteriors.encoding import encode_parts
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["TotalCorrelation"]
 

@@ -8,7 +8,8 @@ from typing import Any
 from mmgen import metrics
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.errors import UsageError
-from mmgen.metrics import Evaluation, EvaluationSettings, Metric, Score, evaluate
+from mmgen.evaluation import Evaluation, EvaluationSettings
+from mmgen.metrics import Metric, Score, evaluate
 from mmgen.settings.config import validate
 
 __all__ = ["check_metric", "check_scores", "small_evaluation", "small_graph_evaluation", "suits"]

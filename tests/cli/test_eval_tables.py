@@ -12,9 +12,9 @@ import pytest
 from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.cli import eval as command
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.testing.metrics import small_evaluation, small_graph_evaluation, suits
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 

@@ -4,7 +4,7 @@ import pytest
 
 from mmgen.cli._main import command_names, load_command, main
 from mmgen.core.errors import SettingsError
-from mmgen.metrics._settings import EvaluationSettings
+from mmgen.evaluation.settings import EvaluationSettings
 from mmgen.settings.config import validate
 from mmgen.training.settings import TrainingSettings
 

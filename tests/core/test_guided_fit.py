@@ -18,10 +18,10 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_header
 from mmgen.cli._main import main
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation.draws import draw
 from mmgen.generation.samples import save_samples
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
 from mmgen.training.model_run import load_model
 from mmgen.training.state import state_path

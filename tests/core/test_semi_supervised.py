@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
+from mmgen.evaluation.factors import _with_numbered_labels
 from mmgen.inference._base import Given, Inference, as_gaussian
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.labels import Labels
 from mmgen.likelihoods.bernoulli import Bernoulli
-from mmgen.metrics._code import _with_numbered_labels
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.image import Image
 from mmgen.models._build import build_model

@@ -14,8 +14,8 @@ from mmgen.aggregates._fit import FitSettings, complete_fit_settings, fit_aggreg
 from mmgen.artifacts import Dataset, DatasetWriter, read_latents
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork

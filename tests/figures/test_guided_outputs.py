@@ -10,11 +10,11 @@ import pytest
 import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.figures.report.scores import score_tables
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import draw
 from mmgen.generation.loading import load
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
 from mmgen.modalities.attributes import AttributesDescription

@@ -11,14 +11,14 @@ import torch
 
 from mmgen.artifacts import read_samples
 from mmgen.core.errors import MmgenError, UsageError
+from mmgen.evaluation.drawn import JudgedPictures
+from mmgen.evaluation.queries import Queries
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import Source, draw_all, open_session
 from mmgen.generation.descriptions import check_read, parse, posterior_for
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.loading import TrainedModel, load
-from mmgen.metrics._draw import JudgedPictures
-from mmgen.metrics._queries import Queries
 from tests.figures._reading_models import program, refusal
 
 GIVEN = {"attributes": ("colour=red", "colour=blue"), "caption": ("big red", "small blue")}

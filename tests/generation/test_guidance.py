@@ -14,6 +14,7 @@ from scipy import stats
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.descriptions.expressions import parse_expression
+from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.proposals import MIXTURE, proposals
 from mmgen.generation import _candidates
 from mmgen.generation._candidates import Pool, log_mean, resample
@@ -21,7 +22,6 @@ from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.loading import TrainedModel
 from mmgen.generation.tilt import Tilt
-from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.experiments._tables import Column
 from mmgen.generation.descriptions import chosen_posterior, parse
 from mmgen.generation.draws import draw
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.results.score import Score, read_scores
 from tests.generation.toy import loaded
 

@@ -8,9 +8,9 @@ import pytest
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics import log_likelihood
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.modalities.image import ImageDescription
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 

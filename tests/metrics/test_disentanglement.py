@@ -9,7 +9,7 @@ import pytest
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import numpy_generator
-from mmgen.metrics._code import Code, read_factors
+from mmgen.evaluation.factors import Code, read_factors
 from mmgen.metrics._disentanglement import Disentanglement, _error
 from mmgen.metrics.beta_score import BetaScore
 from mmgen.metrics.dci import Dci, concentration

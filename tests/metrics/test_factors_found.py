@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mmgen.metrics._code import Code
-from mmgen.metrics._information import chance, followers, information
+from mmgen.evaluation.factors import Code
+from mmgen.evaluation.mutual_information import chance, followers, information
 from mmgen.metrics.factors_found import FactorsFound
 from mmgen.results.score import Score
 from tests.metrics.test_disentanglement import NAMES, code

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.linalg import sqrtm
 
-from mmgen.metrics._frechet import GROUPS, extrapolated, frechet_distance, jackknife_error, pooled, within
+from mmgen.evaluation.frechet import GROUPS, extrapolated, frechet_distance, jackknife_error, pooled, within
 
 RANDOM = np.random.default_rng(0)
 

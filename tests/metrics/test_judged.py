@@ -13,11 +13,11 @@ import mmgen.metrics
 from mmgen.artifacts import Dataset
 from mmgen.classifier._files import build_classifier
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.divergence import jackknifed, jensen_shannon, remaining_bias
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
+from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics._correctness import agreement
-from mmgen.metrics._divergence import jackknifed, jensen_shannon, remaining_bias
 from mmgen.metrics._evaluate import evaluate, notice
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics.coverage import exact_coverage, picture_error
 from mmgen.results.clusters import clustered_error
 from mmgen.results.shares import share_error

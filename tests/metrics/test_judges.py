@@ -10,10 +10,10 @@ from torch import Tensor
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.generation import judge as judges
 from mmgen.metrics._asked import usual_metrics
 from mmgen.metrics._evaluate import evaluate, evaluate_by_all
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics.recall import Recall
 from mmgen.results.score import Score, Scores, judge_names
 from tests.metrics.toy import Judge, loaded_painter, write_dataset

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.label_accuracy import LabelAccuracy, _greedy_words
 from mmgen.metrics.parameters import Parameters
 from mmgen.modalities.attributes import Attributes

@@ -15,11 +15,11 @@ from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import outcome
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.likelihoods import image_log_likelihood, text_estimate
 from mmgen.generation.loading import load
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics.retrieval import Retrieval
 from mmgen.models.hierarchical_vae import HierarchicalVAE
 from mmgen.testing.linear_gaussian import (

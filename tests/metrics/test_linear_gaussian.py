@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.likelihoods import proposal_given
 from mmgen.generation.files import ModelFiles
 from mmgen.generation.loading import TrainedModel
@@ -18,7 +19,6 @@ from mmgen.inference._base import Inference, Parts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription

@@ -9,9 +9,9 @@ import torch
 
 from mmgen import metrics
 from mmgen.artifacts import Dataset
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Score
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics.active_units import activity
 from mmgen.testing.metrics import check_scores, small_evaluation, small_graph_evaluation, suits
 from tests.metrics.toy import Judge, loaded_painter, write_dataset

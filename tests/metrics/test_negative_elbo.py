@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.negative_elbo import NegativeElbo
 from mmgen.results.score import Score
 from mmgen.testing.linear_gaussian import (

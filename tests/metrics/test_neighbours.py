@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from mmgen.metrics._neighbours import NEIGHBOURS, inside, reach
+from mmgen.evaluation.neighbours import NEIGHBOURS, inside, reach
 
 RANDOM = np.random.default_rng(0)
 

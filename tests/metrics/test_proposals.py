@@ -11,9 +11,9 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.evaluation.errors import shared_error, standard_error
+from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.importance import Estimate, estimate
 from mmgen.evaluation.likelihoods import text_estimate
-from mmgen.metrics._evaluation import EvaluationSettings
 from mmgen.metrics.log_likelihood import LogLikelihood
 from mmgen.results.runs import contrast, summed_up
 from mmgen.results.score import Score

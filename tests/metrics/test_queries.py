@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mmgen.core.errors import UsageError
-from mmgen.metrics._queries import Frequencies, fewest_dropped, queries, weighted_mean
+from mmgen.evaluation.queries import Frequencies, fewest_dropped, queries, weighted_mean
 
 MNIST_A = np.array(list(product(range(10), range(2), range(3), range(4))), np.uint8)
 

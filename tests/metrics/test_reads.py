@@ -16,10 +16,10 @@ from mmgen.cli import _own_pictures, quickstart
 from mmgen.cli._main import load_command, main
 from mmgen.core.errors import UsageError
 from mmgen.data_recipes._own._found import Found
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.experiments._plan import read_plan
 from mmgen.metrics._asked import check_read
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.testing.metrics import small_evaluation, suits
 from tests.cli.test_docs import PAGES, command_lines
 

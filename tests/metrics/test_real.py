@@ -12,10 +12,10 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
+from mmgen.evaluation.real import LEAST, halves, sources
 from mmgen.metrics import get
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from mmgen.metrics._real import LEAST, halves, sources
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.score import Score
 from tests.metrics.toy import INFO, Judge, Painter, loaded_painter

@@ -9,9 +9,9 @@ import torch
 from mmgen.artifacts import Dataset
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
 from mmgen.results.shares import share_error
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.metrics._evaluation import EvaluationSettings
+from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.metrics.retrieval import Ranks, Retrieval
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from tests.metrics.test_linear_gaussian import loaded

@@ -9,10 +9,10 @@ import pytest
 from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.classifier._accuracy import Accuracy
-from mmgen.metrics._divergence import jensen_shannon
+from mmgen.evaluation.divergence import jensen_shannon
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
+from mmgen.evaluation.queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from mmgen.metrics._queries import Frequencies, Queries, weighted_mean
 from mmgen.metrics.coverage import exact_coverage, reported
 from mmgen.results.shares import binomial_error, share_error
 from mmgen.testing.metrics import suits

@@ -17,10 +17,10 @@ from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.descriptions.queries import batch_of_captions, caption_of_codes
+from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
+from mmgen.evaluation.queries import queries
 from mmgen.generation.tilt import Tilt
 from mmgen.metrics._evaluate import evaluate
-from mmgen.metrics._evaluation import Evaluation, EvaluationSettings
-from mmgen.metrics._queries import queries
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription

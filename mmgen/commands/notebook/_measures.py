@@ -11,8 +11,8 @@ from mmgen.commands.notebook._watching import watching
 from mmgen.commands.workflow import measure, plan_judge
 from mmgen.core.markup import facts_table
 from mmgen.core.progress import Watch
+from mmgen.evaluation import EvaluationSettings, scores_beside, write_scores
 from mmgen.generation.tilt import AnyTilt, tilts
-from mmgen.metrics import EvaluationSettings, scores_beside, write_scores
 from mmgen.results.score import Scores
 from mmgen.settings.arguments import FilePath, Seed, checked, unknown_argument
 from mmgen.settings.config import merge, nested

@@ -14,6 +14,7 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
+from mmgen.evaluation import LEAST, Code, Factors, chance, information, read_factors
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, dataset_of
@@ -21,7 +22,6 @@ from mmgen.figures.plots._chosen import Chosen, chosen_examples
 from mmgen.figures.plots._session import Session
 from mmgen.generation.encodings import Encodings, Ranking, encoded_part, movable, ranking
 from mmgen.generation.traversals import steps_of, traversal as moved
-from mmgen.metrics import LEAST, Code, Factors, chance, information, read_factors
 
 __all__ = ["traversal"]
 

@@ -10,7 +10,7 @@ from mmgen.core.errors import UsageError
 from mmgen.metrics import Metric, Score
 
 if TYPE_CHECKING:
-    from mmgen.metrics import Evaluation
+    from mmgen.evaluation import Evaluation
 
 __all__ = ["Contrast"]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mmgen.metrics._code import Code
+from mmgen.evaluation.factors import Code
 
 __all__ = ["BINS", "GAP", "LEAST", "Follower", "chance", "followers", "information"]
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
-from mmgen.metrics._queries import Queries
-from mmgen.metrics._settings import EvaluationSettings
+from mmgen.evaluation.queries import Queries
+from mmgen.evaluation.settings import EvaluationSettings
 
 if TYPE_CHECKING:
     from mmgen.artifacts import Dataset

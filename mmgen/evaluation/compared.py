@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import relay
-from mmgen.metrics._queries import Queries
-from mmgen.metrics._real import LEAST, Points
+from mmgen.evaluation.queries import Queries
+from mmgen.evaluation.real import LEAST, Points
 
 if TYPE_CHECKING:
-    from mmgen.metrics._evaluation import Evaluation
+    from mmgen.evaluation.evaluation import Evaluation
 
 __all__ = ["TOO_FEW", "Compared", "check_real", "compare_all"]
 

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from mmgen.descriptions.queries import codes_of_caption
+from mmgen.evaluation.queries import Queries
 from mmgen.generation.decode import Piece, draw_words, pictures
 from mmgen.generation.descriptions import Descriptions, complete, nothing
 from mmgen.generation.judge import sees_samples
 from mmgen.generation.latents import draw_latents
-from mmgen.metrics._queries import Queries
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier

@@ -14,13 +14,13 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.seeding import numpy_generator
+from mmgen.evaluation.drawn import JudgedPictures
+from mmgen.evaluation.factors import Code, Factors, code_of, read_factors
+from mmgen.evaluation.queries import Frequencies, Queries, caption_queries, fewest_dropped, queries
+from mmgen.evaluation.real import Real
+from mmgen.evaluation.runs import run_of_files
+from mmgen.evaluation.settings import EvaluationSettings
 from mmgen.generation.judge import check_judge
-from mmgen.metrics._code import Code, Factors, code_of, read_factors
-from mmgen.metrics._draw import JudgedPictures
-from mmgen.metrics._queries import Frequencies, Queries, caption_queries, fewest_dropped, queries
-from mmgen.metrics._real import Real
-from mmgen.metrics._run import run_of_files
-from mmgen.metrics._settings import EvaluationSettings
 from mmgen.results.naming import posterior_called
 from mmgen.results.score import Score
 
