@@ -15,6 +15,8 @@ from mmgen.core.progress import Progress, Watch, Work
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from mmgen.results.table import Cell
+
 __all__ = [
     "CONSOLE",
     "follow",
@@ -94,23 +96,28 @@ def result_lines(people: Sequence[str], plain: Sequence[Sequence[str]]) -> None:
         people: What a terminal shows.
         plain: What a pipe or a file gets: cells, written with tabs between them.
     """
-    from mmgen.cli._tables import plain_lines
+    from mmgen.results.table import Table
 
-    result("\n".join(people if sys.stdout.isatty() else plain_lines(plain)))
+    columns = [""] * max(map(len, plain), default=0)
+    result("\n".join(people) if sys.stdout.isatty() else Table("", columns, plain).tabs())
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table for people, on stderr: numbers right-aligned, words left-aligned."""
-    from mmgen.cli._tables import laid_out
+def table(title: str, columns: "Sequence[str]", rows: "Sequence[Sequence[Cell]]") -> None:
+    """Print a table for people, on stderr: numbers right-aligned, words left-aligned."""
+    from mmgen.results.table import Table
 
     console = _stderr()
-    console.print(laid_out(title, columns, rows, console.width), soft_wrap=False, markup=False, emoji=False)
+    text = Table(title, columns, rows).text(console.width)
+    console.print(text, markup=False, emoji=False, soft_wrap=True)
 
 
 def result_table(
-    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], plain: Sequence[Sequence[str]] | None = None
+    title: str,
+    columns: "Sequence[str]",
+    rows: "Sequence[Sequence[Cell]]",
+    plain: Sequence[Sequence[str]] | None = None,
 ) -> None:
-    """A table that is the result, on stdout: drawn on a terminal, elsewhere lines that grep and cut can work on.
+    """Print a table that is the result, on stdout: laid out on a terminal, elsewhere lines for grep and cut.
 
     Args:
         title: Above it.
@@ -118,15 +125,16 @@ def result_table(
         rows: Cells.
         plain: Cells of the lines, if they are others.
     """
+    from mmgen.results.table import Table
+
+    found = Table(title, columns, rows)
     if not sys.stdout.isatty():
-        result_lines((), rows if plain is None else plain)
+        result((found if plain is None else Table("", columns, plain)).tabs())
         return
     from rich.console import Console
 
-    from mmgen.cli._tables import laid_out
-
     console = Console(file=sys.stdout, highlight=False, emoji=False)
-    console.print(laid_out(title, columns, rows, console.width), markup=False, emoji=False)
+    console.print(found.text(console.width), markup=False, emoji=False, soft_wrap=True)
 
 
 class _Pace:

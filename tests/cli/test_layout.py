@@ -1,13 +1,13 @@
 """What a terminal of 80 columns shows: no word is broken, no count is lost; what a pipe gets."""
 
-import io
 import re
 import sys
 
 import pytest
 
-from mmgen.cli import _console, _tables
+from mmgen.cli import _console
 from mmgen.core.progress import Progress, Work
+from mmgen.results.table import Table
 from tests.cli.test_console import Terminal
 
 COLUMNS = ["posterior", "given", "protocol", "% ± standard error", "sd of 5 splits", "images", "queries", "judge %"]
@@ -15,19 +15,11 @@ ROW = ["aggregate", "4", "uncorrected", "93.25 ± 0.41", "0.55", "158,400", "6,6
 FURTHER = ["bias left", "uncorrected"]
 
 
-def shown(columns: list[str], rows: list[list[str]], width: int) -> str:
-    from rich.console import Console
-
-    stream = io.StringIO()
-    Console(file=stream, width=width, highlight=False).print(_tables.laid_out("Title [b]", columns, rows, width))
-    return stream.getvalue()
-
-
 @pytest.mark.parametrize("width", [30, 50, 80, 100, 200])
 @pytest.mark.parametrize("further", [[], FURTHER])
 def test_no_word_of_a_table_is_broken(width: int, further: list[str]) -> None:
     columns, row = [*COLUMNS, *further], [*ROW, *further]
-    text = shown(columns, [row, row], width)
+    text = Table("Title [b]", columns, [row, row]).text(width)
     assert max(map(len, text.splitlines())) <= width
     words = re.findall(r"\S+", text)
     for word in " ".join([*columns, *row]).split():
