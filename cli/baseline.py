@@ -224,6 +224,7 @@ def _settings(
 ) -> "ExperimentSettings":
     """The joint model's settings: preset, --set, options, each over the one before."""
     import mmgen.settings.config
+    import mmgen.settings.extends
     from mmgen.core.errors import UsageError
     from mmgen.settings import presets
     from mmgen.training.model_run import complete_settings
@@ -236,7 +237,7 @@ def _settings(
     if preset is None:
         say(f"{'networks' if networks else 'data settings'} of preset {name}")
     values = mmgen.settings.config.merge(
-        mmgen.settings.config.preset(name), mmgen.settings.config.parse_assignments(assignments)
+        mmgen.settings.extends.preset(name), mmgen.settings.config.parse_assignments(assignments)
     )
     training = {key: value for key, value in asked.items() if value is not None}
     values = mmgen.settings.config.merge(values, {"training": training})

@@ -8,7 +8,6 @@ import typer
 
 from mmgen.cli._completion import kinds, names_of_kind
 from mmgen.cli._console import result, result_lines, result_table, say
-from mmgen.settings.presets import text_of
 
 __all__ = ["list_command"]
 
@@ -32,16 +31,17 @@ def _members() -> tuple[list[dict[str, str]], list[str]]:
 
 
 def _show_one(kind: str, name: str, as_json: bool) -> None:
-    """The settings of one member; of a preset its file."""
+    """Print the settings of one member, or a whole preset."""
     import sys
 
-    from mmgen.settings.config import find_preset, preset
+    from mmgen.settings.config import find_preset
+    from mmgen.settings.extends import preset, with_origins
     from mmgen.settings.registry import rooms
     from mmgen.settings.settings_table import settings_of_member
 
     if kind == "preset":
         full = find_preset(name)
-        result(json.dumps(preset(full)) if as_json else text_of(full).rstrip("\n"))
+        result(json.dumps(preset(full)) if as_json else with_origins(full).rstrip("\n"))
         return
     room = next(room for room in rooms() if room.noun == kind)
     found = settings_of_member(kind, room.get(name))
@@ -85,7 +85,7 @@ def list_command(
     tabs between. That is mmgen, or the installed package, or the file of --code, that brings the member.
 
     With a name, as in mmgen list objective telbo, it prints the settings of that one: what --set calls it, type and
-    range, default, and what it does. Of a preset it prints the file.
+    range, default, and what it does. For a preset it prints all values, each with its source.
     """
     import sys
 

@@ -13,7 +13,8 @@ from mmgen.core.errors import SettingsError, UsageError
 from mmgen.experiments._plan import find_list, only, read_plan, script, with_data
 from mmgen.experiments._seeds import with_seed
 from mmgen.experiments._stages import Scale, Stage
-from mmgen.settings.config import build_member, preset
+from mmgen.settings.config import build_member
+from mmgen.settings.extends import preset
 from mmgen.settings.presets import names as preset_names
 from tests.test_reproduction_states import write_data
 

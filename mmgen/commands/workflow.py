@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 import mmgen.settings.config
+import mmgen.settings.extends
 from mmgen.aggregates import (
     FitSettings,
     complete_fit_settings,
@@ -117,7 +118,7 @@ def plan_training(
         out: The model to make; named after dataset and preset or objective if None.
         watch: Is told what was chosen and what is left out.
         preset: A preset by its full name, or without its dataset.
-        config: A TOML file.
+        config: A TOML file, which may extend a preset.
         objective: The objective by name.
         options: Single settings by their dotted names; None is not said.
         assignments: Nested values.
@@ -129,9 +130,10 @@ def plan_training(
     """
     said = {key: value for key, value in (options or {}).items() if value is not None}
     full = _full_preset(preset, dataset, str(said.get("training.device", "auto")), watch) if preset else None
-    values: dict[str, Any] = mmgen.settings.config.preset(full) if full else {}
+    values: dict[str, Any] = mmgen.settings.extends.preset(full) if full else {}
     own = mmgen.settings.config.read_toml(config) if config else {}
-    values = merge_settings(values, own)
+    values = merge_settings(values, mmgen.settings.extends.extended(own, str(config)))
+    own = {key: value for key, value in own.items() if key not in ("extends", "without")}
     given = values.get("objective", {})
     if objective and isinstance(given, dict) and given.get("name") != objective:  # what is no table is refused later
         values["objective"] = {"name": objective}  # another objective's settings would not be its own

@@ -21,7 +21,6 @@ __all__ = [
     "nested",
     "plain",
     "parse_assignments",
-    "preset",
     "read_toml",
     "validate",
 ]
@@ -271,12 +270,3 @@ def find_preset(name: str, recipe: str = "", on_cpu: bool = False) -> str:
         if candidate in presets.names():
             return candidate
     raise UsageError(unknown_name("preset", name, presets.names(), more="mmgen list preset"))
-
-
-def preset(name: str) -> dict[str, Any]:
-    """The values of a preset, one per published experiment, by its full name.
-
-    Raises:
-        UsageError: There is no such preset.
-    """
-    return parse_toml(presets.text_of(find_preset(name)))

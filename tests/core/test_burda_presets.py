@@ -13,7 +13,8 @@ from torch import nn
 from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.core.errors import SettingsError
 from mmgen.models._build import build_model
-from mmgen.settings.config import merge, preset
+from mmgen.settings.config import merge
+from mmgen.settings.extends import preset
 from mmgen.training.batches import DatasetRows
 from mmgen.training.first_weights import set_first_weights
 from mmgen.training.log import log_path

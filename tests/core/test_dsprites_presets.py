@@ -11,7 +11,7 @@ from torch import nn
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings
-from mmgen.settings.config import preset
+from mmgen.settings.extends import preset
 from mmgen.training.model_run import read_experiment
 
 SPRITES = DataSettings.of(ImageDescription(shape=(1, 64, 64), layout="bits"))

@@ -6,7 +6,7 @@ import numpy as np
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.models._build import build_model
-from mmgen.settings.config import preset
+from mmgen.settings.extends import preset
 from mmgen.training.model_run import complete_settings
 
 

@@ -198,11 +198,13 @@ def test_the_command_refuses_it_and_takes_it_from_a_preset(
     options = [word for setting in SMALL for word in ("--set", setting)]
     picture = ["--set", 'objective.modalities=["image"]']
     (tmp_path / "mine.toml").write_text('[objective]\nname = "elbo"\nmodalities = ["image"]\ntext_weight = 2\n')
+    (tmp_path / "extends.toml").write_text('extends = "cremer/two-objects-cpu"\n')
     preset = ["--preset", "cremer/two-objects-cpu", "--set", "training.optimizer=adam", *picture]
     for given, code in (
         ([*preset, "--set", "objective.text_weight=2"], 2),
         (preset, 0),
         (["--config", str(tmp_path / "mine.toml")], 2),
+        (["--config", str(tmp_path / "extends.toml"), "--set", "training.optimizer=adam", *picture], 0),
     ):
         with pytest.raises(SystemExit) as stop:
             main(["train", str(path), "--dry-run", *options, *given])

@@ -6,7 +6,7 @@ import torch
 from mmgen.objectives import mvae
 from mmgen.objectives.elbo import Elbo
 from mmgen.objectives.mvae import Mvae
-from mmgen.settings.config import preset
+from mmgen.settings.extends import preset
 from mmgen.testing.linear_gaussian import NOISE
 from tests.core.test_mvae import FOUR, LOADINGS, exact_log_marginal, four_modalities, four_observations
 from tests.core.test_objectives import sigma_points

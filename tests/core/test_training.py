@@ -18,7 +18,8 @@ from mmgen.core.errors import ArtifactError, Interrupted, SettingsError, Trainin
 from mmgen.modalities.image import unpack_bits
 from mmgen.models._build import build_model
 from mmgen.objectives._base import Bound
-from mmgen.settings.config import merge, preset
+from mmgen.settings.config import merge
+from mmgen.settings.extends import preset
 from mmgen.settings.presets import names as preset_names
 from mmgen.training.batches import DatasetRows, Order
 from mmgen.training.guard import Guard

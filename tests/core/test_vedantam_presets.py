@@ -7,7 +7,8 @@ import pytest
 import torch
 
 from mmgen.models._build import build_model
-from mmgen.settings.config import merge, preset
+from mmgen.settings.config import merge
+from mmgen.settings.extends import preset
 from mmgen.settings.presets import names as preset_names
 from mmgen.training.batches import batch_of
 from mmgen.training.model_run import ExperimentSettings, read_experiment

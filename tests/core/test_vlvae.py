@@ -19,7 +19,8 @@ from mmgen.metrics._evaluate import evaluate
 from mmgen.models._build import build_model
 from mmgen.models._settings import DataSettings, MultimodalSettings
 from mmgen.networks._shared import SharedDecoder, SharedEncoder, SharedNetwork
-from mmgen.settings.config import find_preset, preset
+from mmgen.settings.config import find_preset
+from mmgen.settings.extends import preset
 from mmgen.training.model_run import complete_settings, load_model, train_model
 
 DATA = DataSettings(

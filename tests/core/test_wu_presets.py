@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import torch
 
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.models._build import build_model
-from mmgen.settings.config import preset
+from mmgen.settings.extends import preset, with_origins
 from mmgen.settings.presets import names as preset_names
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import ExperimentSettings, complete_settings
@@ -208,8 +207,7 @@ OURS = ("kl_warmup_steps", "learning_rate", "schedule", "warmup_steps", "gradien
 
 @pytest.mark.parametrize("name", [n for n in preset_names() if n.endswith("-cpu") or n.startswith(("quick", "cremer"))])
 def test_what_no_paper_says_says_where_it_is_from(name: str) -> None:
-    text = files("mmgen.settings").joinpath("presets", f"{name}.toml").read_text()
-    lines = [line for line in text.splitlines() if line.split(" = ")[0] in OURS]
+    lines = [line for line in with_origins(name).splitlines() if line.split(" = ")[0] in OURS]
     assert lines
     published = name == "cremer/two-objects"
     assert [line for line in lines if "#" not in line and not (published and line.startswith("schedule"))] == []

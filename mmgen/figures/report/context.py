@@ -24,7 +24,8 @@ from mmgen.figures.report.judges import Confusion
 from mmgen.figures.report.scores import ScoreTable, score_tables
 from mmgen.results.published import Published, published_judges, published_papers, published_tables
 from mmgen.settings import presets
-from mmgen.settings.config import merge, plain, preset
+from mmgen.settings.config import merge, plain
+from mmgen.settings.extends import preset
 from mmgen.settings.registry import registry_of
 from mmgen.training.model_run import read_experiment
 from mmgen.training.settings import TrainingSettings
