@@ -133,7 +133,6 @@ def plan_training(
     values: dict[str, Any] = mmgen.settings.extends.preset(full) if full else {}
     own = mmgen.settings.config.read_toml(config) if config else {}
     values = merge_settings(values, mmgen.settings.extends.extended(own, str(config)))
-    own = {key: value for key, value in own.items() if key not in ("extends", "without")}
     given = values.get("objective", {})
     if objective and isinstance(given, dict) and given.get("name") != objective:  # what is no table is refused later
         values["objective"] = {"name": objective}  # another objective's settings would not be its own
