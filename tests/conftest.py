@@ -14,8 +14,8 @@ settings.load_profile("mmgen")
 # Contracts say what they found where they are broken.
 pytest.register_assert_rewrite("mmgen.testing")
 
-# Somebody else's package, with a test of its own: test_stranger.py walks through it.
-collect_ignore = ["stranger"]
+# Packages as somebody else would write them: test_sound.py and test_stranger.py walk through them.
+collect_ignore = ["sound", "stranger"]
 
 # What tests verify is no business of the user's cache; programs that they start take the same folder.
 _CACHE = tempfile.TemporaryDirectory(prefix="mmgen-cache-")

@@ -30,14 +30,18 @@ def install(folder: Path, name: str, version: str, entries: dict[str, dict[str, 
     (info / "entry_points.txt").write_text("\n".join(lines))
 
 
+def install_package(source: Path, package: str, folder: Path) -> Path:
+    """Make ``folder`` one where the distribution at ``source`` is installed, as pip would."""
+    project = tomllib.loads((source / "pyproject.toml").read_text())["project"]
+    install(folder, project["name"], project["version"], project["entry-points"])
+    (folder / package).symlink_to(source / package, target_is_directory=True)
+    return folder
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the stranger's package as pip would install it."""
-    folder = tmp_path_factory.mktemp("site")
-    project = tomllib.loads((HERE / "pyproject.toml").read_text())["project"]
-    install(folder, project["name"], project["version"], project["entry-points"])
-    (folder / "mmgen_stranger").symlink_to(HERE / "mmgen_stranger", target_is_directory=True)
-    return folder
+    return install_package(HERE, "mmgen_stranger", tmp_path_factory.mktemp("site"))
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
-"""The layers that z consists of: one for most models, several for a ladder."""
+"""Layers of z and their shapes: one flat layer for most models, a grid for spatial ones, several for a ladder."""
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,23 +12,38 @@ __all__ = ["LatentSpace"]
 
 @dataclass(frozen=True)
 class LatentSpace:
-    """Layers of z, side by side on its last axis, so that whoever needs no layers sees a flat z.
+    """Layers of z, flattened and side by side on its last axis, so that a caller without interest in shapes sees z [D].
 
     Attributes:
-        layers: Size of each layer by name, the one next to the data first.
+        shapes: Shape of each layer by name, the one next to the data first: (D_l,) for a flat layer, (C, h, w) for a
+            grid. A number stands for a flat layer of that size.
 
     Example:
-        >>> space = LatentSpace({"z1": 2, "z2": 1})
-        >>> space.size, space.split(torch.tensor([1.0, 2.0, 3.0]))["z2"]
-        (3, tensor([3.]))
+        >>> space = LatentSpace({"z1": 2, "z2": (2, 4, 4)})
+        >>> space.size, space.grids(torch.zeros(5, 34))["z2"].shape
+        (34, torch.Size([5, 2, 4, 4]))
     """
 
-    layers: dict[str, int]
+    shapes: Mapping[str, tuple[int, ...]]
+
+    def __init__(self, shapes: Mapping[str, int | tuple[int, ...]]) -> None:
+        whole = {name: (shape,) if isinstance(shape, int) else tuple(shape) for name, shape in shapes.items()}
+        object.__setattr__(self, "shapes", whole)
 
     @classmethod
     def flat(cls, size: int) -> "LatentSpace":
-        """One layer, called z."""
+        """Return one flat layer, called z."""
         return cls({"z": size})
+
+    @classmethod
+    def grid(cls, channels: int, *sides: int) -> "LatentSpace":
+        """Return one layer of features at each place of a grid, called z: [C, h, w]."""
+        return cls({"z": (channels, *sides)})
+
+    @property
+    def layers(self) -> dict[str, int]:
+        """Numbers in each layer, D_l by name."""
+        return {name: math.prod(shape) for name, shape in self.shapes.items()}
 
     @property
     def size(self) -> int:
@@ -36,12 +53,27 @@ class LatentSpace:
     @property
     def top(self) -> str:
         """Name of the layer farthest from the data."""
-        return list(self.layers)[-1]
+        return list(self.shapes)[-1]
 
     def split(self, z: Tensor) -> dict[str, Tensor]:
-        """z [..., D] -> layers [..., D_l] by name; views, no copies."""
-        return dict(zip(self.layers, z.split(list(self.layers.values()), -1), strict=True))
+        """Split z [..., D] into flat layers [..., D_l] by name; views, no copies."""
+        return dict(zip(self.shapes, z.split(list(self.layers.values()), -1), strict=True))
 
-    def join(self, layers: dict[str, Tensor]) -> Tensor:
-        """Layers [..., D_l] by name -> z [..., D]."""
-        return torch.cat([layers[name] for name in self.layers], -1)
+    def join(self, layers: Mapping[str, Tensor]) -> Tensor:
+        """Join flat layers [..., D_l] to z [..., D]."""
+        return torch.cat([layers[name] for name in self.shapes], -1)
+
+    def grids(self, z: Tensor) -> dict[str, Tensor]:
+        """Split z [..., D] into layers of their own shapes [..., *shape] by name."""
+        return {name: layer.unflatten(-1, self.shapes[name]) for name, layer in self.split(z).items()}
+
+    def axes(self, layer: str) -> list[range]:
+        """Return the places in z that one axis of a layer takes.
+
+        An axis of a flat layer is one number; of a grid it is a channel, since a single place of a channel says little.
+        """
+        sizes = self.layers
+        first = sum(sizes[name] for name in list(sizes)[: list(sizes).index(layer)])
+        channels = self.shapes[layer][0]
+        each = sizes[layer] // channels
+        return [range(first + each * axis, first + each * (axis + 1)) for axis in range(channels)]

@@ -10,3 +10,4 @@ from ._base import (
 from ._described import Described as Described
 from ._graph import Graph as Graph
 from ._members import describe as describe, get as get, importable as importable, names as names
+from ._stored import distinct_texts as distinct_texts, element_json as element_json

@@ -6,12 +6,13 @@ Nothing here imports torch or h5py when it is imported: whoever reads a dataset 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from mmgen.core.errors import SettingsError
-from mmgen.settings.config import Settings
+from mmgen.core.errors import SettingsError, UsageError
+from mmgen.settings.config import Settings, validate
 
 if TYPE_CHECKING:
     import torch
@@ -78,6 +79,9 @@ class Description(Settings, ABC):
     describes: ClassVar[bool] = False
     """Whether it is words about the other modalities, which are what posteriors are given before them."""
 
+    files: ClassVar[tuple[str, ...]] = ()
+    """Endings of the files that :meth:`write` makes, such as ".wav"; none by default."""
+
     kind: str
     """Name of the kind, a member of the room ``mmgen.modalities``."""
     name: str
@@ -122,6 +126,11 @@ class Description(Settings, ABC):
         return None
 
     @property
+    def event_shape(self) -> tuple[int, ...]:
+        """Shape of one value in a batch; by default that of a stored row."""
+        return self.arrays()[ROWS].shape
+
+    @property
     def nats_per_bit(self) -> float | None:
         """Nats of log p that are one bit a pixel, where log p is told so: F ln 2; None where it is not."""
         return None
@@ -157,6 +166,39 @@ class Description(Settings, ABC):
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Observations as people give them to values and presence: bool [B], or for every part of a value."""
 
+    # For people.
+
+    @property
+    def picture_shape(self) -> tuple[int, int, int] | None:
+        """(C, H, W) of what :meth:`picture` draws; None for a kind that cannot be shown."""
+        return None
+
+    def picture(self, values: np.ndarray) -> np.ndarray:
+        """Draw values [n, *event_shape] as pictures float32 [n, C, H, W] from 0 to 1.
+
+        Raises:
+            UsageError: The kind cannot be shown.
+        """
+        raise UsageError(f"{self.name} is a {self.kind}, which has no picture; write values to a file of samples (.h5)")
+
+    def write(self, path: Path, values: np.ndarray) -> None:
+        """Write values [n, *event_shape] to a file whose ending is one of :attr:`files`."""
+        raise UsageError(f"{path} got a {self.kind}, expected values that are written so; use a file of samples (.h5)")
+
+    @property
+    def judged_by_draws(self) -> bool:
+        """Whether an attribute classifier looks at draws of p(x | z), as for binary data, rather than at means."""
+        return False
+
+    @classmethod
+    def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
+        """Return a small description and ``count`` rows as they are stored, for checks of members.
+
+        Raises:
+            UsageError: The kind brings no example.
+        """
+        raise UsageError(f"{cls.__name__} has no example, which checks of members need; define its method example")
+
     # In a model.
 
     @abstractmethod
@@ -172,10 +214,21 @@ class Description(Settings, ABC):
 
     @classmethod
     def network(cls) -> type[Any] | None:
-        """The class of settings of the networks over such data, all with defaults, which ``model.networks`` holds by
-        kind; None where there is nothing to be set, or a model has a key of its own for it.
-        """
+        """Return the class of settings of the networks over such data, all with defaults; None without networks."""
         return None
+
+    def networks(self, settings: Mapping[str, Any], where: str) -> Any:
+        """Return what networks over such data are made of; None for a kind without networks.
+
+        Args:
+            settings: Plain values; what is left out has its default.
+            where: The setting that holds them, for messages.
+
+        Raises:
+            SettingsError: A value is wrong.
+        """
+        schema = self.network()
+        return None if schema is None else validate(schema, settings, where)
 
     def fits(self, other: "Description") -> bool:
         """Whether a model made for this understands data that another description is of."""

@@ -1,7 +1,7 @@
 """Attributes: a fixed-length vector of discrete values, each of which may be unknown."""
 
 import json
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import model_validator
@@ -73,6 +73,18 @@ class AttributesDescription(Description):
         """Codes [B, A], 255 unknown -> int64 codes, 0 where unknown, and which are known [B, A]."""
         known = values != UNKNOWN
         return values.long().masked_fill(~known, 0), known
+
+    @classmethod
+    def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
+        """Return two attributes, all known."""
+        described = cls(names=("digit", "size"), values=(("0", "1", "2"), ("big", "small")))
+        return described, np.stack([np.arange(count) % 3, np.arange(count) % 2], 1).astype(np.uint8)
+
+    @classmethod
+    def network(cls) -> type[Any]:
+        from mmgen.networks import AttributeNetwork
+
+        return AttributeNetwork
 
     def modality(self, likelihood: str | None = None) -> "Attributes":
         return Attributes(self.name, self.names, self.values)

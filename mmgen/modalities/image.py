@@ -2,7 +2,8 @@
 
 import json
 import math
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -97,6 +98,43 @@ class ImageDescription(Description):
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Pixels float [B, C, H, W] in [0, 1], all of them there."""
         return values, whole(values)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(C, H, W)."""
+        return self.shape
+
+    @property
+    def picture_shape(self) -> tuple[int, int, int]:
+        """(C, H, W)."""
+        return self.shape
+
+    def picture(self, values: np.ndarray) -> np.ndarray:
+        """Return pixels [n, C, H, W] as they are."""
+        return values
+
+    @property
+    def judged_by_draws(self) -> bool:
+        """True for black and white images."""
+        return self.layout != "bytes"
+
+    @classmethod
+    def example(cls, count: int = 5) -> "tuple[ImageDescription, np.ndarray]":
+        """Return black and white images of 16 by 16 pixels."""
+        described = cls(shape=(1, 16, 16), layout="bits")
+        pixels = np.random.default_rng(1).random((count, 1, 16, 16)) < 0.3
+        return described, described.pack(pixels.astype(np.uint8))
+
+    def networks(self, settings: Mapping[str, Any], where: str) -> "ImageNetwork":
+        """Return a family of networks by its ``name``, "strided" by default, in sizes that suit the images."""
+        import mmgen.networks
+        from mmgen.settings.config import build_member
+
+        named = {"name": "strided", **settings}
+        if named.keys() == {"name"}:
+            named |= mmgen.networks.get(named["name"]).for_sides(self.shape[1:])
+        family: ImageNetwork = build_member(mmgen.networks, named, where)
+        return family
 
     def modality(self, likelihood: str | None = None) -> "Image":
         from mmgen.modalities._dense import dense_likelihood

@@ -9,6 +9,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
+import numpy as np
 from pydantic import Field
 
 from mmgen.core.errors import ArtifactError
@@ -84,6 +85,26 @@ class PatchDescription(Description):
         """Numbers [B, F] as they are, all of them there; levels uint8 [B, side, side] at the middle of each level."""
         numbers = values if values.is_floating_point() else _without_mean((values.double() + 0.5) / 256)
         return numbers, whole(numbers)
+
+    @property
+    def event_shape(self) -> tuple[int, ...]:
+        """(F,)."""
+        return (self.size,)
+
+    @property
+    def picture_shape(self) -> tuple[int, int, int]:
+        """(1, side, side)."""
+        return (1, self.side, self.side)
+
+    def picture(self, values: np.ndarray) -> np.ndarray:
+        """Draw numbers [n, F] about a medium grey, with the pixel that was dropped: float32 [n, 1, side, side]."""
+        pixels = np.concatenate([values, -values.sum(-1, keepdims=True)], -1) + 0.5
+        return np.clip(pixels, 0, 1).astype(np.float32).reshape(-1, 1, self.side, self.side)
+
+    @classmethod
+    def example(cls, count: int = 5) -> "tuple[PatchDescription, np.ndarray]":
+        """Return patches of 3 by 3 pixels."""
+        return cls(side=3), np.random.default_rng(0).integers(0, 256, (count, 3, 3), np.uint8)
 
     def modality(self, likelihood: str | None = None) -> "Patch":
         from mmgen.modalities._dense import dense_likelihood

@@ -1,7 +1,7 @@
 """Text: a sentence of at most T words of a vocabulary."""
 
 import json
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
@@ -92,6 +92,18 @@ class TextDescription(Description):
     def observed(self, values: "Tensor") -> tuple["Tensor", "Tensor"]:
         """Words [B, T] -> int64, all sentences there."""
         return values.long(), whole(values)
+
+    @classmethod
+    def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
+        """Return sentences of one or two words."""
+        described = cls(vocabulary=("big", "red"), length=2)
+        return described, np.stack([np.arange(count) % 2, np.arange(count) % 3], 1).astype(np.uint16)
+
+    @classmethod
+    def network(cls) -> type[Any]:
+        from mmgen.networks import TextNetwork
+
+        return TextNetwork
 
     def modality(self, likelihood: str | None = None) -> "Text":
         return Text(self.name, self.vocabulary, self.length, self.slots)

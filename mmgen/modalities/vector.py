@@ -63,6 +63,11 @@ class VectorDescription(Description):
         """Numbers [B, F] -> at least float32, all of them there."""
         return values if values.is_floating_point() else values.float(), whole(values)
 
+    @classmethod
+    def example(cls, count: int = 5) -> tuple[Self, np.ndarray]:
+        """Return three numbers for each example."""
+        return cls(size=3), np.random.default_rng(0).normal(size=(count, 3)).astype(np.float32)
+
     def modality(self, likelihood: str | None = None) -> "Vector":
         from mmgen.modalities._dense import dense_likelihood
 

@@ -1,7 +1,11 @@
 from ._base import Demands as Demands, GaussianModel as GaussianModel, Given as Given, Model as Model, Unit as Unit
 from ._build import build_model as build_model
 from ._members import describe as describe, get as get, importable as importable, names as names
-from ._parts import available_modalities as available_modalities
+from ._parts import (
+    available_modalities as available_modalities,
+    decoders_for as decoders_for,
+    networks_by_kind as networks_by_kind,
+)
 from ._settings import (
     DataSettings as DataSettings,
     ModelSettings as ModelSettings,

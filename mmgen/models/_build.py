@@ -1,8 +1,10 @@
 """From settings to a model; the same settings give the same structure, which is how checkpoints are loaded."""
 
 import torch
+from torch.nn.parameter import is_lazy
 
 import mmgen.models
+from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError
 from mmgen.models._base import Demands, GaussianModel, Model
 from mmgen.models._settings import DataSettings, ModelSettings
@@ -53,6 +55,23 @@ def _check(name: str, model: Model, demands: Demands) -> None:
         )
 
 
+@torch.no_grad()
+def _materialise(model: Model, demands: Demands, data: DataSettings) -> None:
+    """Give layers that learn their input size from data (``LazyLinear``) their weights, by blank examples."""
+    if not any(is_lazy(tensor) for tensor in [*model.parameters(), *model.buffers()]):
+        return
+    shapes = {name: data.modalities[name].event_shape for name in demands.modalities}
+    blank = {name: data.modalities[name].observed(torch.zeros(2, *shape)) for name, shape in shapes.items()}
+    batch = Batch({name: pair[0] for name, pair in blank.items()}, {name: pair[1] for name, pair in blank.items()})
+    training = model.training
+    model.eval()
+    for given in sorted(demands.posteriors):
+        model.encode(batch, given, torch.Generator().manual_seed(0))
+    for name in demands.generates:
+        model.decode(name, torch.zeros(2, model.latent_size), batch if model.conditional_on else None)
+    model.train(training)
+
+
 def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -> Model:
     """A freshly initialised model (from torch's global generator: seed it first).
 
@@ -68,5 +87,6 @@ def build_model(settings: ModelSettings, demands: Demands, data: DataSettings) -
     model: Model = mmgen.models.get(settings.name).build(settings, demands, data)
     _check(settings.name, model, demands)
     model.main = data.main
+    _materialise(model, demands, data)
     # Convolutions are 0 to 10 % faster with channels last, on CPUs and GPUs, and never slower.
     return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # torch stub lacks it

@@ -8,7 +8,6 @@ from torch import nn
 from mmgen.core.errors import SettingsError
 from mmgen.modalities import Modality
 from mmgen.models._settings import DataSettings
-from mmgen.settings.config import validate
 
 __all__ = ["available_modalities", "decoders_for", "networks_by_kind"]
 
@@ -40,28 +39,25 @@ def available_modalities(
 def networks_by_kind(
     data: DataSettings, given: Mapping[str, Any], settings: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """What networks are made of, by kind of modality.
+    """Return what networks are made of, by kind of modality.
 
     Args:
         data: The modalities that there are.
-        given: Settings of the kinds that the model has keys of its own for.
+        given: Settings of the kinds that the model has keys of its own for; none are needed.
         settings: ``model.networks``: of other kinds, where they are not the defaults.
 
     Raises:
         SettingsError: There are settings of a kind that has none or is not in the data, or wrong ones.
     """
-    others = {each.kind: each.network() for each in data.modalities.values() if each.kind not in given}
+    others = {each.kind: each for each in data.modalities.values() if each.kind not in given}
+    made = {kind: each.networks(settings.get(kind, {}), f"model.networks.{kind}") for kind, each in others.items()}
     for kind in settings:
-        if others.get(kind) is None:
-            known = [name for name, schema in others.items() if schema is not None]
+        if made.get(kind) is None:
+            known = [name for name, networks in made.items() if networks is not None]
             raise SettingsError(
                 f"setting 'model.networks' got '{kind}', expected {' or '.join(known) or 'nothing'}: the kinds of this "
                 "dataset whose networks are set there"
             )
-    made = {
-        kind: None if schema is None else validate(schema, settings.get(kind, {}), f"model.networks.{kind}")
-        for kind, schema in others.items()
-    }
     return {**given, **made}
 
 

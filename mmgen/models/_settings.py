@@ -100,7 +100,8 @@ class DataSettings(Settings):
     """All that an example is made of, by name: each a table with its kind and what the kind says of it. The main
     picture comes first, then other pictures, then everything else by kind."""
     main: str = ""
-    """Name of the main picture: left out, the one called "image", else the first one."""
+    """Name of the modality that descriptions are about, such as the main picture: left out, the picture called "image",
+    else the first picture, else the first modality that is no words."""
 
     @classmethod
     def of(cls, *descriptions: Description, **others: Any) -> Self:
@@ -143,9 +144,9 @@ class DataSettings(Settings):
         for name, described in self.modalities.items():
             if described.name != name:
                 raise ValueError(f"modality '{name}' is described under the name '{described.name}'; use one name")
-        if self.main and self.modalities and self.main not in self.images:
-            pictures = ", ".join(self.images) or "nothing, for there are no pictures"
-            raise ValueError(f"main got '{self.main}', expected {pictures}")
+        if self.main and self.modalities and self.main not in self.observed:
+            expected = ", ".join(self.observed) or "nothing, for there is nothing but words"
+            raise ValueError(f"main got '{self.main}', expected {expected}")
         return self
 
     def of_kind(self, kind: type[D]) -> dict[str, D]:
@@ -161,6 +162,11 @@ class DataSettings(Settings):
     def image(self) -> ImageDescription | None:
         """The main picture; None where there is none."""
         return self.images.get(self.main)
+
+    @property
+    def observation(self) -> Description | None:
+        """The modality that descriptions are about, of any kind; None for data of words alone."""
+        return self.observed.get(self.main) or next(iter(self.observed.values()), None)
 
     @property
     def observed(self) -> dict[str, Description]:

@@ -1,9 +1,13 @@
 from ._base import (
     CONFIG as CONFIG,
     Bound as Bound,
+    Modalities as Modalities,
     Objective as Objective,
     expected_log_likelihood as expected_log_likelihood,
+    per_beta as per_beta,
     prior_kl as prior_kl,
+    role as role,
+    warmup as warmup,
 )
 from ._members import describe as describe, get as get, importable as importable, names as names
 from ._opponent import Adversarial as Adversarial, Opponent as Opponent, unmoved as unmoved

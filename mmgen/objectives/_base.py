@@ -4,7 +4,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Literal, Protocol, Self
+from typing import Annotated, Any, ClassVar, Protocol, Self
 
 from pydantic import AfterValidator, ConfigDict
 from torch import Tensor
@@ -20,7 +20,6 @@ from mmgen.models import Demands, GaussianModel, Model
 __all__ = [
     "CONFIG",
     "Bound",
-    "Description",
     "Modalities",
     "Objective",
     "Run",
@@ -33,9 +32,6 @@ __all__ = [
 ]
 
 CONFIG = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-
-Description = Literal["attributes", "text"]
-"""The modality that describes an image, where an objective has two."""
 
 
 @dataclass(frozen=True)

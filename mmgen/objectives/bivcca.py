@@ -14,7 +14,6 @@ from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import (
     CONFIG,
     Bound,
-    Description,
     Objective,
     expected_log_likelihood,
     per_beta,
@@ -35,8 +34,10 @@ class Bivcca(Objective):
 
     mu: Annotated[float, Field(ge=0, le=1)] = 0.7
     """Weight of the image side (VE Section 5.1 uses 0.7)."""
-    description: Description = "attributes"
-    """What describes the image: attributes or text."""
+    observation: str = "image"
+    """Modality that is described, x: an image, or data of any other kind."""
+    description: str = "attributes"
+    """Modality that describes it, y: attributes or text."""
     attributes_weight: Annotated[float, Field(ge=0)] = 50.0
     """lambda_y, of the description whatever it is."""
     beta: Annotated[float, Field(ge=0)] = 1.0
@@ -46,7 +47,8 @@ class Bivcca(Objective):
 
     @property
     def demands(self) -> Demands:
-        return Demands(frozenset([("image",), (self.description,)]), generates=("image", self.description))
+        both = (self.observation, self.description)
+        return Demands(frozenset((side,) for side in both), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""lambda / beta in both bounds; their shares \mu and 1 - \mu weigh likelihoods and divergence alike."""
@@ -54,16 +56,14 @@ class Bivcca(Objective):
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        words = self.description
-        terms = {}
-        value = batch.values["image"].new_zeros(batch.size)
-        for side, share in (("image", self.mu), (words, 1 - self.mu)):
+        x, y = self.observation, self.description
+        terms, bounds = {}, []
+        for side, share in ((x, self.mu), (y, 1 - self.mu)):
             q = model.posterior(batch, (side,))
-            likelihoods = expected_log_likelihood(model, batch, q, ("image", words))
+            likelihoods = expected_log_likelihood(model, batch, q, (x, y))
             kl = prior_kl(q)
-            bound = likelihoods["image"] + self.attributes_weight * likelihoods[words] - scale * kl
-            value = value + share * bound
-            terms[f"log p(image|z), z from {side}"] = likelihoods["image"]
-            terms[f"log p({words}|z), z from {side}"] = likelihoods[words]
+            bounds.append(share * (likelihoods[x] + self.attributes_weight * likelihoods[y] - scale * kl))
+            terms[f"log p({x}|z), z from {side}"] = likelihoods[x]
+            terms[f"log p({y}|z), z from {side}"] = likelihoods[y]
             terms[f"kl, z from {side}"] = kl
-        return Bound(value, terms, is_bound=self.attributes_weight == 1 and scale >= 1)
+        return Bound(bounds[0] + bounds[1], terms, is_bound=self.attributes_weight == 1 and scale >= 1)

@@ -1,4 +1,4 @@
-"""Conditional VAE: images given attributes, p(z) p(image | z, attributes).
+"""Conditional VAE: data given attributes, p(z) p(x | z, y), such as images of a description.
 
 References:
     Learning Structured Output Representation using Deep Conditional Generative Models (Sohn, Lee, Yan, 2015)
@@ -23,6 +23,10 @@ class Cvae(Objective):
     .. math:: E_{q(z|x,y)}[\log p(x|z,y)] - \beta \, KL(q(z|x,y) \,\|\, p(z))
     """
 
+    observation: str = "image"
+    """Modality that is generated, x: an image, or data of any other kind."""
+    description: str = "attributes"
+    """Modality of attributes that encoder and decoder see, y."""
     beta: Annotated[float, Field(ge=0)] = 1.0
     """Weight of the divergence."""
     kl_warmup_steps: Annotated[int, Field(ge=0)] = 0
@@ -30,15 +34,17 @@ class Cvae(Objective):
 
     @property
     def demands(self) -> Demands:
-        return Demands(frozenset([("image", "attributes")]), generates=("image",), conditions_on=("attributes",))
+        x, y = self.observation, self.description
+        return Demands(frozenset([(x, y)]), generates=(x,), conditions_on=(y,))
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         """None: the description is given and not generated, so there is no p(y|z), and p(z|y) is p(z)."""
         return None
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
-        q = model.posterior(batch, ("image", "attributes"))
-        likelihoods = expected_log_likelihood(model, batch, q, ("image",))
+        x = self.observation
+        q = model.posterior(batch, (x, self.description))
+        likelihoods = expected_log_likelihood(model, batch, q, (x,))
         kl = prior_kl(q)
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        return Bound(likelihoods["image"] - scale * kl, {"log p(image|z)": likelihoods["image"], "kl": kl}, scale >= 1)
+        return Bound(likelihoods[x] - scale * kl, {f"log p({x}|z)": likelihoods[x], "kl": kl}, scale >= 1)

@@ -15,7 +15,6 @@ from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import (
     CONFIG,
     Bound,
-    Description,
     Objective,
     expected_log_likelihood,
     per_beta,
@@ -35,8 +34,10 @@ class Jmvae(Objective):
     q(z|x,y) is not detached: it is pulled too.
     """
 
-    description: Description = "attributes"
-    """What describes the image: attributes or text."""
+    observation: str = "image"
+    """Modality that is described, x: an image, or data of any other kind."""
+    description: str = "attributes"
+    """Modality that describes it, y: attributes or text."""
     attributes_weight: Annotated[float, Field(ge=0)] = 50.0
     """lambda_y, of the description whatever it is (VE: best 50)."""
     alpha: Annotated[float, Field(ge=0)] = 1.0
@@ -48,8 +49,8 @@ class Jmvae(Objective):
 
     @property
     def demands(self) -> Demands:
-        both = ("image", self.description)
-        return Demands(frozenset([both, ("image",), (self.description,)]), generates=both)
+        both = (self.observation, self.description)
+        return Demands(frozenset([both, *((side,) for side in both)]), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""lambda / beta, of the joint bound.
@@ -61,23 +62,18 @@ class Jmvae(Objective):
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        words = self.description
-        joint = model.posterior(batch, ("image", words))
-        likelihoods = expected_log_likelihood(model, batch, joint, ("image", words))
+        x, y = self.observation, self.description
+        joint = model.posterior(batch, (x, y))
+        likelihoods = expected_log_likelihood(model, batch, joint, (x, y))
         kl = prior_kl(joint)
-        to_words = joint.kl(model.posterior(batch, (words,)))
-        to_image = joint.kl(model.posterior(batch, ("image",)))
-        value = (
-            likelihoods["image"]
-            + self.attributes_weight * likelihoods[words]
-            - scale * kl
-            - self.alpha * (to_words + to_image)
-        )
+        to_y = joint.kl(model.posterior(batch, (y,)))
+        to_x = joint.kl(model.posterior(batch, (x,)))
+        value = likelihoods[x] + self.attributes_weight * likelihoods[y] - scale * kl - self.alpha * (to_y + to_x)
         terms = {
-            "log p(image|z)": likelihoods["image"],
-            f"log p({words}|z)": likelihoods[words],
+            f"log p({x}|z)": likelihoods[x],
+            f"log p({y}|z)": likelihoods[y],
             "kl": kl,
-            f"kl to q(z|{words})": to_words,
-            "kl to q(z|image)": to_image,
+            f"kl to q(z|{y})": to_y,
+            f"kl to q(z|{x})": to_x,
         }
         return Bound(value, terms, is_bound=self.attributes_weight == 1 and scale >= 1)

@@ -14,7 +14,6 @@ from mmgen.models import Demands, GaussianModel
 from mmgen.objectives._base import (
     CONFIG,
     Bound,
-    Description,
     Objective,
     expected_log_likelihood,
     per_beta,
@@ -34,8 +33,10 @@ class Telbo(Objective):
     In the last two the decoders are frozen: only :math:`\phi_x` and :math:`\phi_y` learn from them.
     """
 
-    description: Description = "attributes"
-    """What describes the image: attributes or text."""
+    observation: str = "image"
+    """Modality that is described, x: an image, or data of any other kind."""
+    description: str = "attributes"
+    """Modality that describes it, y: attributes or text."""
     attributes_weight: Annotated[float, Field(ge=0)] = 50.0
     """lambda_y of the joint bound, of the description whatever it is (VE: best 50)."""
     private_attributes_weight: Annotated[float, Field(ge=0)] = 50.0
@@ -47,8 +48,8 @@ class Telbo(Objective):
 
     @property
     def demands(self) -> Demands:
-        both = ("image", self.description)
-        return Demands(frozenset([both, ("image",), (self.description,)]), generates=both)
+        both = (self.observation, self.description)
+        return Demands(frozenset([both, *((side,) for side in both)]), generates=both)
 
     def training_weight(self, name: str, kind: str | None = None) -> float | None:
         r"""gamma / beta: the bound elbo_{\gamma,1}(y; \phi_y) alone fits a posterior to the description alone.
@@ -60,29 +61,28 @@ class Telbo(Objective):
 
     def __call__(self, model: GaussianModel, batch: Batch, step: int | None = None) -> Bound:
         scale = self.beta * warmup(step, self.kl_warmup_steps)
-        words = self.description
-        joint = model.posterior(batch, ("image", words))
-        likelihoods = expected_log_likelihood(model, batch, joint, ("image", words))
-        from_image = model.posterior(batch, ("image",))
-        from_words = model.posterior(batch, (words,))
+        x, y = self.observation, self.description
+        joint = model.posterior(batch, (x, y))
+        likelihoods = expected_log_likelihood(model, batch, joint, (x, y))
+        from_x, from_y = model.posterior(batch, (x,)), model.posterior(batch, (y,))
         with model.frozen_decoders():
-            image = expected_log_likelihood(model, batch, from_image, ("image",))["image"]
-            described = expected_log_likelihood(model, batch, from_words, (words,))[words]
-        kl, kl_image, kl_words = prior_kl(joint), prior_kl(from_image), prior_kl(from_words)
+            observed = expected_log_likelihood(model, batch, from_x, (x,))[x]
+            described = expected_log_likelihood(model, batch, from_y, (y,))[y]
+        kl, kl_x, kl_y = prior_kl(joint), prior_kl(from_x), prior_kl(from_y)
         value = (
-            likelihoods["image"]
-            + self.attributes_weight * likelihoods[words]
-            + image
+            likelihoods[x]
+            + self.attributes_weight * likelihoods[y]
+            + observed
             + self.private_attributes_weight * described
-            - scale * (kl + kl_image + kl_words)
+            - scale * (kl + kl_x + kl_y)
         )
         terms = {
-            "log p(image|z)": likelihoods["image"],
-            f"log p({words}|z)": likelihoods[words],
+            f"log p({x}|z)": likelihoods[x],
+            f"log p({y}|z)": likelihoods[y],
             "kl": kl,
-            "log p(image|z), z from image": image,
-            "kl, z from image": kl_image,
-            f"log p({words}|z), z from {words}": described,
-            f"kl, z from {words}": kl_words,
+            f"log p({x}|z), z from {x}": observed,
+            f"kl, z from {x}": kl_x,
+            f"log p({y}|z), z from {y}": described,
+            f"kl, z from {y}": kl_y,
         }
         return Bound(value, terms, is_bound=False)

@@ -150,11 +150,13 @@ def describe_left_out(settings: ExperimentSettings, said: Mapping[str, Any] | No
     lacking = [part for part in used if part not in data.modalities]
     if lacking:
         able = [part for part, each in data.modalities.items() if each.by_rows]
-        choices = {"modalities": able}, {"modalities": able, "given": able[:1]}
+        choices: list[dict[str, Any]] = [{"observation": part} for part in data.observed]
+        choices += [{"modalities": able}, {"modalities": able, "given": able[:1]}]
         for choice in choices if able else ():
             if (there := _demanded(settings.objective | choice)) and set(there) <= set(able):
                 chosen = " ".join(
-                    f"--set {shlex.quote(f'objective.{key}={json.dumps(value)}')}" for key, value in choice.items()
+                    f"--set {shlex.quote(f'objective.{key}={value if isinstance(value, str) else json.dumps(value)}')}"
+                    for key, value in choice.items()
                 )
                 raise SettingsError(
                     f"{name} looks at {_listed(used)}, but the dataset holds no {lacking[0]}; use {chosen}"

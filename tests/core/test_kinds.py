@@ -197,7 +197,7 @@ def test_settings_of_files_from_before_are_read() -> None:
 def test_wrong_descriptions_are_refused(values: dict[str, Any], says: str) -> None:
     with pytest.raises(SettingsError, match=says):
         validate(DataSettings, {"modalities": values}, "data")
-    with pytest.raises(SettingsError, match="main got 'y', expected nothing"):
+    with pytest.raises(SettingsError, match="main got 'y', expected x"):
         validate(DataSettings, {"modalities": {"x": {"kind": "vector", "size": 2}}, "main": "y"})
 
 
