@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -13,8 +12,8 @@ from typer.core import TyperCommand
 
 from mmgen.cli._mistakes import meant_by, words_apart
 from mmgen.cli._options import LARGEST_SEED, Code, LookedAt, Reads
-from mmgen.core.errors import MmgenError, UsageError
-from mmgen.settings.registry import registry_of
+from mmgen.core.errors import UsageError
+from mmgen.settings.registry import with_names
 
 __all__ = ["Command", "command_of", "literal", "without_types"]
 
@@ -22,10 +21,6 @@ T = TypeVar("T")
 
 _METAVARS = {"bool": "", "int": "N", "float": "NUMBER", "str": "NAME", "Path": "PATH"}
 """What an option's value is called in help unless the option says it itself; a switch has none."""
-
-_ROOM = re.compile(r"\{(mmgen\.[a-z_.]+)\}")
-"""In a help text, the names of that room's members: "{mmgen.objectives}"."""
-
 
 _MAY_BE_EMPTY = ("--given",)
 """Options of which an empty text says something: nothing is given."""
@@ -121,18 +116,10 @@ def command_of(name: str, function: Callable[..., Any], cls: type[Command] = Com
     parameters: list[Any] = loaded.params
     for parameter in parameters:
         if getattr(parameter, "help", None):
-            parameter.help = _ROOM.sub(lambda found: _members_of(found[1]), parameter.help)
+            parameter.help = with_names(parameter.help)
         if parameter.metavar is None:
             parameter.metavar = _METAVARS[parameter.bare_type().removeprefix("list[").removesuffix("]")]
     return loaded
-
-
-def _members_of(package: str) -> str:
-    """The names of a room's members, without importing one."""
-    try:
-        return ", ".join(registry_of(package).names())
-    except MmgenError:  # of a broken file in MMGEN_CODE, which the command itself reports
-        return "what mmgen list names"
 
 
 def _with_code(function: Callable[..., Any]) -> Callable[..., Any]:

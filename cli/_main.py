@@ -23,7 +23,9 @@ from mmgen.cli._commands import command_of, literal, without_types
 from mmgen.cli._console import is_first_process, result, say
 from mmgen.cli._members import MemberCommands
 from mmgen.cli._options import remember_command_line
+from mmgen.cli._parameters import stage_function
 from mmgen.cli._streams import ReaderLeft, guarded_streams
+from mmgen.commands import source_of, stage_called, stage_names
 from mmgen.core.errors import MmgenError, clip
 from mmgen.core.processes import begin_program
 from mmgen.core.version import __version__
@@ -58,24 +60,32 @@ def _function_name(command: str) -> str:
 
 
 def command_names() -> list[str]:
-    """Names of all subcommands: the files of this folder without a leading underscore."""
-    found = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")}
+    """Return the names of all commands: stages, and the files of this folder without a leading underscore."""
+    found = {path.stem.replace("_", "-") for path in Path(__file__).parent.glob("[!_]*.py")} | {*stage_names()}
     return [name for name in _ORDER if name in found] + sorted(found - set(_ORDER))
 
 
 def _short_help(command: str) -> str:
-    """First paragraph of the command function's docstring, read without importing its file."""
-    source = Path(__file__).with_name(f"{command.replace('-', '_')}.py").read_text(encoding="utf-8")
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef) and node.name == _function_name(command):
+    """First paragraph of the docstring of a stage or of a command's function, read without importing its file."""
+    is_stage = command in stage_names()
+    file = source_of(command) if is_stage else Path(__file__).with_name(f"{command.replace('-', '_')}.py")
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if not isinstance(node, ast.ClassDef | ast.FunctionDef) or node.name.startswith("_"):
+            continue
+        if is_stage or node.name == _function_name(command):
             return " ".join((ast.get_docstring(node) or "").split("\n\n")[0].split())
     return ""
 
 
 def load_command(command: str) -> Any:
-    """The runnable command, from its file; one that takes a member of a room first has that member's options."""
-    module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
-    function = getattr(module, _function_name(command))
+    """Return the runnable command; one that takes a member of a room first has that member's options."""
+    try:
+        module = importlib.import_module(f"mmgen.cli.{command.replace('-', '_')}")
+        function = getattr(module, _function_name(command))
+    except ModuleNotFoundError:
+        function = None
+    if command in stage_names():
+        return command_of(command, stage_function(stage_called(command), function))
     return MemberCommands(command, function) if hasattr(function, "package") else command_of(command, function)
 
 

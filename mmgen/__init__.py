@@ -10,17 +10,21 @@ TYPE_CHECKING = False  # as in typing, without the time that its import takes: t
 if TYPE_CHECKING:
     from typing import Any
 
+    from mmgen.commands import function
     from mmgen.commands.notebook import (
         evaluate as evaluate,
         fit_aggregate as fit_aggregate,
         make_data as make_data,
         sample as sample,
-        train as train,
         train_classifier as train_classifier,
     )
+    from mmgen.commands.train import Train
     from mmgen.generation.loading import load as load
 
-_STAGES = ("evaluate", "fit_aggregate", "make_data", "sample", "train", "train_classifier")
+    train = function(Train)
+
+_STAGES = ("train",)
+_NOTEBOOK = ("evaluate", "fit_aggregate", "make_data", "sample", "train_classifier")
 
 __all__ = ["__version__", "evaluate", "fit_aggregate", "load", "make_data", "sample", "train", "train_classifier"]
 
@@ -36,6 +40,11 @@ def __getattr__(name: str) -> "Any":
 
         return load
     if name in _STAGES:
+        from mmgen.commands import function, stage_called
+
+        globals()[name] = function(stage_called(name))
+        return globals()[name]
+    if name in _NOTEBOOK:
         from mmgen.commands import notebook
 
         return getattr(notebook, name)

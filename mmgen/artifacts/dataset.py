@@ -17,7 +17,8 @@ from mmgen.artifacts.remembered import is_remembered, remember, stamp
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.markup import facts_table
 from mmgen.modalities import ROWS
-from mmgen.settings.arguments import FilePath, Seed, checked, told
+from mmgen.settings.arguments import checked, told
+from mmgen.settings.kinds import FilePath, Seed
 from mmgen.settings.registry import unknown_name
 
 if TYPE_CHECKING:

@@ -8,10 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
-
-import mmgen.settings.config
-import mmgen.settings.extends
 from mmgen.aggregates import (
     FitSettings,
     complete_fit_settings,
@@ -46,125 +42,14 @@ from mmgen.metrics import (
     notice,
     usual_metrics,
 )  # fmt: skip
-from mmgen.models import build_model
 from mmgen.results.naming import posterior_called
 from mmgen.results.score import Score
-from mmgen.settings import presets
-from mmgen.settings.config import find_preset, merge, validate
+from mmgen.settings.config import merge, validate
 from mmgen.settings.registry import unknown_name
-from mmgen.training.loop import TrainingResult
-from mmgen.training.model_run import ExperimentSettings, complete_settings, describe_left_out, load_model, train_model
-from mmgen.training.pairing import describe_rows
-from mmgen.training.precision import resolve_device
-from mmgen.training.settings import merge_settings
-from mmgen.training.start import start_values
+from mmgen.training.model_run import load_model
 from mmgen.training.state import state_path
 
-__all__ = ["FitPlan", "TrainingPlan", "measure", "plan_fit", "plan_judge", "plan_training"]
-
-
-@dataclass(frozen=True)
-class TrainingPlan:
-    """A training that can begin.
-
-    Attributes:
-        dataset: Dataset file.
-        settings: Completed settings.
-        out: The model to make.
-        start: A model whose weights the run begins with.
-    """
-
-    dataset: Path
-    settings: ExperimentSettings
-    out: Path
-    start: Path | None = None
-
-    def run(self, command: str, resume: str, watch: Watch) -> TrainingResult:
-        """Train; see :func:`mmgen.training.model_run.train_model`."""
-        work = train_model(self.dataset, self.settings, self.out, command, resume, self.start)
-        return watch.follow(work)
-
-    def check(self) -> None:
-        """Build the networks without their weights, and drop them: what does not fit is told as a training would.
-
-        Raises:
-            SettingsError: Settings of the networks do not fit each other, the objective, the data or the optimiser.
-        """
-        material = self.settings.model, self.settings.build_objective().demands, self.settings.data
-        try:
-            with torch.device("meta"):
-                model = build_model(*material)
-        except RuntimeError:  # a network from outside that looks at its first weights
-            model = build_model(*material)
-        self.settings.training.check_optimizer(model.parameters)
-
-
-def plan_training(
-    dataset: Path,
-    out: Path | None,
-    watch: Watch,
-    *,
-    preset: str | None = None,
-    config: Path | None = None,
-    objective: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    assignments: Mapping[str, Any] | None = None,
-    start: Path | None = None,
-) -> TrainingPlan:
-    """Settings of a training: preset, file, options and assignments, each over the one before.
-
-    Args:
-        dataset: Dataset file.
-        out: The model to make; named after dataset and preset or objective if None.
-        watch: Is told what was chosen and what is left out.
-        preset: A preset by its full name, or without its dataset.
-        config: A TOML file, which may extend a preset.
-        objective: The objective by name.
-        options: Single settings by their dotted names; None is not said.
-        assignments: Nested values.
-        start: A model whose weights the run begins with.
-
-    Raises:
-        SettingsError: Names all wrong keys and values.
-        UsageError: There is no such preset or objective, or the dataset does not fit.
-    """
-    said = {key: value for key, value in (options or {}).items() if value is not None}
-    full = _full_preset(preset, dataset, str(said.get("training.device", "auto")), watch) if preset else None
-    values: dict[str, Any] = mmgen.settings.extends.preset(full) if full else {}
-    own = mmgen.settings.config.read_toml(config) if config else {}
-    values = merge_settings(values, mmgen.settings.extends.extended(own, str(config)))
-    given = values.get("objective", {})
-    if objective and isinstance(given, dict) and given.get("name") != objective:  # what is no table is refused later
-        values["objective"] = {"name": objective}  # another objective's settings would not be its own
-    for key, value in said.items():
-        room, name = key.split(".")
-        values = merge(values, {room: {name: value}})
-    values = merge_settings(values, dict(assignments or {}))
-    values = start_values(start, values) if start else values
-    with Dataset.open(dataset) as opened:
-        settings = complete_settings(values, opened)
-        size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
-    goal = settings.build_objective()
-    for text in (
-        describe_left_out(settings, merge(own, dict(assignments or {}))),
-        describe_rows(size, goal, settings.data),
-        goal.check_run(settings.training),
-    ):
-        if text:
-            watch.say(text)
-    tail = full.rsplit("/", 1)[-1] if full else settings.objective["name"]
-    return TrainingPlan(dataset, settings, out or dataset.with_name(f"{dataset.stem}-{tail}.safetensors"), start)
-
-
-def _full_preset(name: str, dataset: Path, device: str, watch: Watch) -> str:
-    """``vedantam/telbo`` means the variant for this dataset and this hardware; says which one that is."""
-    on_cpu = resolve_device(device).type == "cpu"
-    full = find_preset(name, str(read_header(dataset).settings.get("recipe", "")), on_cpu)
-    if full != name:
-        watch.say(f"preset {name}: {full}" + (" (there is no GPU here)" if full.endswith("-cpu") else ""))
-    elif on_cpu and f"{name}-cpu" in presets.names():
-        watch.say(f"preset {name} is for a GPU, and there is none here; {name}-cpu is its variant for CPUs")
-    return full
+__all__ = ["FitPlan", "measure", "plan_fit", "plan_judge"]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities import ROWS
-from mmgen.settings.arguments import Count, checked, told
+from mmgen.settings.arguments import checked, told
+from mmgen.settings.kinds import Count
 
 if TYPE_CHECKING:
     from mmgen.generation.files import LatentLogProb, LatentSampler

@@ -36,7 +36,8 @@ from mmgen.models import GaussianModel
 from mmgen.posteriors.encoding import LayeredPosterior
 from mmgen.results.naming import posterior_called
 from mmgen.results.score import Score
-from mmgen.settings.arguments import Count, FilePath, Seed, checked
+from mmgen.settings.arguments import checked
+from mmgen.settings.kinds import Count, FilePath, Seed
 from mmgen.training.precision import resolve_device
 
 __all__ = ["TrainedModel", "load"]

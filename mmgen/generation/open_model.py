@@ -20,7 +20,8 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models import Model
 from mmgen.results.naming import Weights, posterior_name, posterior_title
-from mmgen.settings.arguments import Seed, checked
+from mmgen.settings.arguments import checked
+from mmgen.settings.kinds import Seed
 from mmgen.training.model_run import ExperimentSettings
 
 __all__ = ["LatentLogProb", "LatentSampler", "OpenModel"]

@@ -5,27 +5,22 @@ holds its own: ``True``, ``"1"``, 1.5 and NaN are no seeds. numpy's numbers coun
 """
 
 import inspect
-import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import is_dataclass
 from functools import cache, wraps
-from pathlib import Path
 from types import SimpleNamespace
-from typing import Annotated, Any, TypeVar, cast, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 import numpy as np
-from pydantic import AfterValidator, ConfigDict, Field, InstanceOf, TypeAdapter, ValidationError
+from pydantic import ConfigDict, InstanceOf, TypeAdapter, ValidationError
 
 from mmgen.core.errors import UsageError, clip
 from mmgen.settings.registry import unknown_name
 
-__all__ = ["Count", "FilePath", "Seed", "checked", "told", "unknown_argument"]
+__all__ = ["checked", "told", "unknown_argument"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LONGEST_NAME = 255
-"""Bytes that a file system takes in one name."""
-_LONGEST_PATH = 4096
 _LONGEST_SHOWN = 120
 
 _WORDS = {
@@ -43,6 +38,7 @@ _WORDS = {
     "an instance of Path": "a path",
     "an instance of Dataset": "a dataset",
     "an instance of TrainedModel": "a model",
+    "an instance of HasPath": "what was made of one",
     "an instance of Watch": "who watches",
     "'str' instances are not allowed as a Sequence value": "a list",
     "None": "None",
@@ -55,34 +51,6 @@ _BOUNDS = {
     "less_than_equal": ("at most", "le"),
     "less_than": ("less than", "lt"),
 }
-
-
-def _named(path: str | Path) -> str | Path:
-    """A path that a file system can hold.
-
-    Raises:
-        ValueError: It is empty, too long, or has letters that no name has.
-    """
-    text = str(path)
-    if not text or "\0" in text:
-        raise ValueError(f"got {told(text)}, expected the path of a file{', without null characters' * (text != '')}")
-    try:
-        raw = os.fsencode(text)
-    except UnicodeEncodeError:
-        raise ValueError(f"got {told(text)}, expected a path of letters that have a place in UTF-8") from None
-    longest = max(len(part) for part in raw.split(os.fsencode(os.sep)))
-    if longest > _LONGEST_NAME or len(raw) > _LONGEST_PATH:
-        most = _LONGEST_NAME if longest > _LONGEST_NAME else _LONGEST_PATH
-        raise ValueError(f"got {told(text)}, expected names of at most {most:,} bytes")
-    return path
-
-
-FilePath = Annotated[str | Path, AfterValidator(_named)]
-"""The path of a file."""
-Seed = Annotated[int, Field(ge=0, lt=2**63)]
-"""A seed, as headers hold it."""
-Count = Annotated[int, Field(ge=1, lt=2**63)]
-"""How many of something."""
 
 
 def told(value: Any) -> str:
@@ -184,6 +152,7 @@ def checked(function: F) -> F:
         UsageError: A keyword is none of the function's, or an argument has another kind or range than it takes.
 
     Example:
+        >>> from mmgen.settings.kinds import Count, Seed
         >>> @checked
         ... def draw(n: Count = 1, seed: Seed = 0) -> int:
         ...     return n

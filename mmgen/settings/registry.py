@@ -14,6 +14,7 @@ import difflib
 import importlib
 import importlib.util
 import inspect
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -37,6 +38,7 @@ __all__ = [
     "rooms",
     "unknown_name",
     "used_in",
+    "with_names",
 ]
 
 T_co = TypeVar("T_co", covariant=True)
@@ -299,6 +301,18 @@ def registry_of(package: str) -> Registry[Any]:
     """The registry of a package, one of :data:`ROOMS`."""
     importlib.import_module(f"{package}._members")
     return _registries[package]
+
+
+def with_names(text: str) -> str:
+    """Replace a room in braces, such as ``{mmgen.objectives}``, by the names of its members; imports none of them."""
+
+    def names(room: re.Match[str]) -> str:
+        try:
+            return ", ".join(registry_of(room[1]).names())
+        except MmgenError:  # of a broken file in MMGEN_CODE, which the command itself reports
+            return "what mmgen list names"
+
+    return re.sub(r"\{(mmgen\.[a-z_.]+)\}", names, text)
 
 
 def rooms() -> list[Registry[Any]]:

@@ -81,7 +81,7 @@ def test_a_file_that_somebody_is_at_work_on_is_looked_at_again(tmp_path: Path, m
             raise answer
         return answer
 
-    monkeypatch.setattr("mmgen.experiments._plan.state_of", state_of)
+    monkeypatch.setattr("mmgen.experiments.state_of", state_of)
     assert _runs.settled(STAGE, tmp_path, []) == "done"
     answers.insert(0, "done")
     with pytest.raises(ArtifactError, match="no state"):

@@ -9,7 +9,7 @@ import pytest
 
 from mmgen.artifacts import Dataset, DatasetWriter, find_parent, read_checkpoint, read_header
 from mmgen.cli._main import main
-from mmgen.commands.workflow import _full_preset
+from mmgen.commands.train import Train
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
 from mmgen.settings.config import merge
@@ -72,7 +72,7 @@ class Heard(Watch):
 def test_a_preset_for_a_gpu_says_that_there_is_one_for_cpus(dataset_path: Path) -> None:
     def told(preset: str) -> list[str]:
         watch = Heard()
-        assert _full_preset(preset, dataset_path, "cpu", watch) in (preset, f"{preset}-cpu")
+        assert Train(dataset_path, preset=preset, device="cpu", progress=watch)._preset() in (preset, f"{preset}-cpu")
         return watch.texts
 
     (said,) = told("higgins/beta-vae-mnist-a")

@@ -4,13 +4,14 @@ from pathlib import Path
 from typing import Any
 
 from mmgen.artifacts import Dataset
+from mmgen.commands._watching import watching
 from mmgen.commands.data_plan import plan_data
 from mmgen.commands.notebook._typed import Settings, command_of
-from mmgen.commands.notebook._watching import watching
 from mmgen.core.errors import UsageError, clip
 from mmgen.core.progress import Watch
-from mmgen.settings.arguments import Count, FilePath, Seed, checked, unknown_argument
+from mmgen.settings.arguments import checked, unknown_argument
 from mmgen.settings.config import validate
+from mmgen.settings.kinds import Count, FilePath, Seed
 from mmgen.settings.registry import registry_of
 from mmgen.settings.switches import Switches, placed
 

@@ -6,16 +6,17 @@ from typing import Any
 
 from mmgen.artifacts import check_nothing_lost, check_output
 from mmgen.classifier import Accuracy, train_classifier as work_of_judge
+from mmgen.commands._watching import watching
 from mmgen.commands.notebook._typed import File, Settings, command_of, mode_of, optional, path_of
-from mmgen.commands.notebook._watching import watching
 from mmgen.commands.workflow import measure, plan_judge
 from mmgen.core.markup import facts_table
 from mmgen.core.progress import Watch
 from mmgen.evaluation import EvaluationSettings, scores_beside, write_scores
 from mmgen.generation.tilt import AnyTilt, tilts
 from mmgen.results.score import Scores
-from mmgen.settings.arguments import FilePath, Seed, checked, unknown_argument
+from mmgen.settings.arguments import checked, unknown_argument
 from mmgen.settings.config import merge, nested
+from mmgen.settings.kinds import FilePath, Seed
 
 __all__ = ["Judge", "evaluate", "train_classifier"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 
 from mmgen.artifacts.pages import check_page
+from mmgen.commands._watching import watching
 from mmgen.commands.notebook._measures import Judge
 from mmgen.commands.notebook._typed import File, optional, path_of
-from mmgen.commands.notebook._watching import watching
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
 from mmgen.figures.drawing.page import Grid
@@ -15,7 +15,8 @@ from mmgen.generation.descriptions import as_words
 from mmgen.generation.judge import sees_samples
 from mmgen.generation.loading import TrainedModel, load
 from mmgen.generation.tilt import AnyTilt
-from mmgen.settings.arguments import Count, FilePath, Seed, checked
+from mmgen.settings.arguments import checked
+from mmgen.settings.kinds import Count, FilePath, Seed
 
 __all__ = ["sample"]
 

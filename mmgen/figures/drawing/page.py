@@ -13,7 +13,8 @@ from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG, rgb
 from mmgen.figures.drawing.text import Lines, wrap
-from mmgen.settings.arguments import FilePath, checked
+from mmgen.settings.arguments import checked
+from mmgen.settings.kinds import FilePath
 
 __all__ = [
     "FRAME",

@@ -1,0 +1,201 @@
+"""The fields of a stage as options and arguments of a command."""
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mmgen.cli._completion import members, presets, words
+from mmgen.cli._console import CONSOLE, result
+from mmgen.cli._options import LookedAt, Reads, command_line, read_path, read_paths
+from mmgen.commands import (
+    Assignments,
+    Commas,
+    Input,
+    MemberOf,
+    Named,
+    Reads as ReadsFile,
+    Stage,
+    StageField,
+    Words,
+    fields_of,
+    option_names,
+)
+from mmgen.core.parsing import listed
+from mmgen.settings.registry import registry_of
+
+__all__ = ["StageOption", "options_of_stage", "stage_function"]
+
+
+@dataclass(frozen=True)
+class StageOption:
+    """One field as it is typed.
+
+    Attributes:
+        field: Name of the field.
+        parameter: A parameter as typer reads it.
+        read: From what typer read to the field's value.
+    """
+
+    field: str
+    parameter: inspect.Parameter
+    read: Callable[[Any], Any]
+
+
+def stage_function(stage: type[Stage[Any]], present: Callable[..., None] | None) -> Callable[..., None]:
+    """Return the function of a stage's command.
+
+    Args:
+        stage: The stage.
+        present: Runs it and prints; its parameters after the first are further options. Without one the path of the
+            result is printed.
+    """
+    options = options_of_stage(stage)
+    present = present or _print_path
+
+    @functools.wraps(present)
+    def run(**values: Any) -> None:
+        typed = {one.field: (one, values.pop(one.parameter.name)) for one in options}
+        given = {name: one.read(value) for name, (one, value) in typed.items() if value is not None and value != []}
+        present(stage(**given, progress=CONSOLE), **values)
+
+    _, *further = inspect.signature(present).parameters.values()
+    parameters = [
+        one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in (*(o.parameter for o in options), *further)
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # what typer reads
+    run.__annotations__ = {one.name: one.annotation for one in parameters}
+    run.__doc__ = "\n\n".join(filter(None, (inspect.getdoc(stage), inspect.getdoc(present))))
+    return run
+
+
+def _print_path(stage: Stage[Any]) -> None:
+    made = stage.run(command_line())
+    result(getattr(made, "path", made))
+
+
+def options_of_stage(stage: type[Stage[Any]]) -> list[StageOption]:
+    """Return the options of a stage's fields."""
+    return [_option(field) for field in fields_of(stage) if field.name != "progress"]
+
+
+def _option(field: StageField) -> StageOption:
+    kind, several = _kind(field), field.several and not field.mark(Commas)
+    if field.mark(Assignments):
+        kind, several = str, True
+    annotation: Any = list[kind] if several else kind  # type: ignore[valid-type]  # read by typer alone
+    default = inspect.Parameter.empty if field.default is MISSING else field.default
+    turned_off = default is True and not any("/" in name for name in option_names(field))
+    if turned_off:
+        default = False
+    if default in (None, ()):
+        annotation, default = annotation | None, None
+    info, marks = _argument(field) if field.positional else _named(field, kind, turned_off)
+    annotated = Annotated[annotation, info, *marks]
+    parameter = inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotated)
+    return StageOption(field.name, parameter, operator.not_ if turned_off else _reader(field))
+
+
+def _kind(field: StageField) -> Any:
+    """What typer reads one value as."""
+    leaves = field.leaves
+    if field.mark(Commas) or field.mark(Assignments):
+        return str
+    if field.mark(Input):  # may be - for stdin
+        return str
+    if Path in leaves:
+        return str if (reads := field.mark(ReadsFile)) and reads.piped else Path
+    return next((kind for kind in (bool, float, int) if leaves == [kind]), str)
+
+
+def _argument(field: StageField) -> tuple[Any, list[Any]]:
+    source, room = field.mark(Input), field.mark(MemberOf)
+    if source is None:
+        metavar = (named.metavar if (named := field.mark(Named)) else "") or field.name.upper()
+        argument = typer.Argument(
+            metavar=metavar, show_default=False, help=field.about, autocompletion=_completion(field)
+        )
+        return argument, [LookedAt(registry_of(room.room).describe)] if room else []
+    end = "reads paths from stdin" if field.several else "reads its path from stdin"
+    argument = typer.Argument(
+        metavar=source.metavar, show_default=False, help=f"{field.about.removesuffix('.')}; '-' {end}."
+    )
+    return argument, [] if field.several else [LookedAt(functools.partial(_look_at, source.what))]
+
+
+def _look_at(what: str, text: str) -> None:
+    if text != "-":
+        read_path(text, what)
+
+
+def _named(field: StageField, kind: Any, turned_off: bool) -> tuple[Any, list[Any]]:
+    """An option, and what stands beside it in the annotation."""
+    named, reads = field.mark(Named) or Named(), field.mark(ReadsFile)
+    names = option_names(field)
+    if turned_off:
+        names = [f"--no-{field.name.replace('_', '-')}"]
+    is_number = kind in (int, float)
+    option = typer.Option(
+        *names,
+        metavar=named.metavar or ("LIST" if field.mark(Commas) else None),
+        help=field.about,
+        hidden=named.hidden,
+        show_default=field.default_words or field.default not in (None, (), ""),
+        autocompletion=_completion(field),
+        min=field.range.least if is_number else None,
+        max=field.range.most if is_number else None,
+    )
+    return option, [Reads(reads.what, reads.makes, reads.piped)] if reads else []
+
+
+def _completion(field: StageField) -> Any:
+    room, some = field.mark(MemberOf), field.mark(Words)
+    if room is not None:
+        return members(room.room, *room.more)
+    if some is not None:
+        return words(*some.words)
+    return presets if field.name == "preset" else None
+
+
+def _reader(field: StageField) -> Callable[[Any], Any]:
+    """From what typer read to a field's value."""
+    source, reads, commas = field.mark(Input), field.mark(ReadsFile), field.mark(Commas)
+    if source is not None and field.several:
+        return functools.partial(read_paths, what=source.what, folders=source.folders)
+    what = source.what if source else reads.what if reads else ""
+    if what and field.several:
+        return lambda texts: [read_path(str(text), what) for text in texts]
+    if what:
+        return lambda text: read_path(str(text), what)
+    if commas is not None:
+        return functools.partial(_split, field, commas.none)
+    if field.mark(Assignments):
+        return _assigned
+    return lambda value: value
+
+
+def _split(field: StageField, none: str, text: str) -> list[Any]:
+    from mmgen.core.errors import UsageError
+
+    if text == none:
+        return []
+    parts = [part for part in listed(text) if part]
+    if field.leaves != [int]:
+        return parts
+    try:
+        return [int(part) for part in parts]
+    except ValueError:
+        raise UsageError(
+            f"{option_names(field)[0]} got '{text}', expected numbers with commas between, for example 0,1,2"
+        ) from None
+
+
+def _assigned(texts: Sequence[str]) -> Any:
+    from mmgen.settings.config import parse_assignments
+
+    return parse_assignments(texts)

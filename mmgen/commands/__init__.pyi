@@ -1,0 +1,15 @@
+from ._base import Stage as Stage, Training as Training
+from ._fields import (
+    Assignments as Assignments,
+    Commas as Commas,
+    Input as Input,
+    MemberOf as MemberOf,
+    Named as Named,
+    Reads as Reads,
+    StageField as StageField,
+    Words as Words,
+    fields_of as fields_of,
+    option_names as option_names,
+)
+from ._functions import function as function
+from ._members import source_of as source_of, stage_called as stage_called, stage_names as stage_names

@@ -1,0 +1,169 @@
+"""A stage is declared once: one class, from which its command, its Python function, help and pages follow.
+
+The form, in ``mmgen/commands/draw_dice.py``, which is then ``mmgen draw-dice`` and, named in ``mmgen/__init__.py``,
+``mmgen.draw_dice(...)``::
+
+    @dataclass(frozen=True)
+    class DrawDice(Stage["Throws"]):
+        \"\"\"Throw dice of a model.\"\"\"
+
+        model: Annotated[File, Input("model")]
+        \"\"\"Model file.\"\"\"
+        output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+        \"\"\"Where to write; named after the input by default.\"\"\"
+        _: KW_ONLY
+        number: Annotated[Count, Named("-n")] = 16
+        \"\"\"Dice of each throw.\"\"\"
+        judge: Annotated[File | None, Reads("classifier")] = None
+        \"\"\"Classifier; found by itself if near.\"\"\"
+        objective: Annotated[str | None, MemberOf("mmgen.objectives")] = None
+        \"\"\"What is maximised: {mmgen.objectives}.\"\"\"
+
+        def run(self, command: str = "") -> "Throws":
+            from mmgen.generation import throw  # what is heavy is imported here: help must not load torch
+
+            ...
+
+A field is an option of its name, an :class:`Input` is given by its place. Types, ranges (:class:`Range`) and docstrings
+hold for the command line and for Python alike. A field without a docstring whose name is one of
+:attr:`Stage.described_by` takes docstring and range from there: ``steps`` from ``TrainingSettings``. ``run`` makes the
+file and returns what Python users go on with; it never prints, talks through :attr:`Stage.watch`, and records
+``command``, or :meth:`Stage.command_line` where nothing was typed. What a command prints is a function
+``draw_dice_command(stage, ...)`` in ``cli/draw_dice.py``, whose further parameters are options about printing alone;
+without one the path of the result is printed.
+"""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Generic, TypeVar
+
+from mmgen.commands._fields import Assignments, Commas, Named, fields_of, option_names
+from mmgen.commands._members import command_of
+from mmgen.core.errors import UsageError
+from mmgen.core.progress import Watch
+from mmgen.settings.declared import declared
+from mmgen.settings.kinds import Seed, path_of
+
+__all__ = ["Stage", "Training"]
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage(Generic[R]):
+    """Base of all stages; see the module's docstring for the form."""
+
+    described_by: ClassVar[str] = ""
+    """Settings class that describes fields of the same names, ``room:Class``."""
+    shows_defaults: ClassVar[bool] = False
+    """Whether a default of ``described_by`` holds where a field is None."""
+    not_recorded: ClassVar[frozenset[str]] = frozenset({"progress", "resume", "overwrite"})
+    """Fields that do not determine what is made."""
+
+    progress: bool | Watch = True
+    """Whether a notebook shows progress; or who watches."""
+
+    @cached_property
+    def watch(self) -> Watch:
+        """Who is told of progress."""
+        from mmgen.commands._watching import watching
+
+        return watching(self.progress)
+
+    def run(self, command: str = "") -> R:
+        """Do it.
+
+        Args:
+            command: The command to record; :meth:`command_line` where it is empty.
+        """
+        raise NotImplementedError
+
+    def command_line(self, **actual: Any) -> str:
+        """Return the command that does the same.
+
+        Args:
+            actual: Values in place of the fields', such as the output that was chosen.
+        """
+        name = command_of(type(self).__module__.rpartition(".")[2])
+        return shlex.join(["mmgen", name, *_words_of(replace(self, **actual))])
+
+
+def _words_of(stage: Stage[Any]) -> Iterator[str]:
+    """What is typed after a command's name."""
+    for field in sorted(fields_of(type(stage)), key=lambda field: not field.positional):
+        value = getattr(stage, field.name)
+        if field.name in stage.not_recorded or value is None or (not field.positional and value == field.default):
+            continue
+        if field.mark(Assignments):
+            for name, one in _flat(value):
+                yield from ("--set", f"{name}={json.dumps(one)}")
+        elif isinstance(value, bool):
+            yield option_names(field)[0] if value else f"--no-{field.name}"
+        else:
+            several = field.several and isinstance(value, Sequence) and not isinstance(value, str)
+            texts = [_text(one) for one in (value if several else [value])]
+            if commas := field.mark(Commas):
+                texts = [",".join(texts) or commas.none]
+            for text in texts:
+                yield from ([text] if field.positional else [option_names(field)[0], text])
+
+
+def _text(value: Any) -> str:
+    return str(path_of(value)) if hasattr(value, "path") else str(value)
+
+
+def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{before}{key}.")
+        elif value is not None:
+            yield f"{before}{key}", str(value) if isinstance(value, Path) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Training(Stage[R]):
+    """Base of stages that train: fields of ``TrainingSettings`` by their names, described there."""
+
+    described_by: ClassVar[str] = "mmgen.training.settings:TrainingSettings"
+
+    steps: int | None = None
+    batch: int | None = None
+    learning_rate: float | None = None
+    device: Annotated[str | None, Named(metavar="NAME")] = None
+    precision: str | None = None
+    seed: Seed | None = None
+    log_to: Annotated[Sequence[str] | None, Named(metavar="NAME")] = None
+    settings: Annotated[Mapping[str, Any] | None, Assignments(), Named(metavar="ROOM.KEY=VALUE")] = None
+    """Any other settings, over everything else: training.gradient_clip=5."""
+    resume: bool = False
+    """Insist on continuing a saved run (the same command again continues one if found)."""
+    overwrite: bool = False
+    """Begin anew even if a run was saved."""
+
+    def training(self) -> dict[str, Any]:
+        """Return the settings of training that were given."""
+        known = declared("mmgen.training.settings:TrainingSettings")
+        given = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
+        return {name: value for name, value in given.items() if value is not None and value is not False}
+
+    def assignments(self) -> dict[str, Any]:
+        """Return ``settings`` nested by room."""
+        from mmgen.settings.config import nested
+
+        return nested(self.settings or {})
+
+    def resume_mode(self) -> str:
+        """Return what to do with a saved run: require, never or auto.
+
+        Raises:
+            UsageError: Both ``resume`` and ``overwrite`` are given.
+        """
+        if self.resume and self.overwrite:
+            raise UsageError(
+                "--resume and --overwrite got both, expected one of them: continue the saved run or begin anew"
+            )
+        return "require" if self.resume else "never" if self.overwrite else "auto"

@@ -1,0 +1,51 @@
+"""A stage as a function of Python: signature and docstring from its fields, arguments checked as everywhere."""
+
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import MISSING
+from typing import Any, ParamSpec, TypeVar, cast
+
+from mmgen.commands._base import Stage
+from mmgen.commands._fields import StageField, fields_of
+from mmgen.settings.arguments import checked
+from mmgen.settings.registry import with_names
+
+__all__ = ["function"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def function(stage: Callable[P, Stage[R]]) -> Callable[P, R]:
+    """Return a stage as a function of Python: its fields are the arguments, what ``run`` returns is the result."""
+    return cast("Callable[P, R]", _function_of(cast("type[Stage[Any]]", stage)))
+
+
+def _function_of(stage: type[Stage[Any]]) -> Callable[..., Any]:
+    def call(*arguments: Any, **given: Any) -> Any:
+        return stage(*arguments, **given).run()
+
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", stage.__name__).lower()
+    call.__name__ = call.__qualname__ = name
+    call.__module__ = "mmgen"
+    call.__doc__ = _docstring(stage)
+    call.__annotations__ = {field.name: field.hint for field in fields_of(stage)}
+    order = [field.name for field in fields_of(stage)]
+    listed = sorted(inspect.signature(stage).parameters.values(), key=lambda one: (one.kind, order.index(one.name)))
+    call.__signature__ = inspect.Signature(listed)  # type: ignore[attr-defined]  # read by inspect
+    return checked(call)
+
+
+def _docstring(stage: type[Stage[Any]]) -> str:
+    sections = (inspect.getdoc(stage.run) or "").split("\n\n")
+    results = [one for one in sections if one.startswith(("Returns:", "Raises:"))]
+    arguments = "\n".join(f"    {field.name}: {_about(field)}" for field in fields_of(stage))
+    return "\n\n".join([inspect.getdoc(stage) or "", f"Args:\n{arguments}", *results])
+
+
+def _about(field: StageField) -> str:
+    text = with_names(field.about)
+    if not field.default_words or field.default not in (None, MISSING):
+        return text
+    return f"{text.removesuffix('.')}; {field.default_words} by default." if text else field.default_words

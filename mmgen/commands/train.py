@@ -1,0 +1,176 @@
+"""``mmgen train``: a dataset into a trained model."""
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from mmgen.commands._base import Training
+from mmgen.commands._fields import Input, MemberOf, Named, Reads
+from mmgen.settings.kinds import Count, File, FilePath, Range, path_of
+
+if TYPE_CHECKING:
+    from mmgen.generation.loading import TrainedModel
+    from mmgen.training.loop import TrainingResult
+    from mmgen.training.model_run import ExperimentSettings
+
+__all__ = ["Train"]
+
+
+class _Plan(NamedTuple):
+    """Completed settings, and the model to make."""
+
+    settings: "ExperimentSettings"
+    output: Path
+
+
+@dataclass(frozen=True)
+class Train(Training["TrainedModel"]):
+    """Train a model on a dataset.
+
+    Writes the weights that are best by validation bound, and beside them a log (.log.jsonl) and the state to continue
+    from (.last.safetensors), of which some kB are left when the run has ended: what it was, so that the same command
+    again finds it done. --log-to sends the log elsewhere as well.
+    Ctrl-C saves; the same command again continues, with the same result as without the break. The exception is
+    --minutes: the clock ends such a run, and a cosine schedule follows it.
+
+    --from begins a new run with the weights of another model, which becomes its parent: its networks, its split and
+    what its objective looks at are taken over (other weights such as beta only by the same objective), its training
+    settings are not. --resume goes on with an unfinished run.
+    """
+
+    dataset: Annotated[File, Input("dataset")]
+    """Dataset file."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write; named after dataset and preset or objective by default."""
+    _: KW_ONLY
+    preset: Annotated[str | None, Named(metavar="NAME")] = None
+    """Settings of a published experiment; see mmgen list preset."""
+    config: Annotated[FilePath | None, Named(metavar="FILE"), Reads("file of settings", makes="")] = None
+    """Settings from a TOML file, which may extend a preset; over the preset."""
+    objective: Annotated[str | None, MemberOf("mmgen.objectives")] = None
+    """What is maximised: {mmgen.objectives}."""
+    split: Annotated[str | None, Named(metavar="SCHEME")] = None
+    """Split scheme to train on, such as iid; mmgen show DATA names those of the file."""
+    paired: Annotated[float | None, Range(0, 1), Named(metavar="SHARE")] = None
+    """Keep this share of the examples paired, shuffle the rest."""
+    labelled: Count | None = None
+    """Keep the labels of so many training examples, balanced over their values; hide all others."""
+    start: Annotated[File | None, Named("--from", metavar="MODEL"), Reads("model")] = None
+    """Begin with this model's weights and networks, for another objective or schedule."""
+    minutes: float | None = None
+    devices: int | None = None
+    keep_state: bool = False
+
+    def run(self, command: str = "") -> "TrainedModel":
+        """Train, or find that it is done.
+
+        Returns:
+            The trained model, on the CPU.
+
+        Raises:
+            SettingsError: Names all wrong keys and values.
+        """
+        from mmgen.generation.loading import load
+
+        self.train(command)
+        return load(self.plan.output)
+
+    def train(self, command: str = "") -> "TrainingResult":
+        """Make the file of :meth:`run` without loading it."""
+        from mmgen.training.model_run import train_model
+
+        mode, (settings, output) = self.resume_mode(), self.plan
+        command = command or self.command_line(output=output)
+        return self.watch.follow(train_model(path_of(self.dataset), settings, output, command, mode, self._start))
+
+    @cached_property
+    def plan(self) -> _Plan:
+        """Settings and place of the model: preset, file, options and ``settings``, each over the one before.
+
+        Raises:
+            SettingsError: Names all wrong keys and values.
+            UsageError: There is no such preset or objective, or the dataset does not fit.
+        """
+        from mmgen.artifacts import Dataset
+        from mmgen.settings.config import merge, read_toml
+        from mmgen.training.model_run import complete_settings, describe_left_out
+        from mmgen.training.pairing import describe_rows
+
+        preset = self._preset()
+        config = read_toml(path_of(self.config)) if self.config else {}
+        with Dataset.open(path_of(self.dataset)) as opened:
+            settings = complete_settings(self._values(preset, config), opened)
+            size = len(opened.split(settings.data.split, "train"))  # an unknown scheme is reported before any work
+        goal = settings.build_objective()
+        for text in (
+            describe_left_out(settings, merge(config, self.assignments())),
+            describe_rows(size, goal, settings.data),
+            goal.check_run(settings.training),
+        ):
+            if text:
+                self.watch.say(text)
+        return _Plan(settings, self._output(preset or settings.objective["name"]))
+
+    @property
+    def _start(self) -> Path | None:
+        return path_of(self.start) if self.start else None
+
+    def _output(self, name: str) -> Path:
+        data = path_of(self.dataset)
+        return path_of(self.output or data.with_name(f"{data.stem}-{name.rpartition('/')[2]}.safetensors"))
+
+    def _values(self, preset: str | None, config: dict[str, Any]) -> dict[str, Any]:
+        """Nested settings before they are completed."""
+        from mmgen.settings import extends
+        from mmgen.settings.config import merge
+        from mmgen.training.settings import merge_settings
+        from mmgen.training.start import start_values
+
+        own = extends.extended(config, str(self.config))
+        values = merge_settings(extends.preset(preset) if preset else {}, own)
+        below = values.get("objective", {})
+        if self.objective and isinstance(below, dict) and below.get("name") != self.objective:
+            values["objective"] = {"name": self.objective}  # another objective's settings would not be its own
+        data = {"split": self.split, "paired": self.paired, "labelled": self.labelled}
+        options = {"training": self.training(), "data": {name: one for name, one in data.items() if one is not None}}
+        values = merge(values, {room: given for room, given in options.items() if given})
+        values = merge_settings(values, self.assignments())
+        return start_values(self._start, values) if self._start else values
+
+    def _preset(self) -> str | None:
+        """The preset's full name: ``vedantam/telbo`` means the variant for this dataset and this hardware."""
+        from mmgen.artifacts import read_header
+        from mmgen.settings import presets
+        from mmgen.settings.config import find_preset
+        from mmgen.training.precision import resolve_device
+
+        if not self.preset:
+            return None
+        on_cpu = resolve_device(self.device or "auto").type == "cpu"
+        full = find_preset(self.preset, str(read_header(path_of(self.dataset)).settings.get("recipe", "")), on_cpu)
+        if full != self.preset:
+            here = " (there is no GPU here)" if full.endswith("-cpu") else ""
+            self.watch.say(f"preset {self.preset}: {full}{here}")
+        elif on_cpu and f"{full}-cpu" in presets.names():
+            self.watch.say(f"preset {full} is for a GPU, and there is none here; {full}-cpu is its variant for CPUs")
+        return full
+
+    def check(self) -> None:
+        """Build the networks without their weights, and drop them: what does not fit is reported as by a training.
+
+        Raises:
+            SettingsError: Settings of the networks do not fit each other, the objective, the data or the optimiser.
+        """
+        import torch
+
+        from mmgen.models import build_model
+
+        settings = self.plan.settings
+        material = settings.model, settings.build_objective().demands, settings.data
+        try:
+            with torch.device("meta"):
+                model = build_model(*material)
+        except RuntimeError:  # a network from outside that looks at its first weights
+            model = build_model(*material)
+        settings.training.check_optimizer(model.parameters)

@@ -1,0 +1,99 @@
+"""Fields of a class as its source declares them: docstrings, ranges and defaults, read without importing anything.
+
+Help must answer at once, so it cannot import settings whose module loads torch.
+"""
+
+import ast
+import importlib.util
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+__all__ = ["Declared", "declared", "declared_in"]
+
+
+@dataclass(frozen=True)
+class Declared:
+    """One field.
+
+    Attributes:
+        about: Its docstring as one line; "" where it has none.
+        default: Its default where that is a literal, else None.
+        least: Lower bound (``ge``), None without one.
+        most: Upper bound (``le``), None without one.
+    """
+
+    about: str
+    default: Any
+    least: float | None
+    most: float | None
+
+
+def declared(where: str) -> dict[str, Declared]:
+    """Return the fields of a class by name.
+
+    Args:
+        where: Room or module and class, ``mmgen.metrics:EvaluationSettings``.
+
+    Example:
+        >>> declared("mmgen.training.settings:TrainingSettings")["steps"]
+        Declared(about='Optimiser steps.', default=10000, least=0, most=None)
+    """
+    module, _, name = where.partition(":")
+    spec = importlib.util.find_spec(module)
+    assert spec is not None and spec.origin is not None, module
+    path = Path(spec.origin)
+    if path.name == "__init__.py":  # the stub says which file of the room has the class
+        stub = ast.parse(path.with_suffix(".pyi").read_text(encoding="utf-8"))
+        path = path.parent / f"{next(_files_with(stub, name))}.py"
+    return declared_in(path, name)
+
+
+def _files_with(stub: ast.Module, name: str) -> Iterator[str]:
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom) and any(alias.name == name for alias in node.names):
+            yield str(node.module)
+
+
+@cache
+def declared_in(path: Path, name: str) -> dict[str, Declared]:
+    """Return the fields of the class ``name`` in the file ``path``."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    aliases = {
+        target.id: node.value
+        for node in tree.body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    body = next(node.body for node in tree.body if isinstance(node, ast.ClassDef) and node.name == name)
+    fields = {}
+    for node, after in zip(body, [*body[1:], None], strict=True):
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            bounds = dict(_bounds(node.annotation, aliases))
+            default = _literal(node.value)
+            fields[node.target.id] = Declared(_text(after), default, bounds.get("ge"), bounds.get("le"))
+    return fields
+
+
+def _text(node: ast.AST | None) -> str:
+    is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return " ".join(node.value.value.split()) if is_text else ""  # type: ignore[union-attr]  # as just looked at
+
+
+def _literal(node: ast.expr | None) -> Any:
+    with suppress(ValueError):
+        return None if node is None else ast.literal_eval(node)
+    return None
+
+
+def _bounds(annotation: ast.expr, aliases: dict[str, ast.expr]) -> Iterator[tuple[str, Any]]:
+    """The bounds in an annotation, those of names that stand for another one in the same file too."""
+    for node in ast.walk(annotation):
+        if isinstance(node, ast.Name) and node.id in aliases:
+            yield from _bounds(aliases[node.id], aliases)
+        elif isinstance(node, ast.Call):
+            yield from ((word.arg, _literal(word.value)) for word in node.keywords if word.arg in ("ge", "le"))

@@ -1,0 +1,74 @@
+"""Kinds of arguments that functions and commands share: paths, seeds, counts and ranges. Imports nothing heavy."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Protocol, runtime_checkable
+
+__all__ = ["Count", "File", "FilePath", "HasPath", "Range", "Seed", "path_of"]
+
+_LONGEST_NAME = 255
+"""Bytes that a file system takes in one name."""
+_LONGEST_PATH = 4096
+
+
+@dataclass(frozen=True)
+class Range:
+    """Bounds of a number, both inclusive; stands in an annotation, and pydantic checks them."""
+
+    least: float | None = None
+    most: float | None = None
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        bounds = {"ge": self.least, "le": self.most}
+        return {**handler(source), **{name: bound for name, bound in bounds.items() if bound is not None}}
+
+
+class _FileName:
+    """Stands in an annotation: the text is a path that a file system can hold."""
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(_check_name, handler(source))
+
+
+def _check_name(path: str | Path) -> str | Path:
+    from mmgen.settings.arguments import told
+
+    text = str(path)
+    if not text or "\0" in text:
+        raise ValueError(f"got {told(text)}, expected the path of a file{', without null characters' * (text != '')}")
+    try:
+        raw = os.fsencode(text)
+    except UnicodeEncodeError:
+        raise ValueError(f"got {told(text)}, expected a path of letters that have a place in UTF-8") from None
+    longest = max(len(part) for part in raw.split(os.fsencode(os.sep)))
+    if longest > _LONGEST_NAME or len(raw) > _LONGEST_PATH:
+        most = _LONGEST_NAME if longest > _LONGEST_NAME else _LONGEST_PATH
+        raise ValueError(f"got {told(text)}, expected names of at most {most:,} bytes")
+    return path
+
+
+@runtime_checkable
+class HasPath(Protocol):
+    """An object that was made from a file, such as a dataset or a trained model."""
+
+    @property
+    def path(self) -> Any:
+        """Its file."""
+
+
+FilePath = Annotated[str | Path, _FileName()]
+"""The path of a file."""
+File = FilePath | HasPath
+"""A file by its path, or an object that knows its path."""
+Seed = Annotated[int, Range(0, 2**63 - 1)]
+"""A seed, as headers hold it."""
+Count = Annotated[int, Range(1, 2**63 - 1)]
+"""A number of things, at least one."""
+
+
+def path_of(file: File) -> Path:
+    """Return the path of a file."""
+    return Path(file if isinstance(file, str | Path) else file.path)
