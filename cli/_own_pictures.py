@@ -143,7 +143,8 @@ def shrunk(found: "Found", sizes: Sizes, jobs: int, quick: bool) -> str:
 
 def descriptions_of(found: "Found") -> list[str]:
     """What is said of the most pictures, as --given takes it: in attributes if there are some, else in captions."""
-    from mmgen.descriptions.queries import UNKNOWN, format_caption, format_query
+    from mmgen.core.notation import UNKNOWN
+    from mmgen.descriptions import format_caption, format_query
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.text import TextDescription
 
@@ -175,7 +176,7 @@ def _check_described(images: Path, found: "Found") -> None:
     Raises:
         UsageError: Nothing is said of the pictures, or of those of a part that a command reads.
     """
-    from mmgen.descriptions.queries import UNKNOWN
+    from mmgen.core.notation import UNKNOWN
 
     if not found.attributes and found.captions is None:
         perhaps = next((f" ({line.partition(': --metadata')[0].strip()})" for line in found.said if _MAY in line), "")

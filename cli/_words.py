@@ -30,18 +30,14 @@ def check_words(path: Path, descriptions: Sequence[str]) -> None:
     """
     if not any(descriptions):
         return
-    from mmgen.descriptions.queries import ANYTHING, NOT, OPERATORS, OR, parse_pair, split_words
+    from mmgen.descriptions import is_caption, parse
 
     words, has_text = _known(path)
     if words is None:
         return
-    between = {ANYTHING, NOT, OR, "(", ")", *" ".join(OPERATORS).split()}
     for text in descriptions:
-        if has_text and "=" not in text:
-            continue  # a caption
-        for word in split_words(text):
-            if word not in between and not (has_text and "=" not in word) and not set("()") & set(word):
-                parse_pair(word, words)
+        if not (has_text and is_caption(text)):
+            parse(text, words)
 
 
 def _known(path: Path) -> tuple[_Words | None, bool]:

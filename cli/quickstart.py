@@ -178,7 +178,7 @@ def draw_picture(folder: Path, seed: int) -> None:
     """The same words drawn from the fits that are pictured side by side, the judge's mistakes framed red."""
     from mmgen.artifacts import Dataset
     from mmgen.classifier import load_classifier
-    from mmgen.descriptions.queries import format_values
+    from mmgen.descriptions import format_values
     from mmgen.figures.drawing.comparison import comparison, judge_note
     from mmgen.generation.concepts import choose_concepts
     from mmgen.generation.draws import draw

@@ -15,7 +15,7 @@ from mmgen.commands import exporting
 from mmgen.commands.exporting import _measured
 from mmgen.core.errors import ArtifactError
 from mmgen.core.progress import Watch
-from mmgen.descriptions.queries import parse_query
+from mmgen.descriptions import parse
 from mmgen.generation.loading import load
 from mmgen.results.score import Score
 
@@ -67,12 +67,12 @@ class Loaded:
 def test_any_value_can_be_drawn_from_and_is_no_code_in_the_card() -> None:
     words = Words(("kind",), (("a;b", "x,y", "dark é", f"$({EVIL})", "it's", '"'),))
     asked = exporting._descriptions(Loaded(words))  # type: ignore[arg-type]  # the parts that are read
-    assert [int(parse_query(text, words)[0]) for text in asked] == [0, 1, 2, 3]
+    assert [int(parse(text, words).codes[0]) for text in asked] == [0, 1, 2, 3]
     for text in asked:
         assert shlex.split(exporting._drawing(text))[4] == text
     ran = subprocess.run(["sh", "-c", exporting._drawing(asked[3]).replace("mmgen", "echo")], capture_output=True)
     assert f"$({EVIL})" in ran.stdout.decode()
-    assert parse_query(f"kind={exporting.quoted(words.values[0][4])}", words)[0] == 4
+    assert parse(f"kind={exporting.quoted(words.values[0][4])}", words).codes[0] == 4
 
 
 def sums(folder: Path, *names: str) -> None:

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 from mmgen.core.parsing import Malformed, Strange, printable
-from mmgen.descriptions.free_text import one_spelling
+from mmgen.descriptions import one_spelling
 
 __all__ = ["Cell", "Columns", "cell_of", "texts_of"]
 

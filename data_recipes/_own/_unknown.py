@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 
 from mmgen.core.parsing import printable
 from mmgen.data_recipes._own._cells import Cell
-from mmgen.descriptions.queries import UNSPECIFIED
+from mmgen.descriptions import UNSPECIFIED
 
 __all__ = ["UNKNOWN_WORDS", "without_unknown"]
 

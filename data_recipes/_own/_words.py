@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mmgen.core.errors import DataError
 from mmgen.data_recipes._own._cells import Cell
-from mmgen.descriptions.free_text import words_of
+from mmgen.descriptions import words_of
 
 __all__ = ["Captions", "captions_of"]
 

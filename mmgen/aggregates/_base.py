@@ -10,8 +10,7 @@ from torch import Tensor, nn
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.queries import batch_of_queries
-from mmgen.descriptions.recombinations import Recombination
+from mmgen.descriptions import Expression, batch_of_queries
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.modalities.text import Text
@@ -30,7 +29,7 @@ class Density(nn.Module, ABC):
     """A conditional density over standardised latents u, in fp32 or fp64 always."""
 
     operators: tuple[str, ...] = ()
-    """Words of :mod:`mmgen.descriptions.recombinations` for which it has a network, see :meth:`recombined`."""
+    """Words of :mod:`mmgen.descriptions` for which it has a network, see :meth:`recombined`."""
 
     @abstractmethod
     def log_prob(self, u: Tensor, context: Tensor | None) -> Tensor:
@@ -53,7 +52,7 @@ class Density(nn.Module, ABC):
         u, weights = self.reparameterised(context, batch)
         return u, weights, self.log_prob(u, context)
 
-    def recombined(self, recombination: Recombination, contexts: Sequence[Tensor]) -> DiagonalGaussian:
+    def recombined(self, recombination: Expression, contexts: Sequence[Tensor]) -> DiagonalGaussian:
         """q(u | r) [1, D] of a recombined description, by the networks of its :attr:`operators`.
 
         Args:
@@ -246,13 +245,13 @@ class Aggregate(nn.Module):
             z = self._whole(self.shift + self.scale * u)
             return z, weights, log_q - self.scale.log().sum() + self._log_below(z)
 
-    def recombined(self, recombination: Recombination, n: int, generator: torch.Generator | None = None) -> Tensor:
+    def recombined(self, recombination: Expression, n: int, generator: torch.Generator | None = None) -> Tensor:
         """n draws [n, 1, D] for a recombined description, by the operators of the density."""
         with torch.autocast(self.shift.device.type, enabled=False):
             q = self.posterior_of(recombination)
             return self._whole(q.sample(generator, (n,)), generator)
 
-    def posterior_of(self, recombination: Recombination) -> DiagonalGaussian:
+    def posterior_of(self, recombination: Expression) -> DiagonalGaussian:
         """q(z | r) [1, D] over the layers that it is fitted to, of a recombined description.
 
         Raises:
@@ -261,7 +260,7 @@ class Aggregate(nn.Module):
         assert self.condition is not None
         if not self.density.operators:
             raise UsageError(
-                f"'{recombination}' needs operators, and this aggregate has none; give {recombination.plain}"
+                f"'{recombination}' needs operators, and this aggregate has none; give {recombination.meaning}"
             )
         name, device = self.condition.name, str(self.shift.device)
         leaves = [self.context(batch_of_queries(codes, name, device)) for codes in recombination.leaves]

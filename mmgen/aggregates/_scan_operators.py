@@ -14,8 +14,7 @@ from mmgen.aggregates._base import Aggregate
 from mmgen.aggregates._conditional_gaussian import ConditionalGaussian
 from mmgen.aggregates._targets import drop_attributes
 from mmgen.core.batch import Batch
-from mmgen.descriptions.queries import AND, IGNORE, OPERATORS
-from mmgen.descriptions.recombinations import Recombination
+from mmgen.descriptions import AND, IGNORE, OPERATORS, Expression
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.objectives import Bound
@@ -41,11 +40,11 @@ class Operators(nn.Module):
         mean, log_sd = self.networks[OPERATORS.index(operator)](stacked).unbind(-2)
         return DiagonalGaussian(mean, log_sd.clamp(-7, 4))
 
-    def of(self, recombination: Recombination, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
+    def of(self, recombination: Expression, leaves: list[DiagonalGaussian]) -> DiagonalGaussian:
         """q(u | r), taking the posteriors of its plain descriptions off ``leaves``, from left to right."""
-        if not recombination.parts:
+        if not recombination.operands:
             return leaves.pop(0)
-        left, right = (self.of(part, leaves) for part in recombination.parts)
+        left, right = (self.of(part, leaves) for part in recombination.operands)
         return self(recombination.operator, left, right)
 
 

@@ -26,8 +26,7 @@ from mmgen.aggregates._scan_operators import Operators, OperatorTask
 from mmgen.aggregates._targets import drop_attributes
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.queries import OPERATORS
-from mmgen.descriptions.recombinations import Recombination
+from mmgen.descriptions import OPERATORS, Expression
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes
 from mmgen.models import Model
@@ -59,7 +58,7 @@ class _ScanDensity(ConditionalGaussian):
         found: Tensor = self.symbols.log_prob(self.decoder(z), batch.values[name], batch.present[name])
         return found
 
-    def recombined(self, recombination: Recombination, contexts: Sequence[Tensor]) -> DiagonalGaussian:
+    def recombined(self, recombination: Expression, contexts: Sequence[Tensor]) -> DiagonalGaussian:
         return self.recombine.of(recombination, [self.distribution(context, 1) for context in contexts])
 
 

@@ -25,7 +25,7 @@ from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.progress import Watch
 from mmgen.core.version import __version__
-from mmgen.descriptions.queries import ANYTHING, quoted
+from mmgen.descriptions import ANYTHING, quoted
 from mmgen.evaluation import scores_beside, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mmgen.descriptions.queries import codes_of_caption
+from mmgen.descriptions import codes_of_caption
 from mmgen.evaluation.queries import Queries
 from mmgen.generation.decode import Piece, draw_words, pictures
 from mmgen.generation.descriptions import Descriptions, complete, nothing

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.expressions import Expression
+from mmgen.descriptions import Expression
 from mmgen.generation.files import ModelFiles
 from mmgen.modalities.attributes import Attributes
 
@@ -50,7 +50,7 @@ def log_of_expression(modality: Attributes, logits: Tensor, expression: Expressi
     """
     table = modality.log_probabilities(logits).double()  # [..., A, V]
     found = torch.full(logits.shape[:-1], -math.inf, dtype=torch.float64, device=logits.device)
-    for part in expression.parts:
+    for part in expression.disjoint_boxes:
         allowed = torch.from_numpy(part).to(logits.device)
         rows = (~allowed).any(1).nonzero().flatten()
         sums = table[..., rows, :].masked_fill(~allowed[rows], -math.inf).logsumexp(-1)

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.expressions import Expression
+from mmgen.descriptions import Expression
 from mmgen.generation._readings import attributes_of, codes_of, readings
 from mmgen.generation.files import ModelFiles
 
@@ -137,7 +137,7 @@ class Balanced(NamedTuple):
 def key_of(files: ModelFiles, condition: Batch, expression: Expression | None) -> str:
     """Tells one description from others: by all that q(z|y) may read of it, and all that is asked for."""
     codes = [values.tolist() for values in codes_of(files, condition).values()]
-    return repr((codes, None if expression is None else [part.tolist() for part in expression.parts]))
+    return repr((codes, None if expression is None else [part.tolist() for part in expression.disjoint_boxes]))
 
 
 class _Missed(NamedTuple):

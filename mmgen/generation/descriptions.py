@@ -1,4 +1,4 @@
-"""What is asked of a model: attributes, captions, or both, from words as a person types them."""
+"""Descriptions for a model: attributes, captions, or both, parsed from words as a person types them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,12 @@ import numpy as np
 
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions.expressions import Expression, is_expression, parse_expression
-from mmgen.descriptions.queries import (
+from mmgen.descriptions import (
     AND,
-    ANYTHING,
-    Vocabulary,
+    NOT,
+    OPERATORS,
+    OR,
+    Expression,
     batch_of_captions,
     batch_of_queries,
     caption_of_codes,
@@ -20,11 +21,11 @@ from mmgen.descriptions.queries import (
     format_caption,
     format_query,
     format_values,
+    is_caption,
+    parse as parse_words,
     parse_caption,
-    parse_query,
     quoted,
 )
-from mmgen.descriptions.recombinations import Recombination, is_recombination, parse_recombination
 from mmgen.results.naming import posterior_called
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ __all__ = [
     "chosen_posterior",
     "complete",
     "describe",
-    "is_caption",
     "nothing",
     "parse",
     "posterior_for",
@@ -49,19 +49,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Descriptions:
-    """What is asked for: attributes, captions, or both where the captions spell the attributes.
+    """Q descriptions: attributes, captions, or both where the captions spell the attributes.
 
     Attributes:
-        codes: uint8 [Q, A], 255 where nothing is said.
+        codes: uint8 [Q, A], 255 where nothing is specified; see :attr:`mmgen.descriptions.Expression.codes`.
         tokens: Word codes uint16 [Q, T]; None where there are no captions.
-        expressions: Negation and alternatives, or what operators are to recombine, [Q]; None where a description is
-            plain. ``codes`` then are what all alternatives have in common (what is given of a single one, nothing of
-            several), or what a recombination means.
+        expressions: Trees with operators that are more than their codes, [Q]; None for plain descriptions.
     """
 
     codes: np.ndarray
     tokens: np.ndarray | None = None
-    expressions: tuple[Expression | Recombination | None, ...] = ()
+    expressions: tuple[Expression | None, ...] = ()
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -70,19 +68,19 @@ class Descriptions:
         tokens = None if self.tokens is None else self.tokens[rows]
         return Descriptions(self.codes[rows], tokens, self.expressions[rows])
 
-    def expression(self, row: int) -> Expression | Recombination | None:
-        """What one description is beyond attribute=value; None where it is plain."""
+    def expression(self, row: int) -> Expression | None:
+        """Return the tree of one description; None if it is plain."""
         return self.expressions[row] if self.expressions else None
 
     def key(self, row: int) -> tuple[int | str, ...]:
-        """What the streams of randomness of one description are known by."""
+        """Return the key of the streams of randomness of one description."""
         expression = self.expression(row)
         if expression is not None:
             return expression.key
         return tuple(int(code) for code in (self.codes if self.tokens is None else self.tokens)[row])
 
     def batch(self, loaded: "OpenModel", rows: int | slice, repeat: int = 1) -> "Batch":
-        """Descriptions, each as often as wanted, as a condition of a model or an aggregate."""
+        """Return descriptions, each repeated, as a condition of a model or an aggregate."""
         device = str(loaded.device)
         name = loaded.attributes.name if loaded.attributes is not None else "attributes"
         chosen = slice(rows, rows + 1) if isinstance(rows, int) else rows
@@ -92,48 +90,45 @@ class Descriptions:
             return batch
         return batch | batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
 
-    def said(self, loaded: "OpenModel", row: int) -> tuple[str, ...]:
-        """Modalities by which one description says something."""
-        said = []
+    def modalities(self, loaded: "OpenModel", row: int) -> tuple[str, ...]:
+        """Return the modalities in which one description specifies something."""
+        names = []
         if loaded.attributes is not None and ((self.codes[row] != UNKNOWN).any() or self.expression(row) is not None):
-            said.append(loaded.attributes.name)
+            names.append(loaded.attributes.name)
         if loaded.text is not None and self.tokens is not None:
-            said.append(loaded.text.name)
-        return tuple(said)
+            names.append(loaded.text.name)
+        return tuple(names)
 
     def words(self, loaded: "OpenModel") -> list[str]:
-        """Each description as a person would type it."""
-        if any(self.expressions):
-            every = Descriptions(self.codes).words(loaded)
-            return [str(e) if e is not None else plain for e, plain in zip(self.expressions, every, strict=True)]
-        text = loaded.text
+        """Return each description as a person would type it."""
+        info, text = loaded.attributes, loaded.text
         if self.tokens is not None and text is not None:
             return [format_caption(row, text) for row in self.tokens]
-        if loaded.attributes is None:
+        if info is None:
             return ["nothing given"] * len(self)
-        return [format_query(row, loaded.attributes) for row in self.codes]
+        return [str(self.expression(row) or format_query(codes, info)) for row, codes in enumerate(self.codes)]
 
     def values(self, loaded: "OpenModel") -> list[str]:
-        """Each description as short as figures have it: a caption, or the values of the attributes alone."""
+        """Return each description in the short form of figures: a caption, or the values of the attributes alone."""
         info, text = loaded.attributes, loaded.text
         if info is None or any(self.expressions):
             return self.words(loaded)
+        values = [format_values(row, info) for row in self.codes]
         if self.tokens is None:
-            return [format_values(row, info) for row in self.codes]
+            return values
         captions = self.words(loaded)
         if text is None or text.slots or (self.codes == UNKNOWN).all():
             return captions
-        said = [format_values(row, info) for row in self.codes]  # free text does not say them
-        return [f"{caption} ({values})" for caption, values in zip(captions, said, strict=True)]
+        return [f"{caption} ({each})" for caption, each in zip(captions, values, strict=True)]  # free text spells none
 
 
 def complete(loaded: "OpenModel", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
-    """Descriptions for a model: captions say attributes, and whole attributes make captions, where words spell them.
+    """Complete descriptions: where words spell attributes, captions give codes, and complete codes give captions.
 
     Args:
         loaded: The model that knows the words.
-        codes: uint8 [Q, A]; by default what the captions spell.
-        tokens: Word codes [Q, T]; by default what the codes spell, if they do.
+        codes: uint8 [Q, A]; by default those that the captions spell.
+        tokens: Word codes [Q, T]; by default those that spell the codes, if all are known.
     """
     text, info = loaded.text, loaded.attributes
     spelled = text is not None and info is not None and bool(text.slots)
@@ -149,26 +144,20 @@ def complete(loaded: "OpenModel", codes: np.ndarray | None = None, tokens: np.nd
     return Descriptions(codes, tokens)
 
 
-def is_caption(text: str) -> bool:
-    """Whether a description reads like a caption rather than attribute=value."""
-    return "=" not in text and text.strip() not in ("", ANYTHING)
-
-
 def as_words(description: "str | Mapping[str, str]") -> str:
-    """A description in words: ``{"digit": "3"}`` as ``digit=3``."""
+    """Return a description in words: ``{"digit": "3"}`` as ``digit=3``."""
     if isinstance(description, str):
         return description
     return " ".join(f"{name}={quoted(value)}" for name, value in description.items())
 
 
 def parse(loaded: "OpenModel", descriptions: Sequence[str]) -> Descriptions:
-    """Descriptions as a person types them, all captions or all attribute=value.
+    """Parse descriptions as a person types them, all captions or all attribute=value.
 
-    Of a guided model they may have NOT and OR, where there are operators AND, IN COMMON and IGNORE, and everywhere AND
-    between descriptions, which elsewhere is giving both.
+    A guided model answers NOT and OR, SCAN with operators AND, IN COMMON and IGNORE. Elsewhere AND gives both sides.
 
     Raises:
-        UsageError: The model does not know the words, or captions and attributes are mixed.
+        UsageError: The model does not know the words or answer the operators, or captions and attributes are mixed.
     """
     text, info = loaded.text, loaded.attributes
     captions = [text is not None and is_caption(words) for words in descriptions]
@@ -180,48 +169,39 @@ def parse(loaded: "OpenModel", descriptions: Sequence[str]) -> Descriptions:
         if any(descriptions):
             raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
         return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
-    read = [_parse_attributes(loaded, words, info) for words in descriptions]
-    found, codes = tuple(expression for expression, _ in read), np.stack([codes for _, codes in read])
-    if any(expression is not None for expression in found):
-        return Descriptions(codes, expressions=found)
-    return complete(loaded, codes)
+    trees = [parse_words(words, info) for words in descriptions]
+    answered = frozenset((NOT, OR) if loaded.guidance else loaded.operators)
+    for tree in trees:
+        _check_operators(loaded, tree, answered if loaded.operators else answered | {AND})
+    expressions = tuple(tree if tree.operators & answered else None for tree in trees)
+    codes = np.stack([tree.codes for tree in trees])
+    return Descriptions(codes, expressions=expressions) if any(expressions) else complete(loaded, codes)
 
 
-def _parse_attributes(
-    loaded: "OpenModel", words: str, info: Vocabulary
-) -> tuple[Expression | Recombination | None, np.ndarray]:
-    """What a description is beyond attribute=value, if anything, and its codes [A]."""
-    if is_recombination(words):
-        recombination = parse_recombination(words, info)
-        if recombination.operators and loaded.operators and not loaded.guidance:
-            return recombination, recombination.codes
-        if recombination.operators - {AND} or (loaded.operators and recombination.operators):
-            reason = f"guidance {loaded.tilt} has none" if loaded.operators else f"{loaded.path} has none"
-            raise UsageError(f"'{words}' needs operators, and {reason}; {_instead(loaded, recombination)}")
-        return None, recombination.codes  # nothing joins them, or nothing but that both are given
-    if loaded.guidance and is_expression(words):
-        expression = parse_expression(words, info)
-        return expression, expression.codes
-    return None, parse_query(words, info)
-
-
-def _instead(loaded: "OpenModel", recombination: Recombination) -> str:
-    """What can be done where there are no operators."""
-    ways = ["give a plain description"]
-    if recombination.mentioned.any():
-        ways = [f"give what it means, '{recombination.plain}'"]
+def _check_operators(loaded: "OpenModel", tree: Expression, answered: frozenset[str]) -> None:
+    """Refuse operators that are not answered, and say what to do instead."""
+    missing = tree.operators - answered
+    if not missing:
+        return
+    if not missing.isdisjoint((NOT, OR)):
+        raise UsageError(
+            f"description has {min(missing)}, which only drawing with guidance above 0 understands; draw so, or leave "
+            "it out"
+        )
+    ways = [f"give what it means, '{tree.meaning}'" if tree.mentioned.any() else "give a plain description"]
     if loaded.operators:
         ways.append("leave guidance out")
-    elif not loaded.model.discrete_layers and not loaded.model.deterministic:  # these refuse whatever is fitted
+    elif not loaded.model.discrete_layers and not loaded.model.deterministic:  # these refuse every fit
         ways.append(
             f"draw from SCAN with operators: mmgen fit-aggregate {loaded.model_path} --family scan "
             "--set aggregate.family.operators=true"
         )
-    return ", or ".join(ways)
+    reason = f"guidance {loaded.tilt} has none" if loaded.operators else f"{loaded.path} has none"
+    raise UsageError(f"'{tree}' needs operators, and {reason}; {', or '.join(ways)}")
 
 
 def describe(loaded: "OpenModel", description: str | Mapping[str, str]) -> "Batch":
-    """A description as a batch of one.
+    """Return a description as a batch of one.
 
     Args:
         loaded: The model that knows the words.
@@ -241,7 +221,7 @@ def describe(loaded: "OpenModel", description: str | Mapping[str, str]) -> "Batc
 
 
 def batch_of(loaded: "OpenModel", asked: Descriptions) -> "Batch":
-    """Descriptions as a batch: of a caption that spells nothing the caption alone, of anything else all of it."""
+    """Return descriptions as a batch; captions that spell no attributes stand there alone."""
     batch = asked.batch(loaded, slice(None))
     spelt = loaded.text is not None and bool(loaded.text.slots)
     known = [loaded.attributes.name] if loaded.attributes is not None and (spelt or asked.tokens is None) else []
@@ -249,12 +229,12 @@ def batch_of(loaded: "OpenModel", asked: Descriptions) -> "Batch":
 
 
 def posterior_for(loaded: "OpenModel", asked: Descriptions) -> str:
-    """Where z comes from unless told: the fitted posterior, else the model's own; the prior where nothing is given.
+    """Return the default posterior: the fitted one, else the encoder's; the prior if nothing is described.
 
     Raises:
         UsageError: Something is given, and nothing was fitted to descriptions.
     """
-    described = any(asked.said(loaded, row) for row in range(len(asked)))
+    described = any(asked.modalities(loaded, row) for row in range(len(asked)))
     if not described and loaded.given == "text":
         return "prior"
     posterior = loaded.default_posterior
@@ -267,7 +247,7 @@ def posterior_for(loaded: "OpenModel", asked: Descriptions) -> str:
 
 
 def chosen_posterior(loaded: "OpenModel", asked: Descriptions, posterior: str | None = None) -> str:
-    """Where z comes from, after all checks that need no work: what was chosen, else :func:`posterior_for`.
+    """Return the chosen posterior, else :func:`posterior_for`, after all cheap checks.
 
     Raises:
         UsageError: There is no such posterior, it reads nothing of a description, or guidance has no words to hold to.
@@ -279,12 +259,12 @@ def chosen_posterior(loaded: "OpenModel", asked: Descriptions, posterior: str | 
 
 
 def check_described(loaded: "OpenModel", asked: Descriptions) -> None:
-    """Refuse guidance where no words are given that it could hold to.
+    """Refuse guidance by a description that says nothing.
 
     Raises:
-        UsageError: A description says nothing.
+        UsageError: A description specifies nothing.
     """
-    if loaded.guidance and not all(asked.said(loaded, row) for row in range(len(asked))):
+    if loaded.guidance and not all(asked.modalities(loaded, row) for row in range(len(asked))):
         raise UsageError(
             f"guidance {loaded.tilt} got a description that says nothing, expected words to hold to; describe "
             "what to draw, or leave guidance out"
@@ -300,13 +280,13 @@ def check_read(loaded: "OpenModel", posterior: str, asked: Descriptions) -> None
     reads = loaded.reads(posterior)
     names = asked.words(loaded)
     for expression in asked.expressions:
-        if isinstance(expression, Recombination) and posterior != loaded.target:
+        if expression is not None and expression.operators & {*OPERATORS} and posterior != loaded.target:
             raise UsageError(
                 f"'{expression}' got posterior '{posterior}', which has no operators, expected '{loaded.target}'; or "
-                f"give what it means, '{expression.plain}'"
+                f"give what it means, '{expression.meaning}'"
             )
     for row in range(len(asked)):
-        said = asked.said(loaded, row)
+        said = asked.modalities(loaded, row)
         if not said or set(said) & set(reads):
             continue
         if not reads:
@@ -323,13 +303,13 @@ def check_read(loaded: "OpenModel", posterior: str, asked: Descriptions) -> None
 
 
 def _how(loaded: "OpenModel", name: str) -> str:
-    """How a description by a modality reads."""
+    """Return the form of a description by a modality."""
     if loaded.attributes is not None and name == loaded.attributes.name:
         return f"attribute=value of {', '.join(loaded.attributes.names)}"
     return f"a whole caption, {' '.join(loaded.text.slots)}" if loaded.text and loaded.text.slots else "a caption"
 
 
 def nothing(loaded: "OpenModel") -> Descriptions:
-    """One description that says nothing."""
+    """Return one description that specifies nothing."""
     width = len(loaded.attributes.names) if loaded.attributes is not None else 0
     return Descriptions(np.full((1, width), UNKNOWN, np.uint8))

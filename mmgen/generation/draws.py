@@ -8,9 +8,7 @@ import numpy as np
 
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions.expressions import Expression
-from mmgen.descriptions.queries import IN_COMMON, Vocabulary
-from mmgen.descriptions.recombinations import Recombination
+from mmgen.descriptions import IN_COMMON, Expression, Vocabulary
 from mmgen.generation.descriptions import Descriptions, check_read, complete
 from mmgen.generation.judge import check_judge, differences, judge_images, judged_wrong, sees_samples
 from mmgen.results.naming import Guidance, posterior_called
@@ -63,7 +61,7 @@ class Draws:
     image: str = ""
     further: Mapping[str, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
     name: str = ""
-    expressions: tuple[Expression | Recombination | None, ...] = ()
+    expressions: tuple[Expression | None, ...] = ()
     guidance: Guidance | None = None
 
     def pictures(self, sampled: bool = False) -> dict[str, np.ndarray]:
@@ -187,9 +185,7 @@ def draw(
 
 def _without_meaning(draws: Draws) -> list[int]:
     """Rows of descriptions that say nothing once their operators are carried out: "digit=3 IN COMMON digit=4"."""
-    return [
-        row for row, one in enumerate(draws.expressions) if isinstance(one, Recombination) and not one.mentioned.any()
-    ]
+    return [row for row, one in enumerate(draws.expressions) if one is not None and not one.mentioned.any()]
 
 
 def unjudged(draws: Draws) -> list[str]:
@@ -199,9 +195,7 @@ def unjudged(draws: Draws) -> list[str]:
     found = []
     for row in _without_meaning(draws):
         one = draws.expressions[row]
-        why = (
-            "has nothing in common" if isinstance(one, Recombination) and one.operator == IN_COMMON else "says nothing"
-        )
+        why = "has nothing in common" if one is not None and one.operator == IN_COMMON else "says nothing"
         found.append(f"'{one}' {why}, so there is nothing to judge.")
     return found
 

@@ -12,7 +12,7 @@ from mmgen.artifacts import Header, find_parent, require_kind
 from mmgen.artifacts.members import changed_members
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.recombinations import Recombination
+from mmgen.descriptions import Expression
 from mmgen.generation.tilt import NO_TILT, Tilt
 from mmgen.modalities import Description
 from mmgen.modalities.attributes import AttributesDescription
@@ -269,7 +269,7 @@ class ModelFiles:
         """Words between descriptions for which the fitted posterior has networks; empty where it has none."""
         return self.aggregate.density.operators if self.aggregate is not None else ()
 
-    def recombined_sampler(self, recombination: Recombination) -> LatentSampler:
+    def recombined_sampler(self, recombination: Expression) -> LatentSampler:
         """What :meth:`latent_sampler` gives, of the fitted posterior's operators; no description is looked at."""
         return lambda _, n, generator: self._aggregate.recombined(recombination, n, generator)
 

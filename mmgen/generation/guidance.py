@@ -25,7 +25,7 @@ from torch import Tensor
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
-from mmgen.descriptions.expressions import Expression
+from mmgen.descriptions import Expression
 from mmgen.generation._candidates import Chosen, Pool, log_mean, resample
 from mmgen.generation._counts import Counts
 from mmgen.generation._readings import attributes_of, codes_of, log_of_expression

@@ -10,7 +10,7 @@ from mmgen.artifacts import Dataset, parent_of
 from mmgen.classifier import best_judge
 from mmgen.core.errors import MissingParentError, UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions.queries import Vocabulary
+from mmgen.descriptions import Vocabulary
 
 if TYPE_CHECKING:
     import torch

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mmgen.core.seeding import torch_generator
-from mmgen.descriptions.recombinations import Recombination
+from mmgen.descriptions import OPERATORS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors.encoding import LayeredPosterior
 
@@ -64,7 +64,7 @@ def draw_latents(
         sampler = loaded.latent_sampler(posterior)
         generator = stream(seed, "latents", asked.key(row), have, device=device)
         condition, expression = asked.batch(loaded, row), asked.expression(row)
-        if isinstance(expression, Recombination):
+        if expression is not None and expression.operators & {*OPERATORS}:
             sampler = loaded.files.recombined_sampler(expression)
         elif expression is not None:
             sampler = partial(loaded.guide(posterior).sample, expression=expression)

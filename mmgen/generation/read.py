@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
-from mmgen.descriptions.queries import Vocabulary, format_caption
+from mmgen.descriptions import Vocabulary, format_caption
 from mmgen.generation.decode import means
 from mmgen.generation.encode import encode
 from mmgen.latent.gaussian import DiagonalGaussian

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.queries import TextVocabulary, codes_of_caption
+from mmgen.descriptions import TextVocabulary, codes_of_caption
 from mmgen.generation.decode import means
 from mmgen.generation.judge import check_judge, judge_images
 

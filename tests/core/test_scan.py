@@ -12,8 +12,7 @@ from mmgen.aggregates._fit import FitSettings
 from mmgen.aggregates._scan_operators import OperatorTask, recombined_parts
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.queries import AND, IGNORE, IN_COMMON
-from mmgen.descriptions.recombinations import parse_recombination
+from mmgen.descriptions import AND, IGNORE, IN_COMMON, parse
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.text import Text
 from mmgen.testing.aggregates import ATTRIBUTES
@@ -192,7 +191,7 @@ def test_operators_reach_the_moments_of_what_is_meant() -> None:
         ("colour=blue size=big IGNORE colour=blue", (None, 0)),
     ):
         with torch.no_grad():
-            q = aggregate.posterior_of(parse_recombination(words, ATTRIBUTES))
+            q = aggregate.posterior_of(parse(words, ATTRIBUTES))
         mean, sd = moments(*meant)
         torch.testing.assert_close(q.mean[0], mean, atol=0.15, rtol=0)
         # Weights are shared by the dimensions, and one network tells three of them apart by their widths alone.
@@ -211,7 +210,7 @@ def test_it_says_what_it_is_and_refuses_what_it_is_not() -> None:
     assert weighed.slug == "scan-beta-w0.5-images-w30"
     aggregate, _ = scan()
     with pytest.raises(UsageError, match="has none"):
-        aggregate.posterior_of(parse_recombination("colour=red AND size=big", ATTRIBUTES))
+        aggregate.posterior_of(parse("colour=red AND size=big", ATTRIBUTES))
     model: Any = None
     with pytest.raises(UsageError, match="symbols are words"):
         mmgen.aggregates.get("scan")().check(model, "nothing", "all")

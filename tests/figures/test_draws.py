@@ -8,7 +8,7 @@ import pytest
 
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions.recombinations import parse_recombination
+from mmgen.descriptions import parse
 from mmgen.figures.drawing.comparison import comparison, hierarchy, judge_note
 from mmgen.figures.drawing.grids import FRAME, Grid
 from mmgen.generation.concepts import choose_concepts, hierarchy_queries
@@ -83,8 +83,8 @@ def test_verdicts_and_captions(stubs: SimpleNamespace) -> None:
 
 def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace) -> None:
     """Whatever is drawn would be right of a description that says nothing: it counts neither as right nor as wrong."""
-    empty = parse_recombination("digit=3 IN COMMON digit=2", stubs.INFO)
-    said = parse_recombination("digit=3 AND scale=small", stubs.INFO)
+    empty = parse("digit=3 IN COMMON digit=2", stubs.INFO)
+    said = parse("digit=3 AND scale=small", stubs.INFO)
     loaded = stubs.FlatLoaded()
     loaded.target = "own"
     loaded.files = SimpleNamespace(recombined_sampler=lambda _: loaded.latent_sampler("own"))

@@ -13,7 +13,7 @@ from scipy import stats
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.expressions import parse_expression
+from mmgen.descriptions import parse as parse_words
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.proposals import MIXTURE, proposals
 from mmgen.generation import _candidates
@@ -229,7 +229,7 @@ def test_every_combination_can_be_drawn_from_the_learned_prior() -> None:
 @pytest.mark.parametrize("text", EXPRESSIONS)
 def test_probability_of_an_expression_is_that_of_all_it_holds_of(text: str) -> None:
     toy = loaded()
-    expression = parse_expression(text, INFO)
+    expression = parse_words(text, INFO)
     z = GRID.z[::997]
     batch = parse(toy, ["anything"]).batch(toy, 0)
     found = toy.guided(1.0).guide("prior").log_likelihood(z, batch, expression).exp()
@@ -239,8 +239,8 @@ def test_probability_of_an_expression_is_that_of_all_it_holds_of(text: str) -> N
         if expression.holds(np.array(codes, np.uint8)):
             total += table[:, 0, codes[0]] * table[:, 1, codes[1]]
     torch.testing.assert_close(found, total, rtol=1e-5, atol=1e-9)
-    assert parse_expression(str(expression), INFO).key == expression.key
-    disjoint = sum(part[0, list(range(3))].sum() * part[1, :2].sum() for part in expression.parts)
+    assert parse_words(str(expression), INFO).key == expression.key
+    disjoint = sum(part[0, list(range(3))].sum() * part[1, :2].sum() for part in expression.disjoint_boxes)
     assert disjoint == sum(
         bool(expression.holds(np.array(codes, np.uint8))) for codes in itertools.product(range(3), range(2))
     )
@@ -267,13 +267,13 @@ def test_expressions_are_drawn_with_the_density_that_the_grid_says(given: str, p
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("colour=red OR", "nothing on one side of OR"),
+        ("colour=red OR", "nothing on one side of an operator"),
         ("NOT", "NOT without attribute=value"),
         ("NOT NOT colour=red", "NOT without attribute=value"),
         ("NOT colour=pink", "colour has no value 'pink'"),
         ("NOT size=big NOT size=small", "leaves no value of 'size'"),
         ("colour=red NOT colour=red", "leaves no value of 'colour'"),
-        ("colour=red colour=blue OR size=big", "gives 'colour' twice; join alternatives by OR"),
+        ("colour=red colour=blue OR size=big", "gives 'colour' twice, .* join alternatives by OR"),
         ("NOT colour=*", "which no picture is"),
         ("colour=red or size=big", "or OR in capitals"),
     ],

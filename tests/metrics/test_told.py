@@ -16,7 +16,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset, DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.queries import batch_of_captions, caption_of_codes
+from mmgen.descriptions import batch_of_captions, caption_of_codes
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import queries
 from mmgen.generation.tilt import Tilt

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mmgen.artifacts import DatasetWriter
 from mmgen.core.batch import Batch
-from mmgen.descriptions.queries import batch_of_queries
+from mmgen.descriptions import batch_of_queries
 from mmgen.generation.tilt import Tilt
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace

@@ -7,8 +7,7 @@ from hypothesis import given, strategies as st
 
 from mmgen.data_recipes._own._tables import cell_of
 from mmgen.data_recipes._own._words import captions_of
-from mmgen.descriptions.free_text import words_of, words_of_free_text
-from mmgen.descriptions.queries import parse_caption, parse_query
+from mmgen.descriptions import parse, parse_caption, words_of, words_of_free_text
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription
 
@@ -62,7 +61,7 @@ def test_cells_have_one_spelling_without_what_cannot_be_seen() -> None:
         with pytest.raises(ValueError):
             cell_of(refused)
     info = AttributesDescription(names=("place",), values=(("bar", "caf\u00e9"),))
-    assert parse_query("place=cafe\u0301", info).tolist() == [1]
+    assert parse("place=cafe\u0301", info).codes.tolist() == [1]
 
 
 def test_what_was_typed_into_the_table_can_be_typed_again() -> None:

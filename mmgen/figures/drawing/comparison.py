@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.queries import Vocabulary, format_query
+from mmgen.descriptions import Vocabulary, format_query
 from mmgen.figures.drawing.grids import Grid, Panel, image_table
 from mmgen.generation.draws import Draws, share_right
 

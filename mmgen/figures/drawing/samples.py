@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mmgen.descriptions.queries import TextVocabulary, Vocabulary, format_caption, format_query
+from mmgen.descriptions import TextVocabulary, Vocabulary, format_caption, format_query
 from mmgen.figures.drawing.comparison import FRAMES, looks_at
 from mmgen.figures.drawing.grids import Grid, Panel, image_grid, image_table
 from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table

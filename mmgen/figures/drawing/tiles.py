@@ -7,7 +7,7 @@ import numpy as np
 from PIL import Image, ImageDraw
 
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.queries import TextVocabulary, Vocabulary
+from mmgen.descriptions import TextVocabulary, Vocabulary
 from mmgen.figures.drawing.page import FRAME, GAP, MARGIN, SENTENCE_TILE, Grid, enlarge, lit, paste, sheet, to_bytes
 from mmgen.figures.drawing.style import INK, MUTED, RULE, WRONG
 from mmgen.figures.drawing.text import Lines, MarkedLines, column_width, wrap, wrap_marked

@@ -14,7 +14,7 @@ from PIL import ImageDraw
 
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
-from mmgen.descriptions.queries import TextVocabulary, Vocabulary
+from mmgen.descriptions import TextVocabulary, Vocabulary
 from mmgen.figures.drawing.style import FAINT, INK, MUTED, RULE, category_colours, font
 from mmgen.generation.texts import Spoken
 

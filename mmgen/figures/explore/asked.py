@@ -11,7 +11,7 @@ import numpy as np
 from mmgen.artifacts import Dataset
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
-from mmgen.descriptions.queries import TextVocabulary, Vocabulary, caption_of_codes, codes_of_caption
+from mmgen.descriptions import TextVocabulary, Vocabulary, caption_of_codes, codes_of_caption
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, complete
 

@@ -8,7 +8,6 @@ import torch
 from scipy.ndimage import gaussian_filter
 from torch import Tensor
 
-from mmgen.descriptions.recombinations import Recombination
 from mmgen.figures.plots._session import Source
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import Projection
@@ -117,7 +116,6 @@ def inside(density: np.ndarray, beside: np.ndarray | None = None, area: float = 
 def _tilt(loaded: "TrainedModel", posterior: str, z: Tensor, asked: Descriptions, row: int) -> Tensor:
     """What guidance adds to a log density [K] of z [K, D], up to a constant."""
     guide, expression = loaded.guide(posterior), asked.expression(row)
-    assert not isinstance(expression, Recombination), "what is guided is not recombined"
     return guide.log_weight(z, asked.batch(loaded, row), expression)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import mmgen.metrics
 from mmgen.core.errors import UsageError
-from mmgen.descriptions.expressions import is_expression
+from mmgen.descriptions import NOT, OR, parse as parse_words
 from mmgen.figures.drawing.picture import Picture, check_ending
 from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
 from mmgen.figures.plots._session import Session
@@ -178,7 +178,8 @@ def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
             raise UsageError(f"{model.path} knows neither attributes nor text, so it draws for no description")
         return session.concepts[:count]
     for words in options.descriptions:
-        if "=" in words and is_expression(words):
+        operators = parse_words(words, model.attributes).operators if "=" in words and model.attributes else ()
+        if NOT in operators or OR in operators:
             raise UsageError(
                 f"a figure compares plain descriptions, got '{words}'; draw it with mmgen sample --guidance"
             )
@@ -189,7 +190,7 @@ def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
     for source in session.sources:
         check_read(source.loaded, source.posterior, found)
     for row, words in enumerate(options.descriptions):
-        said = found.said(model, row)
+        said = found.modalities(model, row)
         if not session.sources and said and not set(said) & set(model.generated_words):
             raise UsageError(f"got the description '{words}', but {model.path} says and reads no {' and '.join(said)}")
     return found

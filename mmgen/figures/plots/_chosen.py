@@ -10,7 +10,7 @@ from torch import Tensor
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions.queries import format_caption, format_values
+from mmgen.descriptions import format_caption, format_values
 from mmgen.figures.plots._base import dataset_of
 from mmgen.generation.decode import drawn_images, means
 from mmgen.generation.descriptions import Descriptions

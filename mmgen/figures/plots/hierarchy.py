@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions.queries import format_query
+from mmgen.descriptions import format_query
 from mmgen.figures.drawing.comparison import hierarchy as hierarchy_grid
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, asked

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from mmgen.core.errors import UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.seeding import torch_generator
-from mmgen.descriptions.queries import TextVocabulary
+from mmgen.descriptions import TextVocabulary
 from mmgen.figures.drawing.page import MARGIN, below
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import DOTS, category_colours, figure_image, new_figure, tidy

@@ -3,7 +3,7 @@
 import numpy as np
 
 from mmgen.artifacts import Dataset
-from mmgen.descriptions.queries import batch_of_queries
+from mmgen.descriptions import batch_of_queries
 from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._session import Session

@@ -11,7 +11,7 @@ from mmgen.artifacts.header import KINDS
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.seeding import numpy_generator
-from mmgen.descriptions.queries import format_caption, format_values
+from mmgen.descriptions import format_caption, format_values
 from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.grids import Grid, image_grid
 from mmgen.figures.drawing.page import SENTENCE_TILE, TILE

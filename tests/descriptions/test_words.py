@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
-from mmgen.descriptions.queries import (
+from mmgen.descriptions import (
     batch_of_captions,
     batch_of_queries,
     caption_of_codes,
@@ -16,8 +16,8 @@ from mmgen.descriptions.queries import (
     format_caption,
     format_query,
     format_values,
+    parse,
     parse_caption,
-    parse_query,
 )
 from mmgen.modalities.text import TextDescription
 
@@ -51,9 +51,10 @@ MNIST_A = Words(
     ],
 )
 def test_what_is_not_mentioned_is_unknown(text: str, codes: list[int]) -> None:
-    parsed = parse_query(text, MNIST_A)
-    assert parsed.dtype == np.uint8
-    assert parsed.tolist() == codes
+    parsed = parse(text, MNIST_A)
+    assert parsed.codes.dtype == np.uint8
+    assert parsed.codes.tolist() == codes
+    assert parsed.operators == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_what_is_not_mentioned_is_unknown(text: str, codes: list[int]) -> None:
 )
 def test_a_mistake_names_itself_and_suggests(text: str, expected: str) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_query(text, MNIST_A)
+        parse(text, MNIST_A)
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -85,7 +86,7 @@ _value = st.text(st.characters(exclude_categories=("C",)), min_size=1, max_size=
 def test_format_then_parse_gives_the_codes_back(values: list[list[str]], data: st.DataObject) -> None:
     info = Words(tuple(f"attribute-{i}" for i in range(len(values))), tuple(tuple(v) for v in values))
     codes = [data.draw(st.sampled_from([*range(len(v)), UNKNOWN])) for v in values]
-    assert parse_query(format_query(codes, info), info).tolist() == codes
+    assert parse(format_query(codes, info), info).codes.tolist() == codes
 
 
 def test_formats() -> None:

@@ -1,0 +1,138 @@
+"""Captions: a whole sentence, which is there or not, and its word codes."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions._formatting import quoted
+from mmgen.descriptions._free_text import is_free, unknown_word, words_of_free_text
+from mmgen.descriptions._vocabulary import ANYTHING, TextVocabulary, Vocabulary
+from mmgen.descriptions._words import split_words
+from mmgen.settings.registry import unknown_name
+
+__all__ = ["caption_of_codes", "codes_of_caption", "format_caption", "is_caption", "parse_caption"]
+
+_STOPS = ".!?"
+"""Marks that may end a sentence, where they are no words of the data."""
+
+
+def is_caption(text: str) -> bool:
+    """Return whether a description of data with captions is a caption, rather than attribute=value."""
+    return "=" not in text and text.strip() not in ("", ANYTHING)
+
+
+def parse_caption(text: str, info: TextVocabulary, attributes: Vocabulary | None = None) -> np.ndarray:
+    """Return the word codes of a caption such as "large red rubber cube left small blue metal sphere".
+
+    Args:
+        text: Words separated by spaces or commas, in lower or upper case; quotes hold words with spaces together. A
+            full stop that the data do not know is left out, in free text any mark around a word.
+        info: The words, the longest caption, the attribute that each position spells.
+        attributes: The values of these attributes; with them a word at a wrong place is found.
+
+    Returns:
+        uint16 [T]; V after the last word.
+
+    Raises:
+        UsageError: A word does not exist (the nearest is suggested) or stands in a wrong place, or the number of words
+            is wrong.
+    """
+    words = _words(text, info)
+    _check_words(words[: info.length], info, _slot_words(info, attributes))
+    if not (len(words) == info.length if info.slots else 0 < len(words) <= info.length):
+        expected = f"{info.length} ({' '.join(info.slots)})" if info.slots else f"1 to {info.length}"
+        raise UsageError(f"the caption '{text}' has {len(words)} words, expected {expected}")
+    codes = np.full(info.length, len(info.vocabulary), np.uint16)
+    codes[: len(words)] = [info.vocabulary.index(word) for word in words]
+    return codes
+
+
+def format_caption(codes: Sequence[int] | np.ndarray, info: TextVocabulary) -> str:
+    """Return the words of ``codes`` [T]; :func:`parse_caption` gives the codes back.
+
+    Raises:
+        UsageError: A code is outside the vocabulary.
+    """
+    plain, size = [int(code) for code in codes], len(info.vocabulary)
+    if any(not 0 <= code <= size for code in plain):
+        raise UsageError(f"caption got word codes {plain}, expected 0 to {size - 1} or {size} for no word")
+    words = [info.vocabulary[code] for code in plain if code < size]
+    return " ".join(words if is_free(info.slots, info.vocabulary) else map(quoted, words))
+
+
+def codes_of_caption(tokens: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
+    """Return the attribute codes that captions spell, uint8 [..., A].
+
+    They are ``UNKNOWN`` for attributes that the text does not spell, and where the word is none of their values.
+
+    Args:
+        tokens: Word codes, integers [..., T].
+        info: Text whose positions spell attributes.
+        attributes: The attributes.
+    """
+    codes = np.full((*tokens.shape[:-1], len(attributes.names)), UNKNOWN, np.uint8)
+    for position, (slot, words) in enumerate(_slot_words(info, attributes)):
+        meaning = np.full(len(info.vocabulary) + 1, UNKNOWN, np.uint8)
+        for code, word in enumerate(words):
+            if word in info.vocabulary:
+                meaning[info.vocabulary.index(word)] = code
+        codes[..., attributes.names.index(slot)] = meaning[tokens[..., position]]
+    return codes
+
+
+def caption_of_codes(codes: np.ndarray, info: TextVocabulary, attributes: Vocabulary) -> np.ndarray:
+    """Return the captions that spell attribute codes, uint16 [..., T]; the inverse of :func:`codes_of_caption`.
+
+    Args:
+        codes: uint8 [..., A].
+        info: Text whose positions spell attributes.
+        attributes: The attributes.
+
+    Raises:
+        UsageError: The text spells no attributes, or one that it spells is unknown.
+    """
+    slots = _slot_words(info, attributes)
+    if not slots:
+        raise UsageError("this text does not spell attributes, so they make no caption; give a caption instead")
+    tokens = np.zeros((*codes.shape[:-1], info.length), np.uint16)
+    for position, (slot, words) in enumerate(slots):
+        values = codes[..., attributes.names.index(slot)]
+        if (values == UNKNOWN).any():
+            raise UsageError(f"a caption says every word, got no {slot}; give all of: {' '.join(info.slots)}")
+        tokens[..., position] = np.array([info.vocabulary.index(word) for word in words], np.uint16)[values]
+    return tokens
+
+
+def _words(text: str, info: TextVocabulary) -> list[str]:
+    """Split a caption into words, spelled as in the data where the data have them."""
+    if is_free(info.slots, info.vocabulary):
+        return words_of_free_text(text, info.vocabulary)
+    folded = {word.casefold(): word for word in reversed(info.vocabulary)}
+    words = [word if word.casefold() in folded else word.rstrip(_STOPS) for word in split_words(text)]
+    return [word if word in info.vocabulary else folded.get(word.casefold(), word) for word in words if word]
+
+
+def _slot_words(info: TextVocabulary, attributes: Vocabulary | None) -> list[tuple[str, tuple[str, ...]]]:
+    """Return for each position its attribute and the words that may stand there; empty where that is unknown."""
+    if not info.slots or attributes is None or not set(info.slots) <= set(attributes.names):
+        return []
+    return [(slot, attributes.values[attributes.names.index(slot)]) for slot in info.slots]
+
+
+def _check_words(words: Sequence[str], info: TextVocabulary, slots: Sequence[tuple[str, tuple[str, ...]]]) -> None:
+    """Refuse words that do not exist, or that stand at the position of another attribute."""
+    for position, word in enumerate(words):
+        slot, expected = slots[position] if position < len(slots) else ("", info.vocabulary)
+        if word in expected:
+            continue
+        where = f"word {position + 1} of the caption" + (f", {slot}," if slot else "")
+        if word not in info.vocabulary and not info.slots:
+            raise UsageError(unknown_word(where, word, info.vocabulary))
+        if word not in info.vocabulary:
+            raise UsageError(unknown_name(where, word, expected))
+        raise UsageError(
+            f"{where} is '{word}', expected {' or '.join(expected) if len(expected) < 4 else ', '.join(expected)}: "
+            f"a caption reads {' '.join(info.slots)}"
+        )

@@ -1,0 +1,67 @@
+"""Attribute codes in words."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mmgen.core.errors import UsageError
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions._vocabulary import ANYTHING, SEPARATORS, Vocabulary
+
+__all__ = ["format_query", "format_values", "quoted"]
+
+_YES_NO = {"yes", "no"}
+
+
+def quoted(value: str) -> str:
+    """Return a value as it must be typed: in quotes where it has separators, quotes, backslashes or parentheses."""
+    plain = bool(value) and not any(sign in SEPARATORS or sign in "'\"\\()" for sign in value)
+    return value if plain else "'" + value.replace("'", "'\"'\"'") + "'"
+
+
+def format_query(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> str:
+    """Return the description of ``codes`` [A]; :func:`~mmgen.descriptions.parse` gives the codes back.
+
+    Raises:
+        UsageError: A code is outside its attribute's vocabulary.
+    """
+    pairs = [
+        f"{name}={quoted(words[code])}"
+        for name, words, code in zip(info.names, info.values, _checked(codes, info), strict=True)
+        if code != UNKNOWN
+    ]
+    return " ".join(pairs) or ANYTHING
+
+
+def format_values(codes: Sequence[int] | np.ndarray, info: Vocabulary, separator: str = ", ") -> str:
+    """Return the values alone, as VE's figures print them: "3, big, *, top-left" with a star for unspecified ones.
+
+    Where every attribute has the values yes and no, return the names of those with yes: "Smiling, Wavy Hair"; if some
+    are unspecified, "not Smiling" for those with no as well.
+
+    Raises:
+        UsageError: A code is outside its attribute's vocabulary.
+    """
+    plain = _checked(codes, info)
+    if not all(set(words) == _YES_NO for words in info.values):
+        pairs = zip(info.values, plain, strict=True)
+        return separator.join("*" if code == UNKNOWN else words[code] for words, code in pairs)
+    whole = UNKNOWN not in plain
+    answers = [
+        f"{'' if words[code] == 'yes' else 'not '}{name.replace('_', ' ')}"
+        for name, words, code in zip(info.names, info.values, plain, strict=True)
+        if code != UNKNOWN and not (whole and words[code] == "no")
+    ]
+    return separator.join(answers) or (f"none of {len(plain)}" if whole else ANYTHING)
+
+
+def _checked(codes: Sequence[int] | np.ndarray, info: Vocabulary) -> list[int]:
+    plain = [int(code) for code in codes]
+    if len(plain) != len(info.names):
+        raise UsageError(f"got {len(plain)} attribute codes, expected {len(info.names)} ({', '.join(info.names)})")
+    for name, words, code in zip(info.names, info.values, plain, strict=True):
+        if code != UNKNOWN and not 0 <= code < len(words):
+            raise UsageError(
+                f"attribute '{name}' got code {code}, expected 0 to {len(words) - 1} or {UNKNOWN} for unknown"
+            )
+    return plain

@@ -1,0 +1,263 @@
+"""The grammar of descriptions.
+
+::
+
+    description := term (operator term)*                 one operator; others in parentheses
+    term        := "(" description ")" | pair pair* | "anything" | nothing
+    pair        := [NOT] name=value | name=*
+    operator    := OR | AND | IN COMMON | IGNORE
+
+An attribute that is not mentioned is unknown, never a default: "big" means a big digit of any kind, orientation and
+place (VE Section 1 calls these abstract concepts). AND joins two sets of ``name=value``, IN COMMON keeps what both
+have, IGNORE takes the second out of the first, so that each of them means a plain description. SCAN draws for them by
+networks over the posteriors of their operands, see :mod:`mmgen.aggregates.scan`; NOT and OR are answered by guidance.
+
+References:
+    SCAN: Learning Hierarchical Compositional Visual Concepts (Higgins et al., 2018), arXiv:1707.03389
+"""
+
+import unicodedata
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from mmgen.core.errors import UsageError, clip
+from mmgen.core.notation import UNKNOWN
+from mmgen.descriptions._expression import Expression
+from mmgen.descriptions._formatting import format_query, quoted
+from mmgen.descriptions._vocabulary import (
+    AND,
+    ANYTHING,
+    IGNORE,
+    IN_COMMON,
+    NOT,
+    OPERATORS,
+    OR,
+    UNSPECIFIED,
+    Vocabulary,
+)
+from mmgen.descriptions._words import CLOSE, OPEN, split_words
+from mmgen.settings.registry import listed, nearest, unknown_name
+
+__all__ = ["parse"]
+
+_ANY = f"one of {', '.join(OPERATORS)}"
+_MOST_DEEP = 20
+"""Parentheses inside each other."""
+_MOST_OPERANDS = 50
+"""Leaves that recombination operators join."""
+
+
+def parse(text: str, info: Vocabulary) -> Expression:
+    """Parse a description by attributes as a person types it.
+
+    Args:
+        text: ``attribute=value`` pairs in any order, separated by spaces, commas or semicolons; quotes hold values with
+            spaces together. ``attribute=*`` leaves it unspecified, as does leaving it out; "" and "anything" specify
+            nothing. ``NOT`` may precede a pair; operators and parentheses join descriptions.
+        info: The attributes and their values.
+
+    Raises:
+        UsageError: A name or value does not exist (the nearest is suggested), an attribute is given twice, a side is
+            empty, parentheses do not match, different operators stand beside each other, or nothing is left.
+
+    Example:
+        >>> from types import SimpleNamespace
+        >>> info = SimpleNamespace(names=("digit", "scale"), values=(("3", "5", "8"), ("big", "small")))
+        >>> expression = parse("digit=3 NOT scale=big OR NOT digit=3", info)
+        >>> str(expression), sorted(expression.operators)
+        ('digit=3 NOT scale=big OR NOT digit=3', ['NOT', 'OR'])
+        >>> expression.holds(np.array([[0, 0], [0, 1], [2, 0]], np.uint8)).tolist()
+        [False, True, True]
+        >>> parse("(digit=3 scale=big) IN COMMON (digit=3 AND scale=small)", info).meaning
+        'digit=3'
+    """
+    return _Parser(text, info).parse()
+
+
+class _Parser:
+    """Recursive descent over the words of one description."""
+
+    def __init__(self, text: str, info: Vocabulary) -> None:
+        self.text = text
+        self.info = info
+        self.words: list[str] = []
+        for word in split_words(text, signs=True):
+            if self.words and f"{self.words[-1]} {word}" == IN_COMMON:
+                self.words[-1] = IN_COMMON
+            else:
+                self.words.append(word)
+        self.at = 0
+
+    @property
+    def next(self) -> str | None:
+        return self.words[self.at] if self.at < len(self.words) else None
+
+    def error(self, reason: str) -> UsageError:
+        return UsageError(f"description '{self.text}' {reason}")
+
+    def parse(self) -> Expression:
+        self.check()
+        return self.description(0) if self.words else self.leaf([])
+
+    def check(self) -> None:
+        """Refuse closed parentheses that were not opened, NOT and OR beside other operators, and too many operands."""
+        if min(accumulate((word == OPEN) - (word == CLOSE) for word in self.words), default=0) < 0:
+            raise self.error("closes a parenthesis that was never opened; take it away, or quote it in a value")
+        wrong = sorted({NOT, OR} & set(self.words))
+        others = [operator for operator in OPERATORS if operator in self.words]
+        if wrong and (others or {OPEN, CLOSE} & set(self.words)):
+            raise self.error(
+                f"has {wrong[0]} beside {' and '.join(others) or 'parentheses'}, expected one or the other: {NOT} and "
+                f"{OR} are answered by guidance, operators and parentheses by a posterior"
+            )
+        count = 1 + sum(word in OPERATORS for word in self.words)
+        if count > _MOST_OPERANDS:
+            raise UsageError(f"description joins {count:,} parts, expected at most {_MOST_OPERANDS}; join fewer")
+
+    def description(self, depth: int) -> Expression:
+        terms, operator = [self.term(depth)], ""
+        while self.next not in (None, CLOSE):
+            if self.next not in (OR, *OPERATORS):
+                raise self.error(f"has '{self.next}' right after a parenthesis, expected {_ANY}")
+            if operator and self.next != operator:
+                raise self.error(f"has {operator} and {self.next} side by side; say which with parentheses")
+            operator = self.words[self.at]
+            self.at += 1
+            terms.append(self.term(depth))
+            if operator != OR:
+                terms = [self.recombine(operator, *terms)]
+        return terms[0] if len(terms) == 1 else self.alternatives(terms)
+
+    def term(self, depth: int) -> Expression:
+        if self.next == OPEN:
+            if depth >= _MOST_DEEP:
+                raise UsageError(f"description has more than {_MOST_DEEP} parentheses inside each other; use fewer")
+            self.at += 1
+            inner = self.description(depth + 1)
+            if self.next != CLOSE:
+                raise self.error("opens a parenthesis that is never closed; close it")
+            self.at += 1
+            return inner
+        start = self.at
+        while self.next not in (None, OPEN, CLOSE, OR, *OPERATORS):
+            self.at += 1
+        if start == self.at:
+            raise self.error("has nothing on one side of an operator, expected attribute=value on both")
+        if self.next == OPEN:
+            raise self.error(f"has no operator before a parenthesis, expected {_ANY}")
+        return self.leaf(self.words[start : self.at])
+
+    def leaf(self, words: Sequence[str]) -> Expression:
+        info = self.info
+        codes = np.full(len(info.names), UNKNOWN, np.uint8)
+        values: dict[int, str] = {}
+        excluded: dict[tuple[int, int], None] = {}
+        rest = iter([] if list(words) == [ANYTHING] else words)
+        for word in rest:
+            if word == NOT:
+                excluded[self.exclusion(next(rest, ""))] = None
+                continue
+            attribute, code = _pair(word, info)
+            value = word.partition("=")[2]
+            if attribute in values:
+                raise UsageError(
+                    f"description gives '{info.names[attribute]}' twice, as '{values[attribute]}' and '{value}'; give "
+                    f"each attribute once, or with guidance above 0 join alternatives by {OR}"
+                )
+            values[attribute], codes[attribute] = value, code
+        box = _box(codes, info)
+        for attribute, code in excluded:
+            box[attribute, code] = False
+            if not box[attribute, : len(info.values[attribute])].any():
+                raise self.error(
+                    f"leaves no value of '{info.names[attribute]}', so that nothing can be drawn; leave out one {NOT}"
+                )
+        meaning = format_query(codes, info)
+        plain = [] if excluded and meaning == ANYTHING else [meaning]
+        pairs = [f"{info.names[attribute]}={quoted(info.values[attribute][code])}" for attribute, code in excluded]
+        text = " ".join([*plain, *(f"{NOT} {pair}" for pair in pairs)])
+        return Expression(text, codes, meaning, (box,), NOT if excluded else "")
+
+    def exclusion(self, word: str) -> tuple[int, int]:
+        if word in ("", NOT):
+            raise self.error(f"has {NOT} without attribute=value after it; say what shall not be")
+        attribute, code = _pair(word, self.info)
+        if code == UNKNOWN:
+            raise self.error(f"has {NOT} {word}, which no picture is; name a value")
+        return attribute, code
+
+    def alternatives(self, terms: Sequence[Expression]) -> Expression:
+        words = f" {OR} ".join(term.words for term in terms)
+        nothing = np.full(len(self.info.names), UNKNOWN, np.uint8)
+        return Expression(
+            words, nothing, ANYTHING, tuple(box for term in terms for box in term.boxes), OR, tuple(terms)
+        )
+
+    def recombine(self, operator: str, left: Expression, right: Expression) -> Expression:
+        both, other = right.codes != UNKNOWN, left.codes != right.codes
+        if operator == AND:
+            apart = both & other & (left.codes != UNKNOWN)
+            if apart.any():
+                raise self.error(
+                    f"asks for two values of '{self.info.names[int(apart.argmax())]}' at once, expected one; give one, "
+                    f"or with guidance above 0 join alternatives by {OR}"
+                )
+            codes = np.where(both, right.codes, left.codes)
+        elif operator == IGNORE:
+            if (both & other).any():
+                raise self.error(
+                    f"ignores {right.meaning}, which {left.meaning} does not say, expected a part of it after {IGNORE}"
+                )
+            codes = np.where(both, np.uint8(UNKNOWN), left.codes)
+        else:
+            codes = np.where(other, np.uint8(UNKNOWN), left.codes)
+        words = f"{_within(left)} {operator} {_within(right)}"
+        meaning, boxes = format_query(codes, self.info), (_box(codes, self.info),)
+        return Expression(words, codes, meaning, boxes, operator, (left, right))
+
+
+def _within(operand: Expression) -> str:
+    """Put an operand of several words in parentheses."""
+    return f"({operand})" if operand.operator or len(operand.words.split()) > 1 else str(operand)
+
+
+def _box(codes: np.ndarray, info: Vocabulary) -> np.ndarray:
+    """Return the values that codes [A] allow, bool [A, V]."""
+    width = max((len(values) for values in info.values), default=0)
+    return np.asarray((codes[:, None] == UNKNOWN) | (codes[:, None] == np.arange(width)))
+
+
+def _pair(word: str, info: Vocabulary) -> tuple[int, int]:
+    """Return the attribute and the code of ``attribute=value``; ``UNKNOWN`` for ``attribute=*``."""
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise UsageError(_bare_word(word, info))
+    if name not in info.names:
+        raise UsageError(unknown_name("attribute", name, info.names))
+    attribute = info.names.index(name)
+    values = info.values[attribute]
+    for spelled in (value, unicodedata.normalize("NFC", value)):  # keyboards may type an accent after its letter
+        if spelled in values:
+            return attribute, values.index(spelled)
+    if value not in UNSPECIFIED:
+        near = nearest(value, values)
+        hint = f": did you mean '{near}'?" if near else "."
+        raise UsageError(f"{name} has no value '{clip(value, 100)}'{hint} Its values are {listed(value, values)}")
+    return attribute, UNKNOWN
+
+
+def _bare_word(word: str, info: Vocabulary) -> str:
+    """Return the message for a word without ``=``: it names the attribute that has such a value."""
+    if operator := next((o for o in (NOT, OR, *OPERATORS) if word.upper() in o.split()), ""):
+        return f"description has '{word}', expected attribute=value, or {operator} in capitals between descriptions"
+    owners = [name for name, words in zip(info.names, info.values, strict=True) if word in words]
+    if owners:
+        return f"description has '{word}', expected attribute=value: did you mean '{owners[0]}={word}'?"
+    every = zip(reversed(info.names), reversed(info.values), strict=True)
+    plain = {value: f"{name}={value}" for name, words in every for value in words}
+    near = nearest(word, [*plain, *info.names])
+    example = " ".join(f"{name}={quoted(words[0])}" for name, words in zip(info.names, info.values[:2], strict=False))
+    hint = f": did you mean '{plain.get(near, near + '=...')}'?" if near else f", such as {example}."
+    return f"description has '{word}', expected attribute=value{hint} The attributes are {listed(word, info.names)}"
