@@ -12,7 +12,7 @@ from torch import Tensor
 
 from mmgen.aggregates._shown import Shown, needs_words
 from mmgen.artifacts import Dataset, Latents, read_header, read_latents, reference, write_latents
-from mmgen.artifacts.header import canonical_json
+from mmgen.artifacts.content_id import canonical_json
 from mmgen.artifacts.latents import COLUMNS
 from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, UsageError

@@ -4,12 +4,12 @@ Importing this package, reading a header and opening a dataset never import torc
 """
 
 from mmgen.artifacts.checkpoint import read_checkpoint, write_checkpoint
+from mmgen.artifacts.containers import read_header, require_kind
 from mmgen.artifacts.dataset import PARTS, Dataset
 from mmgen.artifacts.dataset_writer import DatasetWriter
 from mmgen.artifacts.elements import FactorInfo
 from mmgen.artifacts.files import atomic_path, check_place, write_text_atomic
 from mmgen.artifacts.header import FORMAT_VERSION, KINDS, Header, Parent
-from mmgen.artifacts.kinds import read_header, require_kind
 from mmgen.artifacts.latents import Latents, read_latents, write_latents
 from mmgen.artifacts.lineage import (
     check_nothing_lost,

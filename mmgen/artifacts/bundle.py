@@ -7,6 +7,8 @@ from typing import Any
 import h5py
 import numpy as np
 
+from mmgen.artifacts.containers import open_hdf5
+from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import (
     array,
@@ -19,9 +21,9 @@ from mmgen.artifacts.hdf5 import (
     write_header,
     write_text,
 )
-from mmgen.artifacts.header import ContentHash, Header, Parent, content_of, make_header, printable
-from mmgen.artifacts.kinds import open_hdf5
+from mmgen.artifacts.header import Header, Parent, make_header
 from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import printable
 
 __all__ = ["bundle_shapes", "read_bundle", "write_bundle"]
 
@@ -58,7 +60,7 @@ def bundle_shapes(path: Path) -> dict[str, tuple[int, ...]]:
     Raises:
         ArtifactError: It is no such file, or one of its members is no array that the format allows.
     """
-    file, _ = open_hdf5(path)
+    file, _ = open_hdf5(path, "latents", "samples")
     with file:
         shapes = {}
         for name in member_names(file, path):
@@ -104,7 +106,7 @@ def read_bundle(
             for name, (dtype, axes) in expected.items()
         }
         found = {name: read_text(file, name, path) for name in texts if name not in absent or name in file.attrs}
-    content = content_of(header, {"settings": header.settings, "texts": found})
+    content = header.content({"settings": header.settings, "texts": found})
     for name, data in values.items():
         content.add_array(name, data)
     if content.hexdigest() != header.content_id:

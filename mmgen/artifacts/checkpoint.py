@@ -5,28 +5,21 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from mmgen.artifacts.containers import require_kind, tensor_table
+from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.files import atomic_path
-from mmgen.artifacts.header import (
-    HDF5_KINDS,
-    KINDS,
-    ContentHash,
-    Header,
-    Parent,
-    content_of,
-    make_header,
-    printable,
-    to_json,
-)
-from mmgen.artifacts.kinds import require_kind
+from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, Parent, make_header, to_json
 from mmgen.artifacts.members import check_members
-from mmgen.artifacts.tensors import read_safetensors_header, tensor_table
 from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import printable
 from mmgen.settings.arguments import checked
 
 if TYPE_CHECKING:
     import torch
 
 __all__ = ["read_checkpoint", "verify_checkpoint", "write_checkpoint"]
+
+_CHECKPOINTS = tuple(kind for kind in KINDS if kind not in HDF5_KINDS)
 
 
 def _cover(content: ContentHash, tensors: "Mapping[str, torch.Tensor]") -> ContentHash:
@@ -71,7 +64,7 @@ def write_checkpoint(
     from safetensors import SafetensorError
     from safetensors.torch import save
 
-    assert kind in KINDS and kind not in HDF5_KINDS, f"'{kind}' is no kind of checkpoint"
+    assert kind in _CHECKPOINTS, f"'{kind}' is no kind of checkpoint"
     parents = tuple(parents)
     copies = {
         name: tensor.detach().to("cpu").clone(memory_format=torch.contiguous_format) for name, tensor in tensors.items()
@@ -95,13 +88,14 @@ def verify_checkpoint(path: Path) -> None:
     Raises:
         ArtifactError: It is no readable checkpoint, or something in it is damaged or was changed.
     """
-    header, table = read_safetensors_header(path), tensor_table(path)
-    content = content_of(header)
+    header, table = require_kind(path, *_CHECKPOINTS), tensor_table(path)
+    content = header.content()
     try:
         with open(path, "rb") as file:
-            for name, (dtype, shape, start, end) in table.tensors.items():
+            for name, tensor in table.tensors.items():
+                start, end = tensor.data_offsets
                 file.seek(table.start + start)
-                content.add(name, dtype, shape, _digest(file, end - start))
+                content.add(name, tensor.type_name, tensor.shape, _digest(file, end - start))
     except OSError as error:
         raise ArtifactError(f"cannot read {path}: {error.strerror}; check the file") from None
     if content.hexdigest() != header.content_id:
@@ -139,12 +133,11 @@ def read_checkpoint(path: str | Path, kind: str | None = None) -> "tuple[Header,
     from safetensors.torch import load
 
     path = Path(path)
-    kinds = [kind] if kind is not None else [name for name in KINDS if name not in HDF5_KINDS]
-    header = require_kind(path, *kinds)
+    header = require_kind(path, *([kind] if kind is not None else _CHECKPOINTS))
     check_members(path, header.members)
     try:
         tensors = load(path.read_bytes())
-        found = _cover(content_of(header), tensors).hexdigest()
+        found = _cover(header.content(), tensors).hexdigest()
     except (SafetensorError, OSError, ValueError, KeyError, TypeError, RuntimeError, MemoryError) as error:
         reason = printable(str(error).split("\n")[0], 160)
         raise ArtifactError(f"cannot read {path}: its tensors are damaged ({reason}); make it again") from error

@@ -6,11 +6,10 @@ from typing import Any
 
 from mmgen.artifacts.ancestors import lineage
 from mmgen.artifacts.bundle import bundle_shapes
+from mmgen.artifacts.containers import read_header, tensor_table
 from mmgen.artifacts.dataset import Dataset
 from mmgen.artifacts.header import Header
-from mmgen.artifacts.kinds import read_header
 from mmgen.artifacts.members import is_there
-from mmgen.artifacts.tensors import tensor_shapes
 from mmgen.settings.config import plain
 
 __all__ = ["contents", "describe", "trained"]
@@ -100,5 +99,5 @@ def contents(path: Path) -> dict[str, Any]:
             }
     if header.kind in ("latents", "samples"):
         return {name: list(shape) for name, shape in bundle_shapes(path).items()}
-    sizes = [math.prod(shape) for shape in tensor_shapes(path).values()]
+    sizes = [math.prod(tensor.shape) for tensor in tensor_table(path).tensors.values()]
     return {"tensors": len(sizes), "numbers": sum(sizes)}

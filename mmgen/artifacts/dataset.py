@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from pydantic import SkipValidation
 
 import mmgen.modalities
+from mmgen.artifacts.containers import open_hdf5
 from mmgen.artifacts.elements import NAME, FactorInfo, FileElement, place
 from mmgen.artifacts.hdf5 import Array, array, cover_texts, explained, group, hard_link, member_names, read_text
-from mmgen.artifacts.header import content_of, printable
-from mmgen.artifacts.kinds import open_hdf5
 from mmgen.artifacts.remembered import is_remembered, remember, stamp
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.markup import facts_table
+from mmgen.core.parsing import printable
 from mmgen.modalities import ROWS
 from mmgen.settings.arguments import checked, told
 from mmgen.settings.kinds import FilePath, Seed
@@ -357,7 +357,7 @@ class Dataset:
         Raises:
             ArtifactError: Something in the file is damaged or was changed.
         """
-        content = content_of(self.header)
+        content = self.header.content()
         for where, data in self._arrays.items():
             data.cover(where, content)
         for name, folder in self._groups.items():

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.dataset import PARTS
 from mmgen.artifacts.elements import NAME, place
 from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.hdf5 import CHUNK_BYTES, ArrayWriter, cover_texts, create, write_array, write_header, write_text
-from mmgen.artifacts.header import ContentHash, Header, Parent, make_header
+from mmgen.artifacts.header import Header, Parent, make_header
 from mmgen.modalities import ROWS
 
 if TYPE_CHECKING:

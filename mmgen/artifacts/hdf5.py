@@ -15,20 +15,11 @@ from typing import Any
 import h5py
 import numpy as np
 
-from mmgen.artifacts.header import (
-    HDF5_KINDS,
-    MAX_HEADER_BYTES,
-    ContentHash,
-    Header,
-    dtype_name,
-    from_json,
-    little_endian,
-    printable,
-    raw_bytes,
-    to_json,
-)
+from mmgen.artifacts.content_id import ContentHash, dtype_name, little_endian, raw_bytes
+from mmgen.artifacts.header import Header, to_json
 from mmgen.artifacts.sink import Sink
 from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import MAX_TEXT_BYTES, printable
 
 __all__ = [
     "Array",
@@ -40,7 +31,6 @@ __all__ = [
     "group",
     "hard_link",
     "member_names",
-    "read_hdf5_header",
     "read_text",
 ]
 
@@ -96,7 +86,7 @@ def read_text(item: Any, name: str, path: Path) -> str:
         attribute = item.attrs.get_id(name)
         if attribute.shape != () or h5py.check_string_dtype(attribute.dtype) is None:
             raise _refuse(path, element, "is no text")
-        if attribute.dtype.itemsize > MAX_HEADER_BYTES:
+        if attribute.dtype.itemsize > MAX_TEXT_BYTES:
             raise _refuse(path, element, "is too long")
         value = item.attrs[name]
         return value.decode("utf-8") if isinstance(value, bytes) else str(value)
@@ -231,44 +221,6 @@ def array(parent: Any, name: str, path: Path, *, dtype: str | None = None, shape
         if chunk > _MAX_CHUNK_BYTES or size > _MAX_RATIO * held:
             raise _refuse(path, element, f"declares {size} bytes in chunks of {chunk} where the file holds {held}")
         return Array(data, path)
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[Any]:
-    # Finished files never change, so no lock is needed, and locks fail on some network and read-only file systems.
-    with explained(path):
-        file = h5py.File(path, "r", locking=False)
-    try:
-        yield file
-    finally:
-        with explained(path):
-            file.close()
-
-
-def hdf5_header(file: Any, path: Path) -> Header:
-    """The header of an open HDF5 file.
-
-    Raises:
-        ArtifactError: mmgen did not make the file, or its header is malformed.
-    """
-    with explained(path):
-        if "mmgen" not in file.attrs:
-            raise ArtifactError(
-                f"{path} is an HDF5 file without an mmgen header, expected one that mmgen made; "
-                "make one with mmgen make-data"
-            )
-    header = from_json(read_text(file, "mmgen", path), path)
-    if header.kind not in HDF5_KINDS:
-        raise ArtifactError(
-            f"{path} is an HDF5 file that calls itself a {header.kind}, which is a safetensors file; make it again"
-        )
-    return header
-
-
-def read_hdf5_header(path: Path) -> Header:
-    """The header of the HDF5 file at ``path``."""
-    with _opened(path) as file:
-        return hdf5_header(file, path)
 
 
 @contextmanager

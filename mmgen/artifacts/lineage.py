@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePath
 
+from mmgen.artifacts.containers import article, read_header
 from mmgen.artifacts.files import check_place, check_writable
-from mmgen.artifacts.header import KINDS, Parent, printable
-from mmgen.artifacts.kinds import article, read_header
+from mmgen.artifacts.header import KINDS, Parent
 from mmgen.core.errors import ArtifactError, MissingParentError, UsageError
+from mmgen.core.parsing import printable
 
 __all__ = [
     "check_nothing_lost",

@@ -6,27 +6,33 @@ is imported because a file says so: a name is looked up among the members that a
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from mmgen.core.errors import ArtifactError
+from pydantic import AfterValidator, ValidationError, model_validator
+from pydantic.dataclasses import dataclass
+
+from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.settings.plugins import Origin, installed_version
 from mmgen.settings.registry import BUILT_IN, rooms, used_in
 
-__all__ = ["OutsideMember", "changed_members", "check_members", "is_there", "members_of", "parse_members"]
+__all__ = ["MOST_MEMBERS", "OutsideMember", "changed_members", "check_members", "is_there", "matching", "members_of"]
 
-_MOST = 64
-_TEXTS = {
-    "room": re.compile(r"[a-z][a-z ]{0,39}\Z"),
-    "name": re.compile(r"[a-z0-9]+(-[a-z0-9]+)*\Z"),
-    "distribution": re.compile(r"([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?\Z"),
-    "version": re.compile(r"[A-Za-z0-9.!+_-]*\Z"),
-    "file": re.compile(r"[^/\\]*\Z"),
-    "sha256": re.compile(r"([0-9a-f]{64})?\Z"),
-}
+MOST_MEMBERS = 64
 _LONGEST = 255
+
+
+def matching(pattern: str, expected: str) -> AfterValidator:
+    """Return a validator of a printable text of bounded length that has to match ``pattern`` as a whole."""
+
+    def check(text: str) -> str:
+        if len(text) > _LONGEST or not text.isprintable() or re.fullmatch(pattern, text) is None:
+            raise ValueError(f"got {printable(repr(text), 80)}, expected {expected}")
+        return text
+
+    return AfterValidator(check)
 
 
 @dataclass(frozen=True)
@@ -34,7 +40,7 @@ class OutsideMember:
     """A member from outside that an artifact was made with.
 
     Attributes:
-        room: What it is: "objective", "recipe".
+        room: Its kind: "objective", "recipe".
         name: Its name there.
         distribution: The distribution that it came from; "" for a file.
         version: Version of the distribution; "" for a file.
@@ -42,68 +48,54 @@ class OutsideMember:
         sha256: Hash of that file, in hex; "" for a distribution.
     """
 
-    room: str
-    name: str
-    distribution: str = ""
-    version: str = ""
-    file: str = ""
-    sha256: str = ""
+    room: Annotated[str, matching("[a-z][a-z ]{0,39}", "the name of a room")]
+    name: Annotated[str, matching("[a-z0-9]+(-[a-z0-9]+)*", "the name of a member")]
+    distribution: Annotated[str, matching("([A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?)?", "a distribution's name")] = ""
+    version: Annotated[str, matching("[A-Za-z0-9.!+_-]*", "a version")] = ""
+    file: Annotated[str, matching(r"[^/\\]*", "the name of a file without its folder")] = ""
+    sha256: Annotated[str, matching("([0-9a-f]{64})?", "64 hexadecimal digits")] = ""
+
+    @model_validator(mode="after")
+    def _has_one_origin(self) -> "OutsideMember":
+        if bool(self.distribution) == bool(self.file):
+            raise ValueError("expected either distribution or file")
+        return self
 
     @property
     def origin(self) -> Origin:
-        """Where it came from."""
+        """The distribution or file that it came from."""
         return Origin(self.distribution, self.version, self.file, self.sha256)
 
     def __str__(self) -> str:
         return f"{self.room} {self.name} of {self.origin}"
 
     def to_json(self) -> dict[str, str]:
-        """What a header says about it: of a distribution its name and version, of a file its name and hash."""
+        """Return its fields for a header: name and version of a distribution, name and hash of a file."""
         return {key: value for key, value in asdict(self).items() if value}
 
 
 def members_of(settings: Mapping[str, Any]) -> tuple[OutsideMember, ...]:
-    """The members from outside that settings name and this process has loaded."""
-    found = (
-        OutsideMember(room, name, origin.distribution, origin.version, origin.file, origin.sha256)
-        for room, name, origin in used_in(settings)
-    )
-    return tuple(found)
+    """Return the members from outside that settings name and this process has loaded."""
+    return tuple(_member(*used) for used in used_in(settings))
 
 
-def parse_members(values: Any, path: Path) -> tuple[OutsideMember, ...]:
-    """The members out of a header, which may say anything.
-
-    Raises:
-        ArtifactError: They are malformed.
-    """
-    if not isinstance(values, list) or len(values) > _MOST or not all(map(_is_good, values)):
-        raise ArtifactError(
-            f"{path}: the header's 'members' are malformed, expected at most {_MOST} tables with the texts room, name "
-            "and distribution or file; make the file again"
-        )
-    return tuple(OutsideMember(**{key: value[key] for key in _TEXTS if key in value}) for value in values)
-
-
-def _is_good(value: Any) -> bool:
-    if not isinstance(value, dict) or bool(value.get("distribution")) == bool(value.get("file")):
-        return False
-    return all(
-        isinstance(text := value.get(key, ""), str)
-        and len(text) <= _LONGEST
-        and text.isprintable()
-        and (pattern.match(text) is not None)
-        for key, pattern in _TEXTS.items()
-    )
+def _member(room: str, name: str, origin: Origin) -> OutsideMember:
+    try:
+        return OutsideMember(room, name, origin.distribution, origin.version, origin.file, origin.sha256)
+    except ValidationError:
+        raise UsageError(
+            f"the {room} '{name}' comes from {printable(str(origin), 200)}, a name that no file of mmgen can hold; "
+            "rename it with letters and digits"
+        ) from None
 
 
 def is_there(member: OutsideMember) -> bool:
-    """Whether a member of that name can be used here, from where it came from or from a file that the user named."""
+    """Return whether a member can be used here, from its distribution or from a file that the user named."""
     return not _lacking(member)
 
 
 def _lacking(member: OutsideMember) -> str:
-    """What is wrong with a member here, and what helps; "" where it is there."""
+    """Say why a member cannot be used here and what helps; "" if it can."""
     room = next((room for room in rooms() if room.noun == member.room), None)
     here = [found for found in room.found() if found.name == member.name] if room is not None else []
     origins = {found.origin for found in here}
@@ -125,7 +117,7 @@ def _lacking(member: OutsideMember) -> str:
 
 
 def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
-    """Notices of members that are here as something else than what the artifact at ``path`` was made with."""
+    """Return a notice for each member whose origin here differs from the one that made the artifact at ``path``."""
     said = []
     for member in members:
         room = next((room for room in rooms() if room.noun == member.room), None)
@@ -139,7 +131,7 @@ def changed_members(path: Path, members: Iterable[OutsideMember]) -> list[str]:
 
 
 def check_members(path: Path, members: Iterable[OutsideMember]) -> None:
-    """Make sure that everything from outside that the artifact at ``path`` was made with is there.
+    """Check that every member from outside that made the artifact at ``path`` can be used here.
 
     Raises:
         ArtifactError: A member is missing; names what it came from, and how to get it.

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from mmgen.artifacts.bundle import bundle_shapes
 from mmgen.artifacts.checkpoint import verify_checkpoint
+from mmgen.artifacts.containers import read_header
 from mmgen.artifacts.dataset import Dataset
-from mmgen.artifacts.kinds import read_header
 from mmgen.artifacts.latents import read_latents
 from mmgen.artifacts.remembered import is_remembered, remember, stamp
 from mmgen.artifacts.samples import read_samples

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import Header
-from mmgen.artifacts.header import printable
+from mmgen.core.parsing import printable
 from mmgen.classifier._classifier import Classifier
 from mmgen.classifier._members import get
 from mmgen.core.errors import ArtifactError, UsageError

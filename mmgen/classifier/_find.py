@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable
 from pathlib import Path
 
 from mmgen.artifacts import find_relatives, read_checkpoint, read_header
-from mmgen.artifacts.header import FIRST_WITH_FACTS
 from mmgen.core.errors import ArtifactError
 
 __all__ = ["best_judge"]
@@ -14,8 +13,7 @@ def best_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[s
     """The judge to take of those that were trained on a dataset; None where there is none.
 
     That is the most accurate on images that it has not seen, one that was never measured coming last; of equals the
-    newest. Accuracies that are not under the content id, as in format version 1, come after those that are, and a file
-    that does not match its content id is no judge.
+    newest. A file that does not match its content id is no judge.
 
     Args:
         dataset_id: Content id of the dataset.
@@ -24,12 +22,12 @@ def best_judge(dataset_id: str, folders: Iterable[Path], preferred: Collection[s
     """
     found = find_relatives(dict.fromkeys(folder.resolve() for folder in folders), "classifier", dataset_id)
 
-    def rank(path: Path) -> tuple[bool, bool, bool, float]:
+    def rank(path: Path) -> tuple[bool, bool, float]:
         header = read_header(path)
         accuracy = header.facts.get("held_out_accuracy")
         mean = accuracy.get("mean") if isinstance(accuracy, dict) else None
         measured = float(mean) if isinstance(mean, int | float) else -1.0
-        return header.content_id in preferred, measured >= 0, header.format_version >= FIRST_WITH_FACTS, measured
+        return header.content_id in preferred, measured >= 0, measured
 
     for path in sorted(found, key=rank, reverse=True):  # stable: of equals the newest, which comes first
         try:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mmgen.artifacts import Header, read_header
-from mmgen.artifacts.kinds import article
+from mmgen.artifacts.containers import article
 from mmgen.core.errors import ArtifactError, SettingsError, UsageError
 from mmgen.core.parsing import parse_toml, printable
 from mmgen.experiments import datasets_of, names, text_of, usual_dataset_of

@@ -1,0 +1,219 @@
+"""One reader of both containers, HDF5 and safetensors: headers, kinds, open files. Needs no torch."""
+
+import math
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import h5py
+import pydantic.dataclasses
+from pydantic import Field, StrictInt, TypeAdapter, ValidationError, model_validator
+
+from mmgen.artifacts.files import regular_file
+from mmgen.artifacts.hdf5 import SIGNATURE, explained, read_text
+from mmgen.artifacts.header import HDF5_KINDS, KINDS, Header, from_json, parse_json
+from mmgen.core.errors import ArtifactError
+from mmgen.core.parsing import MAX_TEXT_BYTES
+from mmgen.settings.arguments import checked
+
+__all__ = ["TensorTable", "article", "open_hdf5", "read_header", "require_kind", "tensor_table"]
+
+_TYPES = {
+    "BOOL": ("bool", 1), "U8": ("uint8", 1), "I8": ("int8", 1), "F8_E5M2": ("float8_e5m2", 1),
+    "F8_E4M3": ("float8_e4m3fn", 1), "I16": ("int16", 2), "U16": ("uint16", 2), "F16": ("float16", 2),
+    "BF16": ("bfloat16", 2), "I32": ("int32", 4), "U32": ("uint32", 4), "F32": ("float32", 4), "I64": ("int64", 8),
+    "U64": ("uint64", 8), "F64": ("float64", 8), "C64": ("complex64", 8),
+}  # fmt: skip
+"""torch's names of the types in a safetensors file, and bytes of a number."""
+
+_Size = Annotated[StrictInt, Field(ge=0)]
+
+
+@pydantic.dataclasses.dataclass(frozen=True)
+class Tensor:
+    """An entry of a safetensors header.
+
+    Attributes:
+        dtype: Type of its numbers as the format calls it ("F32").
+        shape: Its shape.
+        data_offsets: Where its bytes begin and end, counted from the first tensor.
+    """
+
+    dtype: Literal[*_TYPES]  # type: ignore[valid-type]
+    shape: tuple[_Size, ...]
+    data_offsets: tuple[_Size, _Size]
+
+    @model_validator(mode="after")
+    def _size_fits_shape(self) -> "Tensor":
+        start, end = self.data_offsets
+        if end - start != _TYPES[self.dtype][1] * math.prod(self.shape):
+            raise ValueError("a tensor has another size than its shape")
+        return self
+
+    @property
+    def type_name(self) -> str:
+        """torch's name of the type ("float32")."""
+        return _TYPES[self.dtype][0]
+
+
+_TENSORS = TypeAdapter(dict[str, Tensor])
+
+
+@dataclass(frozen=True)
+class TensorTable:
+    """The header of a safetensors file.
+
+    Attributes:
+        tensors: By name.
+        metadata: Texts that stand beside them; mmgen's header is one.
+        start: Where the tensors begin in the file.
+    """
+
+    tensors: dict[str, Tensor]
+    metadata: dict[str, Any]
+    start: int
+
+
+def tensor_table(path: Path) -> TensorTable:
+    """Read the header of a safetensors file, after checking that it describes exactly the bytes that follow it.
+
+    Raises:
+        ArtifactError: The file is truncated or no safetensors file.
+    """
+    size = regular_file(path)
+    try:
+        with open(path, "rb") as file:
+            (length,) = struct.unpack("<Q", file.read(8))
+            if length > min(MAX_TEXT_BYTES, size - 8):
+                raise ArtifactError(
+                    f"{path} is truncated or damaged: its header should have {length} bytes, the file has {size}; "
+                    "make it again or copy it again"
+                )
+            text = file.read(length)
+    except (OSError, struct.error) as error:
+        raise ArtifactError(f"cannot read {path}: {error}; check the file") from None
+    values = parse_json(text, f"{path}: the safetensors header")
+    metadata = values.pop("__metadata__", {}) if isinstance(values, dict) else None
+    try:
+        tensors = _TENSORS.validate_python(values)
+    except ValidationError:
+        metadata = None
+    if not isinstance(metadata, dict):
+        raise ArtifactError(f"{path}: its safetensors header is malformed; make the file again")
+    expected = 8 + length + max((tensor.data_offsets[1] for tensor in tensors.values()), default=0)
+    if expected != size:
+        raise ArtifactError(
+            f"{path} is truncated or damaged: it has {size} bytes, expected {expected}; make it again or copy it again"
+        )
+    return TensorTable(tensors, metadata, 8 + length)
+
+
+def article(kind: str) -> str:
+    """Return a kind with its article: "an aggregate", "latents"."""
+    return f"an {kind}" if kind[0] in "aeiou" else kind if kind in ("latents", "samples") else f"a {kind}"
+
+
+def _is_hdf5(path: Path) -> bool:
+    """Return whether a file is HDF5, else safetensors; refuse all others."""
+    regular_file(path)
+    try:
+        with open(path, "rb") as file:
+            start = file.read(16)
+    except OSError as error:
+        raise ArtifactError(f"cannot read {path}: {error.strerror}; check its permissions") from None
+    if start[:8] == SIGNATURE:
+        return True
+    if len(start) > 8 and start[8:9] == b"{" and int.from_bytes(start[:8], "little") < 2**40:
+        return False
+    what = "is neither HDF5 nor safetensors"
+    if not start:
+        what = "is empty"
+    elif start[:4] == b"PK\x03\x04":
+        what = "is a zip archive (perhaps from torch.save, which can hold code and is never opened)"
+    elif start[:1] == b"\x80" and start[1:2] in b"\x02\x03\x04\x05":
+        what = "is a pickle, which can hold code and is never opened"
+    raise ArtifactError(f"{path} {what}, expected a file that mmgen made; check the path")
+
+
+def _open_file(path: Path) -> tuple[Any, Header]:
+    # Finished files never change, so no lock is needed, and locks fail on some network and read-only file systems.
+    with explained(path):
+        file = h5py.File(path, "r", locking=False)
+    try:
+        with explained(path):
+            text = read_text(file, "mmgen", path) if "mmgen" in file.attrs else None
+        return file, _header(text, path, "HDF5")
+    except BaseException:
+        file.close()
+        raise
+
+
+def _header(text: Any, path: Path, container: Literal["HDF5", "safetensors"]) -> Header:
+    """Read the header of a file in a container; the kinds of the other one are refused."""
+    named = {"HDF5": "an HDF5 file", "safetensors": "a safetensors file"}
+    if not isinstance(text, str):
+        raise ArtifactError(
+            f"{path} is {named[container]} without an mmgen header, expected one that mmgen made; "
+            f"make one with mmgen {'make-data' if container == 'HDF5' else 'train'}"
+        )
+    header = from_json(text, path)
+    other = "HDF5" if header.kind in HDF5_KINDS else "safetensors"
+    if other != container:
+        raise ArtifactError(
+            f"{path} is {named[container]} that calls itself {article(header.kind)}, which is {named[other]}; "
+            "make it again"
+        )
+    return header
+
+
+@checked
+def read_header(path: str | Path) -> Header:
+    """Read the header of any artifact, whatever its name. Does not need torch.
+
+    Raises:
+        ArtifactError: The file is unreadable, truncated, foreign, or of another format version.
+    """
+    path = Path(path)
+    if not _is_hdf5(path):
+        return _header(tensor_table(path).metadata.get("mmgen"), path, "safetensors")
+    file, header = _open_file(path)
+    with explained(path):
+        file.close()
+    return header
+
+
+@checked
+def require_kind(path: str | Path, *kinds: str) -> Header:
+    """Read the header of an artifact that must be of one of ``kinds``.
+
+    Raises:
+        ArtifactError: It is of another kind, or no artifact; names the command that makes the expected kind.
+    """
+    header = read_header(path)
+    _check_kind(header, path, kinds)
+    return header
+
+
+def _check_kind(header: Header, path: str | Path, kinds: tuple[str, ...]) -> None:
+    if header.kind not in kinds:
+        makers = " or ".join(dict.fromkeys(KINDS[kind] for kind in kinds))
+        expected = " or ".join(article(kind) for kind in kinds)
+        raise ArtifactError(f"{path} is {article(header.kind)}, expected {expected}; make one with {makers}")
+
+
+def open_hdf5(path: Path, *kinds: str) -> tuple[Any, Header]:
+    """Open an HDF5 artifact of one of ``kinds`` for reading; the caller closes the file.
+
+    Raises:
+        ArtifactError: It is unreadable, foreign, of another format version or of another kind.
+    """
+    if not _is_hdf5(path):
+        _check_kind(read_header(path), path, kinds)
+    file, header = _open_file(path)
+    try:
+        _check_kind(header, path, kinds)
+    except ArtifactError:
+        file.close()
+        raise
+    return file, header

@@ -1,0 +1,115 @@
+"""Content ids: sha256 of what an artifact holds, whatever its chunks, compression, path or time."""
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from mmgen.artifacts.header import Parent
+
+__all__ = ["ContentHash", "canonical_json", "line_json"]
+
+
+class ContentHash:
+    """The content id under construction.
+
+    It covers kind, settings, seed, the roles and content ids of the parents, the facts without times, and the name,
+    type, shape, little-endian bytes in row order and texts (units, vocabularies) of every array.
+
+    Args:
+        kind: One of :data:`mmgen.artifacts.header.KINDS`.
+        settings: Effective settings.
+        seed: Seed.
+        parents: Files that the artifact was made from.
+        facts: Measured values; times are left out, see :func:`covered_facts`.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        settings: Mapping[str, Any],
+        seed: int,
+        parents: "Iterable[Parent]" = (),
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        lineage = sorted([parent.role, parent.content_id] for parent in parents)
+        head: dict[str, Any] = {"kind": kind, "settings": settings, "seed": seed, "parents": lineage}
+        covered = covered_facts(kind, facts or {})
+        self._head = canonical_json(head | ({"facts": covered} if covered else {}))
+        self._arrays: dict[str, str] = {}
+
+    def add(
+        self, name: str, dtype: str, shape: Iterable[int], digest: str, texts: Mapping[str, str] | None = None
+    ) -> None:
+        """Cover one array by the sha256 in hex of its bytes, and the texts beside it."""
+        assert name not in self._arrays, f"array '{name}' is hashed twice"
+        self._arrays[name] = canonical_json([name, dtype, list(shape), digest, texts or {}])
+
+    def add_array(self, name: str, array: np.ndarray) -> None:
+        """Cover a whole array in memory."""
+        stored = little_endian(array)
+        digest = hashlib.sha256(raw_bytes(stored)).hexdigest()
+        self.add(name, dtype_name(stored.dtype), stored.shape, digest)
+
+    def hexdigest(self) -> str:
+        """Return the content id of everything covered so far."""
+        lines = [self._head, *(self._arrays[name] for name in sorted(self._arrays))]
+        return hashlib.sha256("\n".join(lines).encode("ascii")).hexdigest()
+
+
+def covered_facts(kind: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the facts that a content id covers: all but times, which are never the same twice.
+
+    A training state covers its times too, because the time used decides how the run goes on.
+
+    Example:
+        >>> covered_facts("model", {"step": 10, "seconds": 1.5, "total_seconds": 2.0})
+        {'step': 10}
+    """
+    times = () if kind == "training-state" else [n for n in facts if n == "seconds" or n.endswith("_seconds")]
+    return {name: value for name, value in facts.items() if name not in times}
+
+
+def little_endian(array: np.ndarray) -> np.ndarray:
+    """Return ``array`` in little-endian byte order, the order of all files and hashes."""
+    return array.astype(array.dtype.newbyteorder("<"), copy=False)
+
+
+def raw_bytes(array: np.ndarray) -> memoryview:
+    """Return the bytes of ``array`` in row order; copies only if they lie otherwise."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+def dtype_name(dtype: np.dtype) -> str:
+    """Return the name of an array's type without byte order ("uint8", "float32")."""
+    return dtype.newbyteorder("=").name
+
+
+def _plain(value: Any) -> Any:
+    """Convert to JSON values: numpy scalars to numbers, paths to text, NaN and infinities to null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_plain(item) for item in (sorted(value) if isinstance(value, set | frozenset) else value)]
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, PurePath):
+        return value.as_posix()
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def canonical_json(value: Any) -> str:
+    """Return ``value`` as JSON in one spelling: ASCII, sorted keys, no blanks."""
+    return json.dumps(_plain(value), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
+def line_json(value: Any) -> str:
+    """Return ``value`` as one line of JSON with its keys in their order; NaN and infinities become null."""
+    return json.dumps(_plain(value), allow_nan=False)
