@@ -226,8 +226,11 @@ def _sentence(error: ValidationError) -> str:
         return f"{name}: {fault['ctx']['error']}"
     if fault["type"] == "too_long":
         return f"{name} has {fault['ctx']['actual_length']:,} entries, expected at most {fault['ctx']['max_length']:,}"
-    return printable(refused(name, fault | {"msg": _TABLE.get(fault["type"], fault["msg"])}), 400)
+    expected = _EXPECTED.get(fault["type"])
+    return printable(refused(name, fault | ({"msg": f"Input should be {expected}"} if expected else {})), 400)
 
 
-_TABLE = {"dataclass_type": "Input should be a table", "dict_type": "Input should be a table"}
-"""Our words for two of pydantic's kinds of error."""
+_EXPECTED = {
+    "string_type": "text", "int_type": "a whole number", "dataclass_type": "a table", "dict_type": "a table",
+}  # fmt: skip
+"""Our words for what some of pydantic's errors expect."""

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 from mmgen.artifacts import Header
-from mmgen.core.parsing import printable
 from mmgen.classifier._classifier import Classifier
 from mmgen.classifier._members import get
 from mmgen.core.errors import ArtifactError, UsageError
+from mmgen.core.parsing import printable
 from mmgen.settings.registry import unknown_name
 from mmgen.training.stage import load_trained
 

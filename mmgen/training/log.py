@@ -7,8 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mmgen.artifacts.files import cannot_write, open_own, own_folder, write_text_atomic
 from mmgen.artifacts.content_id import line_json
+from mmgen.artifacts.files import cannot_write, open_own, own_folder, write_text_atomic
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import LOG_ENDING, MAX_LOG_BYTES, Malformed, parse_json, printable, read_bounded
 from mmgen.training.loggers import Logger, RunFacts, logger

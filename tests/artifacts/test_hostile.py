@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from mmgen.artifacts import FORMAT_VERSION, Dataset, read_checkpoint, read_header
-from mmgen.artifacts.hdf5 import read_hdf5_header
 from mmgen.core.errors import ArtifactError
 
 ALL = ["dataset", "latents", "samples", "model"]
@@ -110,9 +109,24 @@ def test_newer_format_says_what_to_install(tmp_path, originals, read_all, kind):
     newer = {"format_version": FORMAT_VERSION + 1, "program_version": "7.8.9", "kind": {"new": "shape"}}
     _with_header(path, kind, originals[kind], json.dumps(header | newer))
     with pytest.raises(
-        ArtifactError, match=r"format version 3, written by mmgen 7\.8\.9.*install mmgen 7\.8\.9 or later"
+        ArtifactError, match=r"format version 4, written by mmgen 7\.8\.9.*install mmgen 7\.8\.9 or later"
     ):
         read_all(kind, path)
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_older_format_says_how_to_make_it_again(tmp_path, originals, read_all, kind):
+    path = tmp_path / "file"
+    header = _header_of(kind, originals[kind], path)
+    older = {"format_version": FORMAT_VERSION - 1, "facts": "of another shape"}
+    _with_header(path, kind, originals[kind], json.dumps(header | older))
+    with pytest.raises(ArtifactError, match=f"an earlier mmgen.*; make it again with: {header['command']}$"):
+        read_all(kind, path)
+    for command in (None, "", 3, "mmgen\x1b[2J"):
+        _with_header(path, kind, originals[kind], json.dumps(header | older | {"command": command}))
+        with pytest.raises(ArtifactError, match=r"; make it again with:? mmgen") as caught:
+            read_all(kind, path)
+        assert str(caught.value).isprintable()
 
 
 WRONG = [
@@ -180,7 +194,7 @@ def test_header_that_is_no_text(tmp_path, originals, value):
     with h5py.File(path, "r+") as file:
         file.attrs["mmgen"] = value
     with pytest.raises(ArtifactError, match="@mmgen is no text"):
-        read_hdf5_header(path)
+        read_header(path)
 
 
 def test_foreign_hdf5_and_foreign_safetensors(tmp_path):

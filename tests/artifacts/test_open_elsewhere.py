@@ -11,7 +11,7 @@ import pytest
 from mmgen.artifacts import Dataset, read_header
 from mmgen.core.errors import ArtifactError
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "dataset-v2.h5"
+GOLDEN = Path(__file__).parents[1] / "golden" / "dataset-v3.h5"
 WRITER = "import h5py, os, sys; f = h5py.File(sys.argv[1], 'r+'); os._exit(0)"  # killed: its flags stay behind
 
 

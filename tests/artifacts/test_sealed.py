@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from mmgen.artifacts import read_header
+from mmgen.artifacts.content_id import ContentHash
 from mmgen.artifacts.header import KINDS, make_header
 from mmgen.core.errors import ArtifactError
 
@@ -83,30 +84,18 @@ def test_what_decides_is_under_the_content_id_too(tmp_path, make, read_all, kind
         read_all(kind, path)
 
 
-def test_a_new_file_cannot_pass_for_an_old_one_with_other_facts(tmp_path, make, read_all):
-    path = tmp_path / "file"
-    make("model", path)
-    header = json.loads(header_text(path))
-    assert header["facts"]
-    header_text(path, json.dumps(header | {"format_version": 1, "facts": CHANGED["facts"]}))
-    with pytest.raises(ArtifactError, match="do not match its content id"):
-        read_all("model", path)
-
-
 def test_a_header_names_no_more_parents_than_a_program_can_look_for(tmp_path, make):
     make("model", tmp_path / "m")
     header = json.loads(header_text(tmp_path / "m"))
     header_text(tmp_path / "m", sealed(header | {"parents": CHANGED["parents"] * 10_000}))
-    with pytest.raises(ArtifactError, match="names 10,000 parents, expected at most 64"):
+    with pytest.raises(ArtifactError, match="10,000 entries, expected at most 64"):
         read_header(tmp_path / "m")
 
 
 def test_every_kind_is_written_with_its_facts_covered():
-    from mmgen.artifacts.header import ContentHash, content_of
-
     for kind in KINDS:
         content = ContentHash(kind, {}, 0, (), {"accuracy": 1})
         header = make_header(kind, content, settings={}, seed=0, facts={"accuracy": 1})
-        assert content_of(header).hexdigest() == header.content_id
+        assert header.content().hexdigest() == header.content_id
         other = make_header(kind, content, settings={}, seed=0, facts={"accuracy": 2})
-        assert content_of(other).hexdigest() != header.content_id
+        assert other.content().hexdigest() != header.content_id

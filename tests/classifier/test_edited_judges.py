@@ -47,18 +47,6 @@ def forge(path: Path, **facts: Any) -> Header:
     )  # fmt: skip
 
 
-def as_version_1(path: Path, **facts: Any) -> None:
-    """The same judge as an older program wrote it, whose content id did not cover its accuracy."""
-    header, tensors = read_checkpoint(path, "classifier")
-    new = write_checkpoint(
-        path, kind="classifier", tensors=tensors, settings=header.settings, seed=header.seed, parents=header.parents
-    )
-    old = json.loads(header_text(path)) | {"format_version": 1, "content_id": new.content_id}
-    old["facts"] = {**header.facts, **facts}
-    del old["checksum"]
-    header_text(path, json.dumps(old))
-
-
 @pytest.mark.parametrize("fits_checksum", [False, True])
 def test_an_edited_accuracy_is_found(judge: Path, fits_checksum: bool) -> None:
     edit(judge, fits_checksum, held_out_accuracy={"mean": 99.9})
@@ -79,25 +67,9 @@ def test_an_edited_judge_is_not_taken_however_good_it_says_it_is(
     assert best_judge(dataset, [judge.parent]) is None
 
 
-def test_an_accuracy_of_version_1_comes_after_those_under_an_id(made: tuple[Path, Path], judge: Path) -> None:
-    dataset = read_header(made[0]).content_id
-    as_version_1(judge, held_out_accuracy={"mean": 100.0}, held_out_correct=None, held_out_images=None)
-    assert best_judge(dataset, [judge.parent]) == judge
-    honest = judge.with_name("honest.safetensors")
-    honest.write_bytes(made[1].read_bytes())
-    assert best_judge(dataset, [judge.parent]) == honest
-
-
-def test_a_judge_of_version_1_is_still_read(judge: Path) -> None:
-    accuracy = load_classifier(judge).accuracy
-    as_version_1(judge)
-    assert read_header(judge).format_version == 1
-    assert load_classifier(judge).accuracy == accuracy
-
-
-def test_an_accuracy_that_its_counts_do_not_come_to_is_found_in_any_version(judge: Path) -> None:
+def test_an_accuracy_that_its_counts_do_not_come_to_is_found(judge: Path) -> None:
     said = read_header(judge).facts["held_out_accuracy"]
-    as_version_1(judge, held_out_accuracy=dict.fromkeys(said, 99.9))
+    forge(judge, held_out_accuracy=dict.fromkeys(said, 99.9))
     with pytest.raises(ArtifactError, match="says nothing that can be its held-out accuracy"):
         load_classifier(judge)
 

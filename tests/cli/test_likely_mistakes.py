@@ -165,7 +165,7 @@ def test_a_wrong_word_is_told_before_one_that_is_missing(letters: Path, run: Run
     assert "there is no file at nowhere" in run("export", "nowhere").stderr
     assert run("plot", "traversals").stderr.startswith("mmgen: unknown figure 'traversals': did you mean 'traversal'?")
     assert "No such option: --nonsense" in run("eval", "letters", "--nonsense").stderr
-    assert "Missing argument 'DIR'" in run("export", str(GOLDEN / "model-v2.safetensors")).stderr
+    assert "Missing argument 'DIR'" in run("export", str(GOLDEN / "model-v3.safetensors")).stderr
 
 
 def test_what_is_missing_is_named_where_there_is_one(letters: Path, run: Run) -> None:

@@ -79,7 +79,7 @@ GOLDEN = Path(__file__).parents[1] / "golden"
 
 @pytest.mark.parametrize(
     ("command", "file"),
-    [("train", "dataset-v2.h5"), ("fit-aggregate", "model-v2.safetensors"), ("train-classifier", "dataset-v2.h5")],
+    [("train", "dataset-v3.h5"), ("fit-aggregate", "model-v3.safetensors"), ("train-classifier", "dataset-v3.h5")],
 )
 def test_continuing_and_beginning_anew_exclude_each_other(
     command: str, file: str, capsys: pytest.CaptureFixture[str]
@@ -94,10 +94,10 @@ def test_continuing_and_beginning_anew_exclude_each_other(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["show", "dataset-v2.h5", "-n", "3", "--seed", "4"], "--number and --seed got no contact sheet to go with"),
-        (["show", "dataset-v2.h5", "--json", "--seed", "0"], "--seed got no contact sheet to go with"),
-        (["sample", "model-v2.safetensors", "--sampled", "-o", "x.h5"], "--sampled got x.h5, expected a picture"),
-        (["sample", "model-v2.safetensors", "--mean", "-o", "x.h5"], "--mean got x.h5, expected a picture"),
+        (["show", "dataset-v3.h5", "-n", "3", "--seed", "4"], "--number and --seed got no contact sheet to go with"),
+        (["show", "dataset-v3.h5", "--json", "--seed", "0"], "--seed got no contact sheet to go with"),
+        (["sample", "model-v3.safetensors", "--sampled", "-o", "x.h5"], "--sampled got x.h5, expected a picture"),
+        (["sample", "model-v3.safetensors", "--mean", "-o", "x.h5"], "--mean got x.h5, expected a picture"),
     ],
 )
 def test_an_option_that_would_do_nothing_is_refused(

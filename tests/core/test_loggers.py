@@ -198,7 +198,7 @@ def test_the_earlier_setting_of_tensorboard_is_still_read() -> None:
 
 @pytest.mark.parametrize("command", ["train", "train-classifier"])
 def test_an_unknown_logger_is_refused(command: str, capsys: pytest.CaptureFixture[str]) -> None:
-    golden = Path(__file__).parents[1] / "golden" / "dataset-v2.h5"
+    golden = Path(__file__).parents[1] / "golden" / "dataset-v3.h5"
     with pytest.raises(SystemExit) as left:
         main([command, str(golden), "--log-to", "wandbb"])
     assert left.value.code == 2

@@ -13,7 +13,7 @@ from torch import Tensor
 import mmgen.aggregates
 import mmgen.objectives
 from mmgen.aggregates._base import Aggregate
-from mmgen.aggregates._fit import FitSettings, complete_fit_settings, load_aggregate
+from mmgen.aggregates._fit import complete_fit_settings
 from mmgen.aggregates._targets import FitTask
 from mmgen.core.batch import Batch
 from mmgen.core.errors import SettingsError, UsageError
@@ -254,15 +254,6 @@ def test_only_weight_one_bounds_the_likelihood_of_the_words(weight: float) -> No
     error = bound.value.std().item() / math.sqrt(4_000)
     assert bound.value.mean().item() == pytest.approx(expected, abs=4 * error)
     assert expected < integral.logsumexp(0).item() + math.log(CELL), "at most log of the integral of p(y|z)^w p(z)"
-
-
-def test_files_from_before_there_was_a_weight_are_exact() -> None:
-    golden = Path(__file__).parents[1] / "golden" / "aggregate-v1.safetensors"
-    _, settings, _ = load_aggregate(golden)
-    assert settings.aggregate.weight is None and "text_weight" not in settings.aggregate.model_fields_set
-    old = settings.model_dump(mode="json")
-    old["aggregate"] = {key: value for key, value in old["aggregate"].items() if key != "text_weight"}
-    assert FitSettings(**{**old, "aggregate": {**old["aggregate"], "target": "true"}}).aggregate.weight == 1
 
 
 def test_scores_of_different_weights_stand_in_different_rows(tmp_path: Path) -> None:

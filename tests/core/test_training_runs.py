@@ -245,7 +245,7 @@ def test_settings_where_the_objective_is_no_table_are_one_sentence(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "s.toml").write_text('objective = "telbo"')
-    golden = Path(__file__).parents[1] / "golden" / "dataset-v1.h5"
+    golden = Path(__file__).parents[1] / "golden" / "dataset-v3.h5"
     with pytest.raises(SystemExit) as left:
         main(["train", str(golden), "--config", str(tmp_path / "s.toml"), "--objective", "telbo"])
     assert left.value.code == 2

@@ -117,7 +117,7 @@ def test_the_exact_posterior_is_folded_beside_that_of_the_training() -> None:
     ],
 )  # fmt: skip
 def test_of_the_data_only_what_somebody_chose_is_said(settings: dict[str, Any], said: str) -> None:
-    header = Header("dataset", 1, "0", "id", 0, settings)
+    header = Header("dataset", 1, "0", "0" * 64, 0, settings, (), {}, "")
     material: Any = SimpleNamespace(headers={"id": (Path("a") / "own.h5", header)})
     assert _data(material) == [said]
 

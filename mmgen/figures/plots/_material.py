@@ -9,8 +9,8 @@ from typing import Any
 import mmgen.objectives
 from mmgen.artifacts import Header, find_parent, read_header
 from mmgen.artifacts.ancestors import Node, lineage, walk
-from mmgen.artifacts.files import regular_file
 from mmgen.artifacts.containers import article
+from mmgen.artifacts.files import regular_file
 from mmgen.core.errors import ArtifactError, MissingParentError, MmgenError, SettingsError, UsageError
 from mmgen.core.parsing import LOG_ENDING, Malformed, lines_bounded, parse_json
 from mmgen.core.plain_text import MARKS
