@@ -5,14 +5,31 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from pydantic.dataclasses import dataclass
 
-if TYPE_CHECKING:
-    from mmgen.artifacts.header import Parent
+__all__ = ["ContentHash", "Parent", "canonical_json", "line_json"]
 
-__all__ = ["ContentHash", "canonical_json", "line_json"]
+
+@dataclass(frozen=True)
+class Parent:
+    """A file that an artifact was made from.
+
+    Attributes:
+        role: What the parent was to the child ("dataset", "model", "latents").
+        kind: The parent's kind, one of :data:`mmgen.artifacts.header.KINDS`.
+        content_id: The parent's content id, by which a candidate is verified.
+        path: Where the parent was, relative to the child's folder where possible, with forward slashes.
+        command: The command that makes the parent again.
+    """
+
+    role: str
+    kind: str
+    content_id: str
+    path: str
+    command: str
 
 
 class ContentHash:
@@ -34,7 +51,7 @@ class ContentHash:
         kind: str,
         settings: Mapping[str, Any],
         seed: int,
-        parents: "Iterable[Parent]" = (),
+        parents: Iterable[Parent] = (),
         facts: Mapping[str, Any] | None = None,
     ) -> None:
         lineage = sorted([parent.role, parent.content_id] for parent in parents)

@@ -14,7 +14,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, StrictInt, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from mmgen.artifacts.content_id import ContentHash, canonical_json
+from mmgen.artifacts.content_id import ContentHash, Parent, canonical_json
 from mmgen.artifacts.members import MOST_MEMBERS, OutsideMember, matching, members_of
 from mmgen.core.errors import ArtifactError
 from mmgen.core.parsing import Malformed, parse_json as parse_strictly, printable
@@ -50,25 +50,6 @@ def _known_kind(kind: str) -> str:
     if kind not in KINDS:
         raise ValueError(unknown_name("kind of artifact", printable(kind, 40), list(KINDS)))
     return kind
-
-
-@dataclass(frozen=True)
-class Parent:
-    """A file that an artifact was made from.
-
-    Attributes:
-        role: What the parent was to the child ("dataset", "model", "latents").
-        kind: The parent's kind, one of :data:`KINDS`.
-        content_id: The parent's content id, by which a candidate is verified.
-        path: Where the parent was, relative to the child's folder where possible, with forward slashes.
-        command: The command that makes the parent again.
-    """
-
-    role: str
-    kind: str
-    content_id: str
-    path: str
-    command: str
 
 
 @dataclass(frozen=True)
