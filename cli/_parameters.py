@@ -93,7 +93,7 @@ def _option(field: StageField) -> StageOption:
     turned_off = default is True and not any("/" in name for name in option_names(field))
     if turned_off:
         default = False
-    if default in (None, ()):
+    if default in (None, ()) or (several and default is not inspect.Parameter.empty):
         annotation, default = annotation | None, None
     info, marks = _argument(field) if field.positional else _named(field, kind, turned_off)
     annotated = Annotated[annotation, info, *marks]
@@ -143,7 +143,7 @@ def _named(field: StageField, kind: Any, turned_off: bool) -> tuple[Any, list[An
     option = typer.Option(
         *names,
         metavar=named.metavar or ("LIST" if field.mark(Commas) else None),
-        help=field.about,
+        help=_with_choices(field),
         hidden=named.hidden,
         show_default=field.default_words or field.default not in (None, (), ""),
         autocompletion=_completion(field),
@@ -153,12 +153,18 @@ def _named(field: StageField, kind: Any, turned_off: bool) -> tuple[Any, list[An
     return option, [Reads(reads.what, reads.makes, reads.piped)] if reads else []
 
 
+def _with_choices(field: StageField) -> str:
+    if all(word in field.about for word in field.choices):
+        return field.about
+    return f"{field.about.removesuffix('.')} ({', '.join(field.choices[:-1])} or {field.choices[-1]})."
+
+
 def _completion(field: StageField) -> Any:
     room, some = field.mark(MemberOf), field.mark(Words)
     if room is not None:
         return members(room.room, *room.more)
-    if some is not None:
-        return words(*some.words)
+    if some is not None or field.choices:
+        return words(*(some.words if some else field.choices))
     return presets if field.name == "preset" else None
 
 
@@ -184,11 +190,10 @@ def _split(field: StageField, none: str, text: str) -> list[Any]:
 
     if text == none:
         return []
-    parts = [part for part in listed(text) if part]
     if field.leaves != [int]:
-        return parts
+        return [part for part in listed(text) if part]
     try:
-        return [int(part) for part in parts]
+        return [int(part) for part in listed(text)]
     except ValueError:
         raise UsageError(
             f"{option_names(field)[0]} got '{text}', expected numbers with commas between, for example 0,1,2"

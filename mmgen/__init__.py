@@ -11,20 +11,23 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mmgen.commands import function
+    from mmgen.commands.evaluate import Evaluate
+    from mmgen.commands.fit_aggregate import FitAggregate
     from mmgen.commands.notebook import (
-        evaluate as evaluate,
-        fit_aggregate as fit_aggregate,
         make_data as make_data,
         sample as sample,
-        train_classifier as train_classifier,
     )
     from mmgen.commands.train import Train
+    from mmgen.commands.train_classifier import TrainClassifier
     from mmgen.generation.loading import load as load
 
+    evaluate = function(Evaluate)
+    fit_aggregate = function(FitAggregate)
     train = function(Train)
+    train_classifier = function(TrainClassifier)
 
-_STAGES = ("train",)
-_NOTEBOOK = ("evaluate", "fit_aggregate", "make_data", "sample", "train_classifier")
+_STAGES = ("evaluate", "fit_aggregate", "train", "train_classifier")
+_NOTEBOOK = ("make_data", "sample")
 
 __all__ = ["__version__", "evaluate", "fit_aggregate", "load", "make_data", "sample", "train", "train_classifier"]
 

@@ -57,8 +57,8 @@ R = TypeVar("R")
 class Stage(Generic[R]):
     """Base of all stages; see the module's docstring for the form."""
 
-    described_by: ClassVar[str] = ""
-    """Settings class that describes fields of the same names, ``room:Class``."""
+    described_by: ClassVar[tuple[str, ...]] = ()
+    """Settings classes that describe fields of the same names, each as ``room:Class``."""
     shows_defaults: ClassVar[bool] = False
     """Whether a default of ``described_by`` holds where a field is None."""
     not_recorded: ClassVar[frozenset[str]] = frozenset({"progress", "resume", "overwrite"})
@@ -128,7 +128,7 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
 class Training(Stage[R]):
     """Base of stages that train: fields of ``TrainingSettings`` by their names, described there."""
 
-    described_by: ClassVar[str] = "mmgen.training.settings:TrainingSettings"
+    described_by: ClassVar[tuple[str, ...]] = ("mmgen.training.settings:TrainingSettings",)
 
     steps: int | None = None
     batch: int | None = None
@@ -146,7 +146,7 @@ class Training(Stage[R]):
 
     def training(self) -> dict[str, Any]:
         """Return the settings of training that were given."""
-        known = declared("mmgen.training.settings:TrainingSettings")
+        known = declared(Training.described_by[0])
         given = {field.name: getattr(self, field.name) for field in fields(self) if field.name in known}
         return {name: value for name, value in given.items() if value is not None and value is not False}
 

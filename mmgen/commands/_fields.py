@@ -110,6 +110,7 @@ class StageField:
         default: Its default; ``dataclasses.MISSING`` where it must be given.
         default_words: The default in words, "" where ``default`` says it.
         range: Bounds of a number.
+        choices: The words that it may be; empty where it may be others.
     """
 
     name: str
@@ -118,6 +119,7 @@ class StageField:
     default: Any
     default_words: str
     range: Range
+    choices: tuple[str, ...] = ()
 
     def mark(self, kind: type[T]) -> T | None:
         """Return what is annotated of a kind, None without."""
@@ -187,7 +189,7 @@ def fields_of(stage: Any) -> tuple[StageField, ...]:
     """Return the fields of a stage's class, those of its own first."""
     hints = get_type_hints(stage, include_extras=True)
     own = _declared_by(stage)
-    others = declared(stage.described_by) if stage.described_by else {}
+    others = {name: one for where in stage.described_by for name, one in declared(where).items()}
     first = [name for kind in stage.__mro__ for name in getattr(kind, "__annotations__", {})]
     listed = sorted(fields(stage), key=lambda field: first.index(field.name))
     return tuple(
@@ -207,7 +209,7 @@ def _field(
     limits = next((one for one in marks if isinstance(one, Range)), None)
     limits = limits or (Range(other.least, other.most) if other else Range())
     about = own.about if own else other.about if other else ""
-    return StageField(field.name, hint, about, field.default, words, limits)
+    return StageField(field.name, hint, about, field.default, words, limits, other.choices if other else ())
 
 
 def _declared_by(stage: Any) -> dict[str, Declared]:

@@ -24,12 +24,14 @@ class Declared:
         default: Its default where that is a literal, else None.
         least: Lower bound (``ge``), None without one.
         most: Upper bound (``le``), None without one.
+        choices: The words that it may be (``Literal``); empty where it may be others.
     """
 
     about: str
     default: Any
     least: float | None
     most: float | None
+    choices: tuple[str, ...] = ()
 
 
 def declared(where: str) -> dict[str, Declared]:
@@ -40,7 +42,7 @@ def declared(where: str) -> dict[str, Declared]:
 
     Example:
         >>> declared("mmgen.training.settings:TrainingSettings")["steps"]
-        Declared(about='Optimiser steps.', default=10000, least=0, most=None)
+        Declared(about='Optimiser steps.', default=10000, least=0, most=None, choices=())
     """
     module, _, name = where.partition(":")
     spec = importlib.util.find_spec(module)
@@ -75,7 +77,9 @@ def declared_in(path: Path, name: str) -> dict[str, Declared]:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             bounds = dict(_bounds(node.annotation, aliases))
             default = _literal(node.value)
-            fields[node.target.id] = Declared(_text(after), default, bounds.get("ge"), bounds.get("le"))
+            fields[node.target.id] = Declared(
+                _text(after), default, bounds.get("ge"), bounds.get("le"), _choices(node.annotation)
+            )
     return fields
 
 
@@ -88,6 +92,12 @@ def _literal(node: ast.expr | None) -> Any:
     with suppress(ValueError):
         return None if node is None else ast.literal_eval(node)
     return None
+
+
+def _choices(annotation: ast.expr) -> tuple[str, ...]:
+    is_literal = isinstance(annotation, ast.Subscript) and ast.unparse(annotation.value) == "Literal"
+    words = ast.literal_eval(annotation.slice) if is_literal else ()  # type: ignore[attr-defined]  # as just looked at
+    return words if isinstance(words, tuple) else (words,)
 
 
 def _bounds(annotation: ast.expr, aliases: dict[str, ast.expr]) -> Iterator[tuple[str, Any]]:

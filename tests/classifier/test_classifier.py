@@ -12,7 +12,7 @@ from mmgen.classifier import load_classifier
 from mmgen.classifier._files import build_classifier
 from mmgen.classifier._task import ClassifierTask, log_probability
 from mmgen.classifier._training import ClassifierSettings, default_training, resolve_network, train_classifier
-from mmgen.commands.workflow import plan_judge
+from mmgen.commands.train_classifier import TrainClassifier
 from mmgen.core.batch import Batch
 from mmgen.core.errors import ArtifactError, DataError, UsageError
 from mmgen.settings.config import validate
@@ -186,5 +186,4 @@ def test_networks_by_name() -> None:
 
 def test_a_judge_goes_beside_its_dataset_as_models_do(tmp_path: Path) -> None:
     dataset = write_dataset(tmp_path / "dots.h5")
-    _, out = plan_judge(dataset, None, network="small", training={}, others={})
-    assert out == tmp_path / "dots-judge.safetensors"
+    assert TrainClassifier(dataset, network="small").plan.output == tmp_path / "dots-judge.safetensors"

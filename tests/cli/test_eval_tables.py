@@ -1,6 +1,5 @@
 """Tables of ``mmgen eval`` over any metric, also one that nobody has thought of."""
 
-import inspect
 import json
 import re
 from dataclasses import replace
@@ -12,6 +11,7 @@ import pytest
 from mmgen import metrics
 from mmgen.artifacts import Dataset
 from mmgen.cli import eval as command
+from mmgen.commands.evaluate import Evaluate
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.metrics._base import Metric, Score
 from mmgen.metrics._evaluate import evaluate
@@ -117,23 +117,16 @@ def test_lines_are_written_before_tables(
         raise KeyError("a fault in a table")
 
     monkeypatch.setattr(command, "talk_table", broken)
-    monkeypatch.setattr("mmgen.commands.workflow.load", lambda path, device: evaluation.loaded)
+    monkeypatch.setattr("mmgen.generation.loading.load", lambda path, device: evaluation.loaded)
     monkeypatch.setattr(
-        "mmgen.commands.workflow.find_judge_of_dataset", lambda data, near: tmp_path / "judge.safetensors"
+        "mmgen.generation.judge.find_judge_of_dataset", lambda data, near: tmp_path / "judge.safetensors"
     )
-    monkeypatch.setattr("mmgen.commands.workflow.load_judges", lambda paths, device: [Judge()])
+    monkeypatch.setattr("mmgen.generation.judge.load_judges", lambda paths, device: [Judge()])
     evaluation.loaded.dataset_path = lambda: evaluation.dataset.path
     evaluation.loaded.guided = lambda weight, seed=0: evaluation.loaded
     model, out = tmp_path / "m.safetensors", tmp_path / "scores.jsonl"
     model.write_bytes(b"a model")
     with pytest.raises(KeyError):
-        command.eval_command(model, metric=["parameters"], output=out, device="cpu", **NOTHING_SAID)
+        command.eval_command(Evaluate(model, ["parameters"], out, device="cpu"))
     assert [json.loads(line)["metric"] for line in out.read_text().splitlines()] == ["parameters", "parameters"]
     assert capsys.readouterr().out == f"{out}\n"
-
-
-NOTHING_SAID: dict[str, Any] = {
-    name: {"as_json": False, "precision": "auto", "seed": 0, "overwrite": False}.get(name)
-    for name in list(inspect.signature(command.eval_command).parameters)[1:]
-    if name not in ("metric", "output", "device")
-}

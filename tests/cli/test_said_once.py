@@ -1,14 +1,13 @@
 """What is said twice, or in other words than were meant, is refused: nothing that was given is passed over."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from mmgen.cli._main import load_command
-from mmgen.cli.eval import _numbers, _weights
-from mmgen.commands.workflow import measure
+from mmgen.commands.evaluate import Evaluate
 from mmgen.core.errors import UsageError
-from mmgen.core.progress import Watch
 from tests.cli.conftest import Run
 from tests.cli.test_empty_words import commands
 
@@ -27,17 +26,17 @@ def test_an_option_of_one_value_refuses_two(typed: tuple[str, ...], run: Run) ->
 
 
 @pytest.mark.parametrize("value", ["1 3", "1,2 3", "4 3,2"])
-def test_numbers_with_a_blank_between_are_not_one_number(value: str) -> None:
-    with pytest.raises(UsageError, match=r"--guidance got .* .*commas between"):
-        _weights([value])
-    with pytest.raises(UsageError, match=r"--given-count got .* .*commas between"):
-        _numbers(value, "--given-count")
-    assert _numbers(" 4, 3 ", "--given-count") == [4, 3]
+def test_numbers_with_a_blank_between_are_not_one_number(value: str, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "m.safetensors").touch()
+    for option in ("--guidance", "--given-count"):
+        done = run("eval", "m.safetensors", option, value)
+        assert done.returncode == 2
+        assert re.search(rf"{option} got .* .*commas\s+between", done.stderr)
 
 
 def test_rows_of_scores_have_names_of_their_own() -> None:
     with pytest.raises(UsageError, match=r"--guidance got 3:balanced twice"):
-        measure(Path("no"), Watch(), weights=["3:balanced:effective=20", 1, "3:balanced:candidates=10"])
+        Evaluate(Path("no"), guidance=["3:balanced:effective=20", 1, "3:balanced:candidates=10"]).measure()
 
 
 @pytest.mark.parametrize("typed", [["digit=3"], ["--given", "digit=3", "scale=big"]])

@@ -5,8 +5,6 @@ something to go on with that knows its ``path``. In a notebook progress is shown
 """
 
 from mmgen.commands.notebook._data import make_data
-from mmgen.commands.notebook._measures import Judge, evaluate, train_classifier
-from mmgen.commands.notebook._models import fit_aggregate
 from mmgen.commands.notebook._pictures import sample
 
-__all__ = ["Judge", "evaluate", "fit_aggregate", "make_data", "sample", "train_classifier"]
+__all__ = ["make_data", "sample"]

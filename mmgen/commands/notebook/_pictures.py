@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 
 from mmgen.artifacts.pages import check_page
+from mmgen.commands._judge import Judge
 from mmgen.commands._watching import watching
-from mmgen.commands.notebook._measures import Judge
 from mmgen.commands.notebook._typed import File, optional, path_of
 from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch

@@ -1,0 +1,30 @@
+"""A trained judge, as Python gets it."""
+
+from pathlib import Path
+
+from mmgen.classifier import Accuracy
+from mmgen.core.markup import facts_table
+
+__all__ = ["Judge"]
+
+
+class Judge:
+    """A trained judge: its file, and how often it is right on images that it has not seen.
+
+    Attributes:
+        path: Its file.
+        accuracy: Percent by attribute and "mean", with errors and counts.
+    """
+
+    def __init__(self, path: Path, accuracy: Accuracy) -> None:
+        self.path, self.accuracy = path, accuracy
+
+    def _facts(self) -> list[tuple[str, str]]:
+        errors = self.accuracy.stderr
+        return [(name, f"{value:.1f} ± {errors[name]:.1f} %") for name, value in self.accuracy.percent.items()]
+
+    def __repr__(self) -> str:
+        return f"<judge {self.path}: {', '.join(f'{name} {value}' for name, value in self._facts())}>"
+
+    def _repr_html_(self) -> str:
+        return facts_table(f"judge {self.path}", self._facts())

@@ -1,0 +1,254 @@
+"""``mmgen eval``: how good a model or an aggregate is, by any metrics."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from mmgen.commands._base import Stage
+from mmgen.commands._fields import Commas, Input, MemberOf, Named, Reads, Words
+from mmgen.core.errors import UsageError
+from mmgen.core.parsing import listed
+from mmgen.settings.kinds import File, FilePath, Range, Seed, path_of
+
+if TYPE_CHECKING:
+    from mmgen.artifacts import Dataset
+    from mmgen.classifier import Classifier
+    from mmgen.evaluation import EvaluationSettings
+    from mmgen.generation.loading import TrainedModel
+    from mmgen.generation.tilt import Tilt
+    from mmgen.results.score import Score, Scores
+
+__all__ = ["Evaluate"]
+
+_SETTINGS = "mmgen.evaluation:EvaluationSettings"
+
+
+@dataclass(frozen=True)
+class Evaluate(Stage["Scores"]):
+    """Measure how good a model or an aggregate is; the same seed, the same scores."""
+
+    described_by: ClassVar[tuple[str, ...]] = (_SETTINGS,)
+    shows_defaults: ClassVar[bool] = True
+
+    model: Annotated[File, Input("model or aggregate")]
+    """Model or aggregate."""
+    metric: Annotated[str | Sequence[str], Named("-m"), MemberOf("mmgen.metrics")] = ()
+    """What to measure: {mmgen.metrics}; repeatable; correctness by default, and coverage and recall where attributes
+    are given, retrieval where there are only captions."""
+    output: Annotated[FilePath | None, Named("-o", metavar="FILE", default="NAME-scores.jsonl beside the model")] = None
+    """Where to write the scores, as JSON lines."""
+    _: KW_ONLY
+    posterior: Annotated[
+        str | Sequence[str], Named("-p", metavar="NAME"), Words("prior", "own", "aggregate", "true", "scan")
+    ] = ()
+    """Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; repeatable. By default prior
+    and own of a model, what was fitted of an aggregate."""
+    guidance: Annotated[Any | Sequence[Any], Named(metavar="LIST", default="0")] = 0.0
+    """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
+    of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
+    3:effective=100:candidates=65536 chooses from more candidates."""
+    protocol: str | None = None
+    dropped: Annotated[Sequence[int] | None, Commas(), Named(hidden=True)] = None
+    """Like given_count, but counting those left out."""
+    given_count: Annotated[Sequence[int] | None, Commas(), Named(default="all, and 1, 2 and 3 fewer")] = None
+    """Numbers of attributes that queries give, such as 4,3; the others are left open."""
+    samples: Annotated[int | None, Named(metavar="K")] = None
+    proposal: str | None = None
+    text_samples: Annotated[int | None, Range(2), Named(metavar="K")] = None
+    text_proposal: Annotated[File | None, Named(metavar="FILE"), Reads("aggregate")] = None
+    """A q(z | y) fitted to the same model, that log p(y) is drawn from as well."""
+    number: Annotated[int | None, Range(2), Named("-n")] = None
+    encodings: int | None = None
+    factors: Annotated[Sequence[str] | None, Named("--factor", metavar="NAME")] = None
+    pool: int | None = None
+    draws: int | None = None
+    queries: int | None = None
+    split: Annotated[str | None, Named(metavar="SCHEME")] = None
+    part: str | None = None
+    judge: Annotated[File | Sequence[File] | None, Named(metavar="FILE"), Reads("classifier")] = None
+    """Classifier; found by itself if near. Repeatable: all judges look at the same pictures."""
+    dataset: Annotated[File | None, Named(metavar="FILE"), Reads("dataset")] = None
+    """Dataset; found by itself if near."""
+    overwrite: bool = False
+    """Replace the scores that are there."""
+    precision: str = "auto"
+    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:1."""
+    seed: Seed = 0
+
+    def run(self, command: str = "") -> "Scores":
+        """Measure, and keep the scores.
+
+        Returns:
+            The scores, which know their file.
+
+        Raises:
+            UsageError: Something cannot be asked of this model, or scores are there already.
+        """
+        from mmgen.evaluation import write_scores
+        from mmgen.results.score import Scores
+
+        kept = self.kept()
+        scores = self.measure()
+        if kept is not None:
+            write_scores(kept, scores)
+        return Scores(scores, kept)
+
+    def kept(self, hint: str = "") -> Path | None:
+        """Return where scores go, None in a folder that is not ours to write to.
+
+        Args:
+            hint: What else to do where scores are there already, for the message.
+
+        Raises:
+            UsageError: Scores are there already.
+        """
+        from mmgen.artifacts import check_nothing_lost, check_output
+        from mmgen.evaluation import scores_beside
+
+        output = path_of(self.output) if self.output else scores_beside(self._path)
+        if self.output is None and not os.access(output.parent, os.W_OK):
+            self.watch.say(
+                f"the scores are only printed, since {output.parent} cannot be written to; --output keeps them "
+                "elsewhere"
+            )
+            return None
+        check_output(output, None, self._path)
+        check_nothing_lost(output, self.overwrite, "" if self.output else hint)
+        return output
+
+    def measure(self) -> "list[Score]":
+        """Return the scores of every weight of guidance and judge, without keeping them.
+
+        Raises:
+            UsageError: Something cannot be asked of this model; before any work is done.
+        """
+        from mmgen.artifacts import Dataset
+        from mmgen.metrics import check_read, get, usual_metrics
+
+        settings, tilts = self._settings(), self._tilts()
+        self._check_names()
+        loaded = self._loaded
+        guided = [loaded.guided(tilt, settings.seed) for tilt in tilts]
+        metrics = _several(self.metric) or usual_metrics(loaded)
+        check_read(metrics, self._typed())
+        judged = [name for name in metrics if get(name).judged]
+        if judged and loaded.attributes is None:  # before a judge is looked for, which there cannot be
+            other = "; of captions there is --metric retrieval" if loaded.text is not None else ""
+            raise UsageError(
+                f"{' and '.join(judged)} needs a judge of attributes, and {self._path} knows no attributes{other}"
+            )
+        with Dataset.open(path_of(self.dataset) if self.dataset else loaded.dataset_path()) as data:
+            judges = self._judges(data) if judged else []
+            scores = self._measured(guided, metrics, data, judges)
+        for name in dict.fromkeys(metrics):
+            if all(score.metric != name for score in scores):
+                self.watch.say(f"{name}: {get(name).unmeasured}")
+        return scores
+
+    def _measured(
+        self, guided: "list[TrainedModel]", metrics: list[str], data: "Dataset", judges: "list[Classifier]"
+    ) -> "list[Score]":
+        from mmgen.evaluation import Evaluation
+        from mmgen.generation.loading import load
+        from mmgen.metrics import evaluate_by_all, left_out, notice
+
+        loaded, first = self._loaded, judges[0] if judges else None
+        settings = self._settings(left_out(self.dropped, self.given_count, loaded))
+        proposal = load(path_of(self.text_proposal), self.device) if self.text_proposal else None
+        posteriors = list(dict.fromkeys(_several(self.posterior)))
+        posteriors = posteriors or ([loaded.target] if loaded.target else loaded.posteriors)
+        for name in posteriors:
+            loaded.latent_sampler(name)  # every name is checked before any work
+        asked = [Evaluation(each, data, first, posteriors, settings, proposal) for each in guided]
+        if warning := notice(asked[0], metrics):
+            self.watch.say(warning)
+        # All of it before any is done, which checks what is asked.
+        work = [evaluate_by_all(evaluation, metrics, judges[1:]) for evaluation in asked]
+        scores: list[Score] = []
+        for evaluation, by_judge in zip(asked, work, strict=True):
+            for measuring in by_judge:
+                measured = self.watch.follow(measuring)
+                scores += measured
+            for text in evaluation.guidance_notices:
+                self.watch.say(text)
+        return scores
+
+    @property
+    def _path(self) -> Path:
+        return path_of(self.model)
+
+    @cached_property
+    def _loaded(self) -> "TrainedModel":
+        from mmgen.generation.loading import load
+
+        loaded = load(self._path, self.device)
+        for text in loaded.notices:
+            self.watch.say(text)
+        return loaded
+
+    def _settings(self, dropped: Sequence[int] | None = None) -> "EvaluationSettings":
+        from mmgen.evaluation import EvaluationSettings
+        from mmgen.settings.config import validate
+
+        given = {name: getattr(self, name) for name in EvaluationSettings.model_fields if name != "dropped"}
+        values = {name: value for name, value in given.items() if value is not None}
+        return validate(EvaluationSettings, {**values, "dropped": dropped})
+
+    def _typed(self) -> list[str]:
+        """Options that were given, by the names that metrics know them by."""
+        names = [
+            name for name, value in self._settings() if name != "dropped" and getattr(self, name) not in (None, "")
+        ]
+        names += ["dropped"] * (self.dropped is not None or self.given_count is not None)
+        names += ["posteriors"] * bool(_several(self.posterior))
+        return names + [name for name in ("judge", "text_proposal") if getattr(self, name)]
+
+    def _tilts(self) -> "list[Tilt]":
+        """What posteriors are guided by.
+
+        Raises:
+            UsageError: One of the weights is none, or is there twice.
+        """
+        from mmgen.generation.tilt import Tilt
+        from mmgen.metrics import check_once
+
+        given: list[Any] = [*self.guidance] if isinstance(self.guidance, list | tuple) else [self.guidance]
+        try:
+            parts = [part for one in given for part in (listed(one) if isinstance(one, str) else [one])]
+            tilts = [Tilt.of(part) for part in parts or [0.0]]
+        except UsageError as error:
+            raise UsageError(f"--{error}; several have commas between: 1,3:balanced,10") from None
+        check_once("--guidance", tilts)
+        check_once("--guidance", [str(Tilt(tilt.weight, tilt.balanced)) for tilt in tilts])  # by which rows are called
+        return tilts
+
+    def _check_names(self) -> None:
+        """Refuse names that do not exist or stand twice, before anything slow."""
+        from mmgen.metrics import check_once, get
+        from mmgen.results.naming import posterior_called
+
+        for name in _several(self.metric):
+            get(name)
+        check_once("--metric", _several(self.metric))
+        check_once("--posterior", [posterior_called(name) for name in _several(self.posterior)])
+        check_once("--factor", self.factors or ())
+
+    def _judges(self, data: "Dataset") -> "list[Classifier]":
+        """The classifiers that look at pictures: those that were named, or one near the files."""
+        from mmgen.generation.judge import find_judge_of_dataset, load_judges, said_accuracy
+
+        near = [self._path.parent, self._loaded.model_path.parent, data.path.parent, Path.cwd()]
+        given = self.judge if isinstance(self.judge, Sequence) and not isinstance(self.judge, str) else [self.judge]
+        files = [path_of(one) for one in given if one is not None] or [find_judge_of_dataset(data, near)]
+        opened = load_judges(files, self._loaded.device)
+        for file, one in zip(files, opened, strict=True):
+            self.watch.say(f"judge: {file} ({said_accuracy(one)} on images that it has not seen)")
+        return opened
+
+
+def _several(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

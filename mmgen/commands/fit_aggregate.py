@@ -1,0 +1,198 @@
+"""``mmgen fit-aggregate``: a trained model into an aggregated posterior."""
+
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+
+from mmgen.commands._base import Training
+from mmgen.commands._fields import Input, MemberOf, Named, Reads, Words
+from mmgen.core.errors import UsageError
+from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
+
+if TYPE_CHECKING:
+    from mmgen.aggregates import FitSettings
+    from mmgen.generation.loading import TrainedModel
+
+__all__ = ["FitAggregate"]
+
+
+class _Plan(NamedTuple):
+    """Completed settings, the aggregate to make, and the fit that this one starts from."""
+
+    settings: "FitSettings"
+    output: Path
+    base: Path | None
+
+
+@dataclass(frozen=True)
+class FitAggregate(Training["TrainedModel"]):
+    """Learn the aggregated posterior q(z | description) of a trained model.
+
+    The model stays as it is. Its training examples are encoded once and cached; a conditional density is then fitted to
+    the encodings. Attributes are dropped at random meanwhile, so one aggregate answers any partial description;
+    captions are read whole, by a recurrent network that is fitted with the density.
+    """
+
+    model: Annotated[File, Input("model")]
+    """Model file."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write; named after the model and what is fitted by default."""
+    _: KW_ONLY
+    given: Annotated[
+        str | None,
+        Named(metavar="WHAT", default="text if the model generates text, else attributes"),
+        Words("attributes", "text", "nothing"),
+    ] = None
+    """What z is conditioned on: attributes (any subset may be unknown), text, or nothing: the prior."""
+    target: Annotated[str, Named(metavar="WHAT"), Words("aggregate", "true")] = "aggregate"
+    """What is fitted to: aggregate of image posteriors (CK Eq. 5), or true: p(words | z)^W p(z) (CK Eq. 3)."""
+    text_weight: Annotated[float | str | None, Named(metavar="W", default="training")] = None
+    """W of target true: a number, training (lambda / beta of the model), or 1: the exact p(z | words)."""
+    guidance: Annotated[float | str | None, Named(metavar="W", default="0")] = None
+    """Tilt target aggregate: q_agg(z | words) p(words | z)^W, fitted to chosen draws of q_agg."""
+    base: Annotated[File | None, Named("--from", metavar="FILE"), Reads("aggregate", piped=True)] = None
+    """The fit to start from: with guidance the fitted q_agg, with operators of SCAN the fitted SCAN. If left out, it is
+    fitted first, beside the model."""
+    family: Annotated[str | None, MemberOf("mmgen.aggregates"), Named(default="realnvp, or as --from")] = None
+    """Density that is fitted: {mmgen.aggregates}."""
+    layers: Annotated[str | None, Named(metavar="WHICH", default="all"), Words("all", "top")] = None
+    """Layers of z, of a model with several: all, or top, below which z is drawn from the model's p(z)."""
+    examples: Annotated[Count | None, Named(default="100000")] = None
+    """Training examples to encode at most."""
+    precision: Annotated[str | None, Named(default="32-true")] = None
+    """Arithmetic of the encoder: auto, bf16-mixed or 32-true."""
+    dataset: Annotated[File | None, Named(metavar="FILE"), Reads("dataset")] = None
+    """The model's dataset, if it is not found by itself."""
+    latents: Annotated[FilePath | None, Named(metavar="FILE")] = None
+    """Where encodings are cached; by default beside the model, by what was encoded."""
+    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    seed: Seed = 0
+    keep_state: bool = False
+
+    def run(self, command: str = "") -> "TrainedModel":
+        """Encode and fit, or find that it is done.
+
+        Returns:
+            The aggregate with its model, on the CPU.
+
+        Raises:
+            SettingsError: Names all wrong keys and values.
+        """
+        from mmgen.generation.loading import load
+
+        return load(self.fit(command))
+
+    def fit(self, command: str = "") -> Path:
+        """Make the file of :meth:`run` without loading it; a fit that it starts from is made first, if there is none.
+
+        Returns:
+            The aggregate.
+        """
+        from mmgen.aggregates import describe_fit, few_candidates, fit_aggregate
+        from mmgen.artifacts import read_header
+
+        mode, (settings, output, base) = self.resume_mode(), self.plan
+        command = command or self.command_line(output=output)
+        fits: list[tuple[FitSettings, Path, Path | None, str]] = [(settings, output, base, mode)]
+        if settings.base is not None and base is not None and self._base_is_missing(mode):
+            # resume asks for a state of the last fit; that of the one it starts from may have ended
+            fits.insert(0, (settings.base, base, None, "auto" if mode == "require" else mode))
+        if text := describe_fit(self._model, self._dataset, settings):
+            self.watch.say(text)
+        for fit, made, begun, how in fits:
+            encoding, fitting = fit_aggregate(self._model, self._dataset, fit, made, self._latents, command, how, begun)
+            self.watch.follow(encoding)
+            self.watch.follow(fitting)
+        if settings.aggregate.candidates and output.exists():
+            text = few_candidates(read_header(output).facts, settings.aggregate.candidates)
+            if text:
+                self.watch.say(text)
+        return output
+
+    @cached_property
+    def plan(self) -> _Plan:
+        """Settings, place and start of the fit.
+
+        Raises:
+            SettingsError: Names all wrong keys and values.
+            UsageError: ``base`` is none for this fit.
+        """
+        from mmgen.aggregates import complete_fit_settings, load_base
+        from mmgen.settings.config import merge
+        from mmgen.training.model_run import load_model
+
+        settings = complete_fit_settings(merge(self._values(), self.assignments()), load_model(self._model)[1])
+        base = path_of(self.base) if self.base else None
+        if base is not None:
+            if settings.base is None:
+                raise UsageError(
+                    f"--from got {base}, expected nothing: only a fit with --guidance and a SCAN with operators start "
+                    "from one"
+                )
+            load_base(base, settings, self._model, self._dataset)  # before anything slow
+        elif settings.base is not None:
+            base = self._model.with_name(f"{self._model.stem}-{settings.base.slug}.safetensors")
+        output = self.output or self._model.with_name(f"{self._model.stem}-{settings.slug}.safetensors")
+        return _Plan(settings, path_of(output), base)
+
+    def check(self) -> None:
+        """Refuse what a fit refuses before its work."""
+        from mmgen.aggregates import fit_aggregate
+
+        settings, output, base = self.plan
+        fit_aggregate(self._model, self._dataset, settings, output, self._latents, base_path=base)
+
+    @property
+    def _model(self) -> Path:
+        return path_of(self.model)
+
+    @property
+    def _latents(self) -> Path | None:
+        return path_of(self.latents) if self.latents else None
+
+    @cached_property
+    def _dataset(self) -> Path:
+        from mmgen.artifacts import find_parent
+
+        return path_of(self.dataset) if self.dataset else find_parent(self._model, "dataset")
+
+    def _values(self) -> dict[str, Any]:
+        """Nested settings before they are completed."""
+        from mmgen.aggregates import load_aggregate
+        from mmgen.settings.config import merge
+
+        names = ("target", "given", "examples", "guidance", "layers")
+        aggregate = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.text_weight is not None:
+            aggregate["text_weight"] = str(self.text_weight)
+        if self.family or self.base is None:
+            aggregate["family"] = {"name": self.family or "realnvp"}
+        if self.base is not None:
+            fitted = load_aggregate(path_of(self.base))[1].aggregate.model_dump(mode="json")
+            shape = {key: fitted[key] for key in ("given", "family", "text_network", "layers")}
+            aggregate = merge(shape, aggregate)
+        return {"aggregate": aggregate, "training": self.training()}
+
+    def _base_is_missing(self, mode: str) -> bool:
+        """Whether the fit that this one starts from, which was not named, is yet to be made.
+
+        Raises:
+            UsageError: Another fit is in its place.
+        """
+        from mmgen.aggregates import is_fit
+        from mmgen.artifacts import check_output
+        from mmgen.training.state import state_path
+
+        settings, output, base = self.plan
+        if settings.base is None or base is None or self.base is not None:
+            return False
+        check_output(output, "aggregate", base)
+        if is_fit(base, settings.base, self._model, self._dataset):
+            return False
+        if mode == "auto" and base.exists() and not state_path(base).exists():
+            raise UsageError(
+                f"{base} is there already, and is no {settings.base.name} of {self._model} on {self._dataset} as this "
+                "fit starts from; give one with --from, or use --overwrite to replace it"
+            )
+        return True

@@ -1,0 +1,96 @@
+"""``mmgen train-classifier``: a dataset into a classifier of its attributes, the judge of drawn pictures."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, ClassVar, NamedTuple
+
+from mmgen.commands._base import Training
+from mmgen.commands._fields import Commas, Input, MemberOf, Named
+from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
+
+if TYPE_CHECKING:
+    from mmgen.classifier import ClassifierSettings
+    from mmgen.commands._judge import Judge
+
+__all__ = ["TrainClassifier"]
+
+
+class _Plan(NamedTuple):
+    """Completed settings, and the judge to make."""
+
+    settings: "ClassifierSettings"
+    output: Path
+
+
+@dataclass(frozen=True)
+class TrainClassifier(Training["Judge"]):
+    """Train a judge: a classifier that says which attributes a picture shows, with its own held-out accuracy."""
+
+    described_by: ClassVar[tuple[str, ...]] = (*Training.described_by, "mmgen.classifier:ClassifierSettings")
+
+    dataset: Annotated[File, Input("dataset")]
+    """Dataset file."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write; DATASET-judge.safetensors beside the dataset by default."""
+    _: KW_ONLY
+    network: Annotated[str, MemberOf("mmgen.classifier", "auto")] = "auto"
+    """One of {mmgen.classifier}; or auto: by data and device."""
+    split: Annotated[str, Named(metavar="SCHEME")] = ""
+    told: Annotated[Sequence[str] | None, Commas(none="nothing")] = None
+    """Attributes that it is told, not asked, or nothing; the relation of two objects by default."""
+    augment: Annotated[bool, Named("--augment/--no-augment")] = True
+    """Reword and mirror descriptions of two objects, and move their pictures."""
+    minutes: float | None = None
+    held_out: Count = 10_000
+    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    devices: int = 1
+    precision: str = "auto"
+    seed: Seed = 0
+
+    def run(self, command: str = "") -> "Judge":
+        """Train, or find that it is done.
+
+        Returns:
+            The judge, with its accuracy on images that it has not seen.
+
+        Raises:
+            SettingsError: Names all wrong keys and values.
+        """
+        from mmgen.classifier import train_classifier
+        from mmgen.commands._judge import Judge
+
+        mode, (settings, output) = self.resume_mode(), self.plan
+        command = command or self.command_line(output=output)
+        work = train_classifier(path_of(self.dataset), output, settings, command, mode)
+        return Judge(output, self.watch.follow(work))
+
+    @cached_property
+    def plan(self) -> _Plan:
+        """Settings and place of the judge.
+
+        Raises:
+            SettingsError: Names all wrong keys and values.
+            UsageError: There is no such network or attribute.
+        """
+        from mmgen.artifacts import Dataset
+        from mmgen.classifier import ClassifierSettings, default_training, names, resolve_network, resolve_told
+        from mmgen.core.errors import UsageError
+        from mmgen.settings.config import merge, validate
+        from mmgen.settings.registry import unknown_name
+
+        if self.network not in ("auto", *names()):
+            raise UsageError(unknown_name("judge network", self.network, ["auto", *names()]))
+        data = path_of(self.dataset)
+        with Dataset.open(data) as opened:  # a file that is no dataset is reported before any work
+            told = resolve_told(self.told, opened)
+        network = resolve_network(self.network, self.device, bool(told))
+        values = {
+            **{name: getattr(self, name) for name in ("augment", "split", "held_out")},
+            "network": network,
+            "told": told,
+            "training": {**default_training(network), **self.training()},
+        }
+        settings = validate(ClassifierSettings, merge(values, self.assignments()))
+        return _Plan(settings, path_of(self.output or data.with_name(f"{data.stem}-judge.safetensors")))
