@@ -163,15 +163,15 @@ def sample_command(
     for notice in loaded.notices:
         say(notice)
     if starts:
-        main = loaded.image.name if loaded.image is not None else ""
+        main = loaded.observation.name if loaded.observation is not None else ""
         start = parse_start(loaded, source or main)
         if not targets:
             _read_images(loaded, start, rows or [], seed, as_json)
             return
-        _check_output(out, overwrite, *([start.file] if start.file else []))
+        _check_output(loaded, out, overwrite, targets, *([start.file] if start.file else []))
         _translate_images(loaded, start, targets, given or [""], number or 4, rows or [], out, mean is not False, seed)
     else:
-        _check_output(out, overwrite)
+        _check_output(loaded, out, overwrite, targets or [])
         _draw_images(loaded, given or [""], number or 16, out, posterior, mean is not False, judge, seed, targets or [])
     result(out)
 
@@ -209,16 +209,16 @@ def _read_images(loaded: "TrainedModel", start: "Start", rows: list[int], seed: 
     from mmgen.generation.read import attribute_probabilities, reading
     from mmgen.generation.translations import started
 
-    if loaded.image is None or (loaded.attributes is None and loaded.text is None):
-        raise UsageError(f"{loaded.path} has no images or nothing to say of them; use a model of images and words")
+    if loaded.attributes is None and loaded.text is None:
+        raise UsageError(f"{loaded.path} knows no words to say what is shown; use a model of data and words")
     shown = started(loaded, start, _EXAMPLES, seed, rows)
     if shown.notice:
         say(shown.notice)
     names = list(shown.names)
     # The main picture may be encoded with unknown words, by models that infer nothing from it alone.
     pixels: np.ndarray | dict[str, np.ndarray] = {name: shown.pictures[name] for name in start.sources}
-    if start.sources == (loaded.image.name,):
-        pixels = shown.pictures[loaded.image.name]
+    if loaded.observation is not None and start.sources == (loaded.observation.name,):
+        pixels = shown.pictures[loaded.observation.name]
     if loaded.text is not None and loaded.text.name in loaded.model.generates:
         _read_texts(loaded, pixels, names, seed, as_json)
         return
@@ -252,14 +252,20 @@ def _read_texts(
         )
 
 
-def _check_output(out: Path, overwrite: bool, *inputs: Path) -> None:
+def _check_output(loaded: "TrainedModel", out: Path, overwrite: bool, targets: list[str], *inputs: Path) -> None:
     from mmgen.artifacts import check_output
     from mmgen.artifacts.pages import check_page
     from mmgen.core.errors import UsageError
+    from mmgen.generation.decode import wanted_images
 
-    if out.suffix.lower() not in (".png", ".h5"):
-        raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples)")
-    if out.suffix.lower() == ".png":
+    ending = out.suffix.lower()
+    described = loaded.observed[wanted_images(loaded, targets)[0]]
+    if ending not in (".png", ".h5", *described.files):
+        own = "".join(f", {each} ({described.name})" for each in described.files)
+        raise UsageError(f"--output got {out}, expected a name ending in .png (a grid) or .h5 (samples){own}")
+    if ending == ".png" and described.picture_shape is None:
+        raise UsageError(f"--output got {out}, but a {described.kind} has no picture; use a file of samples (.h5)")
+    if ending != ".h5":
         check_page(out, "picture", overwrite, *inputs)
     elif overwrite:
         raise UsageError(
@@ -282,8 +288,9 @@ def _translate_images(
 ) -> None:
     from mmgen.core.errors import UsageError
     from mmgen.figures.drawing.samples import translated_grid
-    from mmgen.generation.samples import save_samples
-    from mmgen.generation.translations import drawn_from, started
+    from mmgen.generation.draws import as_pictures
+    from mmgen.generation.samples import save_samples, write_values
+    from mmgen.generation.translations import as_pictures_of, drawn_from, started
 
     if len(given) > 1:
         raise UsageError(f"--given got {len(given)} descriptions, expected one to go with the pictures of --from")
@@ -294,8 +301,11 @@ def _translate_images(
     if out.suffix.lower() == ".h5":
         of = {"from": list(start.sources), "pictures": list(shown.names)}
         save_samples(out, drawn, loaded, command=command_line(), start=of)
+    elif out.suffix.lower() == ".png":
+        pictures = as_pictures_of(loaded, shown), start.sources, as_pictures(loaded, drawn)
+        translated_grid(*pictures, description=given[0], sampled=not mean).save(out)
     else:
-        translated_grid(shown, start.sources, drawn, description=given[0], sampled=not mean).save(out)
+        write_values(out, loaded, drawn, sampled=not mean)
 
 
 def _draw_images(
@@ -311,17 +321,20 @@ def _draw_images(
 ) -> None:
     from mmgen.figures.drawing.samples import sample_grid
     from mmgen.generation.asked import draw_asked
+    from mmgen.generation.draws import as_pictures
     from mmgen.generation.judge import sees_samples
-    from mmgen.generation.samples import save_samples
+    from mmgen.generation.samples import save_samples, write_values
 
     drawn, found, judging = draw_asked(
         loaded, given, number, CONSOLE, posterior=posterior, judge=judge, near=out, seed=seed, targets=targets
     )
     if out.suffix.lower() == ".h5":
         save_samples(out, drawn, loaded, judge=found, command=command_line())
-    else:
+    elif out.suffix.lower() == ".png":
         accuracy = judging.accuracy if judging else None
         sample_grid(
-            drawn, loaded.attributes, text=loaded.text, sampled=not mean, accuracy=accuracy,
+            as_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=not mean, accuracy=accuracy,
             judged_samples=sees_samples(loaded),
         ).save(out)  # fmt: skip
+    else:
+        write_values(out, loaded, drawn, sampled=not mean)

@@ -65,28 +65,33 @@ def bundle_shapes(path: Path) -> dict[str, tuple[int, ...]]:
         shapes = {}
         for name in member_names(file, path):
             with explained(path, printable(name, 100)):
-                hard_link(file, name, path)
-                axes = len(getattr(file[name], "shape", None) or ())
+                axes = _axes(file, name, path)
                 if isinstance(file[name], h5py.Group):  # of another program
                     continue
             shapes[name] = array(file, name, path, shape=(None,) * axes).shape
         return shapes
 
 
+def _axes(file: h5py.File, name: str, path: Path) -> int:
+    """Return the number of axes that a member declares."""
+    hard_link(file, name, path)
+    return len(getattr(file[name], "shape", None) or ())
+
+
 def read_bundle(
     path: Path,
     kind: str,
-    arrays: Mapping[str, tuple[str, int]],
+    arrays: Mapping[str, tuple[str | None, int | None]],
     texts: Iterable[str],
     optional: Iterable[str] = (),
-    families: Mapping[str, tuple[str, int]] | None = None,
+    families: Mapping[str, tuple[str | None, int | None]] | None = None,
 ) -> tuple[Header, dict[str, np.ndarray], dict[str, str]]:
     """Read it all into memory and compare it with the content id.
 
     Args:
         path: File.
         kind: Its kind.
-        arrays: Type and number of axes of every array.
+        arrays: Type and number of axes of every array; None for any.
         texts: Names of the texts.
         optional: Which of the arrays and texts may be absent.
         families: Type and number of axes of all arrays whose name begins with a prefix and a dot, of which there may be
@@ -102,7 +107,9 @@ def read_bundle(
         for prefix, form in (families or {}).items():
             expected |= {name: form for name in present if name.startswith(f"{prefix}.")}
         values = {
-            name: array(file, name, path, dtype=dtype, shape=(None,) * axes).read()
+            name: array(
+                file, name, path, dtype=dtype, shape=(None,) * (_axes(file, name, path) if axes is None else axes)
+            ).read()
             for name, (dtype, axes) in expected.items()
         }
         found = {name: read_text(file, name, path) for name in texts if name not in absent or name in file.attrs}

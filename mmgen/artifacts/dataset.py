@@ -228,6 +228,32 @@ class Dataset:
 
         return self.of_kind(TextDescription)
 
+    @property
+    def observed(self) -> "dict[str, Description]":
+        """Modalities with a row for each example that are no words, pictures first: what descriptions are about."""
+        found = {name: each for name, each in self.modalities.items() if each.by_rows and not each.describes}
+        return {**self.images, **found}
+
+    @checked
+    def read_values(self, name: str, rows: Rows = slice(None), seed: Seed = 0) -> np.ndarray:
+        """Return values [n, *event_shape] of a modality as models see them, such as pixels from 0 to 1.
+
+        Args:
+            name: Modality.
+            rows: A slice, or row numbers in any order.
+            seed: Seed of kinds that are drawn anew at every sight; the same row looks the same in every call.
+        """
+        import torch
+
+        from mmgen.modalities import Sight
+
+        described = self.modalities.get(name)
+        if described is None:
+            raise UsageError(unknown_name("modality", name, sorted(self.modalities)))
+        held = torch.from_numpy(described.held(self.read_packed(name, rows)))
+        numbers = torch.from_numpy(np.arange(self.size)[self._rows(rows, self.size)])
+        return np.asarray(described.tensors(held, Sight(lambda: numbers, (seed,)))[0].numpy())
+
     @checked
     def read_packed(self, name: str, rows: Rows = slice(None), array: str = ROWS) -> np.ndarray:
         """Rows of a modality as stored, found to be what may stand there.

@@ -1,4 +1,4 @@
-"""Samples: images drawn from a model, other images and texts of the same z, what was asked for, and z itself."""
+"""Samples: values drawn from a model, such as images; other values and texts of the same z, the descriptions, and z."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -22,12 +22,13 @@ __all__ = ["Samples", "read_samples", "write_samples"]
 
 @dataclass(frozen=True)
 class Samples:
-    """n images that a model drew.
+    """n images that a model drew, or values of another kind.
 
     Attributes:
         header: Header of the file.
-        images: float32 [n, C, H, W] in [0, 1], the mean of p(image | z).
-        images_sampled: uint8 [n, C, H, W], 0 to 255, a draw from p(image | z); None if there was none.
+        images: float32 [n, C, H, W] in [0, 1], the mean of p(image | z); of another kind float32 [n, ...].
+        images_sampled: uint8 [n, C, H, W], 0 to 255, a draw from p(image | z); of another kind float32 [n, ...]; None
+            if there was none.
         attributes: uint8 [n, A], what was asked for; 255 where nothing was asked.
         attributes_judged: uint8 [n, A], what the judge saw; None without a judge.
         z: float32 [n, D].
@@ -69,11 +70,14 @@ class _Texts:
         return self.rows
 
 
-_ARRAYS = {
-    "images": ("float32", 4), "images_sampled": ("uint8", 4), "attributes": ("uint8", 2),
+_Form = tuple[str | None, int | None]
+"""Type and number of axes of an array; None for any."""
+_ARRAYS: dict[str, _Form] = {
+    "images": ("float32", None), "images_sampled": (None, None), "attributes": ("uint8", 2),
     "attributes_judged": ("uint8", 2), "z": ("float32", 2), "text": ("uint16", 2), "text_asked": ("uint16", 2),
 }  # fmt: skip
-_FAMILIES = {"images": ("float32", 4), "images_sampled": ("uint8", 4)}
+_FAMILIES: dict[str, _Form] = {"images": ("float32", None), "images_sampled": (None, None)}
+_SAMPLED = ("uint8", "float32")
 _TEXTS = ("image", "text_name", "vocabulary", "slots")
 _OPTIONAL = ("images_sampled", "attributes_judged", "text", "text_asked", *_TEXTS)
 
@@ -120,9 +124,11 @@ def write_samples(
             continue
         dtype, axes = _ARRAYS.get(name) or _FAMILIES[name.partition(".")[0]]
         values = np.asarray(values)
-        if values.ndim != axes or not np.can_cast(values.dtype, dtype, "same_kind") or len(values) != len(images):
+        dtype = dtype or ("uint8" if values.dtype == np.uint8 else "float32")
+        fits = values.ndim == (axes or max(1, values.ndim)) and np.can_cast(values.dtype, dtype, "same_kind")
+        if not fits or len(values) != len(images):
             raise ValueError(
-                f"{name} are {values.dtype} {values.shape}, expected {dtype} with {axes} axes, all as long"
+                f"{name} are {values.dtype} {values.shape}, expected {dtype} with {axes or 'some'} axes, all as long"
             )
         arrays[name] = values.astype(dtype, copy=False)
     texts = {"name": "", "names": "", "values": ""}
@@ -199,10 +205,10 @@ def _fit(samples: Samples, arrays: Mapping[str, np.ndarray]) -> bool:
     texts = [each for each in (samples.text, samples.text_asked) if each is not None]
     return (
         len({len(array) for array in arrays.values()}) == 1
-        and (sampled is None or sampled.shape == samples.images.shape)
+        and (sampled is None or (sampled.shape == samples.images.shape and sampled.dtype in _SAMPLED))
         and 2 * len(samples.further) == sum("." in name for name in arrays)
         and all(NAME.match(name) for name in samples.further)
-        and all(means.shape == draws.shape for means, draws in samples.further.values())
+        and all(means.shape == draws.shape and draws.dtype in _SAMPLED for means, draws in samples.further.values())
         and (judged is None or judged.shape == samples.attributes.shape)
         and (info is None or samples.attributes.shape[1] == len(info.names))
         and (info is None or not any(info.fault(each) for each in codes))

@@ -30,6 +30,8 @@ from mmgen.evaluation import scores_beside, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
+from mmgen.generation.decode import drawn_images
+from mmgen.generation.draws import as_pictures
 from mmgen.generation.judge import find_judge, sees_samples
 from mmgen.generation.loading import TrainedModel, load
 from mmgen.results.score import Score, judge_names, read_scores
@@ -192,7 +194,7 @@ def _fill(
     else:
         watch.say(f"no scores found, so the card has none: make them with mmgen eval {loaded.path}")
     given = _descriptions(loaded)
-    if loaded.image is not None:
+    if drawn_images(loaded):
         _pictures(loaded, given, judge, seed).save(folder / _PICTURE)
         files[_PICTURE] = "pictures drawn from words"
     if onnx:
@@ -240,7 +242,7 @@ def _descriptions(loaded: TrainedModel) -> list[str]:
 def _pictures(loaded: TrainedModel, given: Sequence[str], judge: Path | None, seed: int) -> Grid:
     drawn, _, judging = draw_asked(loaded, given, 8, Watch(), judge=judge, seed=seed)
     return sample_grid(
-        drawn,
+        as_pictures(loaded, drawn),
         loaded.attributes,
         text=loaded.text,
         judged_samples=sees_samples(loaded),

@@ -72,8 +72,8 @@ def _judge(
     places = [loaded.path, *([near] if near else [])]
     found = find_judge(loaded.model_path, places) if loaded.attributes is not None else None
     if found is None:
-        if loaded.image is None:
-            return None, None  # there are no images that somebody could miss one for
+        if loaded.observation is None:
+            return None, None  # nothing is drawn that anybody could judge
         watch.say("no judge found, so these images are not judged: make one with mmgen train-classifier")
         return None, None
     try:

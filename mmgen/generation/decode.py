@@ -21,6 +21,7 @@ __all__ = [
     "Piece",
     "check_target",
     "drawn_images",
+    "drawn_modalities",
     "draw_words",
     "means",
     "means_and_draws",
@@ -94,7 +95,7 @@ def pictures(
     """
     model, device = loaded.model, str(loaded.device)
     # The main picture is the same whatever else is drawn from its z.
-    of_it = () if loaded.image is not None and name == loaded.image.name else (name,)
+    of_it = () if loaded.observation is not None and name == loaded.observation.name else (name,)
     streams = [stream(seed, "pixels", (*of_it, *asked.key(row)), have, device=device) for row in range(len(asked))]
     modality = model.modalities[name]
     for rows, draws in _pieces(*z.shape[:2]):
@@ -188,36 +189,41 @@ def means_and_draws(
 
 
 def wanted_images(loaded: "OpenModel", targets: Sequence[str] = ()) -> list[str]:
-    """The image modalities to draw: those named, by default the main one.
+    """Return the modalities to draw: those named, by default the main one.
 
     Raises:
-        UsageError: The model draws no images, or not these.
+        UsageError: The model draws nothing but words, or not these.
     """
-    if loaded.image is None:
-        raise UsageError(f"{loaded.path} is a model without images; there is nothing to draw")
-    if targets:
-        for name in targets:
-            check_target(loaded, name)
-    return list(dict.fromkeys(targets)) or [loaded.image.name]
+    if loaded.observation is None:
+        raise UsageError(f"{loaded.path} is a model of words alone; there is nothing to draw")
+    names = list(dict.fromkeys(targets)) or [loaded.observation.name]
+    for name in names:
+        check_target(loaded, name)
+    return names
 
 
 def drawn_images(loaded: "OpenModel") -> list[str]:
-    """Image modalities that a model draws, the main one first."""
-    return [name for name in loaded.images if name in loaded.model.generates]
+    """Return the modalities that a model draws and that can be shown as pictures, the main one first."""
+    return [name for name in drawn_modalities(loaded) if loaded.observed[name].picture_shape is not None]
+
+
+def drawn_modalities(loaded: "OpenModel") -> list[str]:
+    """Return the modalities that a model draws, words left out, the main one first."""
+    return [name for name in loaded.observed if name in loaded.model.generates]
 
 
 def check_target(loaded: "OpenModel", target: str) -> None:
-    """Refuse a kind of picture that a model does not draw.
+    """Refuse a modality that a model does not draw.
 
     Raises:
         UsageError: It names the ones that it does.
     """
-    drawn = drawn_images(loaded)
+    drawn = drawn_modalities(loaded)
     if target in drawn:
         return
-    if target in loaded.images:
+    if target in loaded.observed:
         raise UsageError(
             f"{loaded.path} does not draw {target}, which its objective leaves out; it draws "
-            f"{', '.join(drawn) or 'no images'}"
+            f"{', '.join(drawn) or 'nothing but words'}"
         )
-    raise UsageError(unknown_name("image modality", target, drawn))
+    raise UsageError(unknown_name("modality", target, drawn))

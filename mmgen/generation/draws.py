@@ -1,7 +1,7 @@
 """Images and texts drawn for descriptions, and what the judge makes of them: the raw material of sample figures."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Draws",
+    "as_pictures",
     "draw",
     "share_right",
     "unjudged",
@@ -149,25 +150,25 @@ def draw(
     if count < 1 or not len(asked):
         raise UsageError(f"got {count} images for {len(asked)} descriptions, expected at least one of each")
     names = wanted_images(loaded, targets)
-    shown = [loaded.images[name] for name in names]
+    shown = [loaded.observed[name] for name in names]
     check_drawn(shown, count, len(asked), "descriptions", copies=2)  # mean and draw of each pixel
     posterior = posterior_called(posterior)
     check_read(loaded, posterior, asked)
     if judge is not None:
         check_judge(loaded, judge)
-    if loaded.image is None or names[0] != loaded.image.name:  # the judge has learned the main picture
+    if loaded.observation is None or names[0] != loaded.observation.name:  # the judge has learned the main one
         judge = None
     z = draw_latents(loaded, posterior, asked, count, seed)
     judged = None if judge is None else np.empty((len(asked), count, asked.codes.shape[1]), np.uint8)
     drawn: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for name in names:
-        shape = (len(asked), count, *loaded.images[name].shape)
+        shape = (len(asked), count, *loaded.observed[name].event_shape)
         drawn[name] = means, sampled = np.empty(shape, np.float32), np.empty(shape, np.float32)
         for piece in pictures(loaded, name, z, asked, seed):
             means[piece.rows, piece.draws] = piece.means.cpu().numpy()
             assert piece.sampled is not None
             sampled[piece.rows, piece.draws] = piece.sampled.cpu().numpy()
-            if judge is not None and judged is not None and loaded.image is not None and name == names[0]:
+            if judge is not None and judged is not None and name == names[0]:
                 seen = (sampled if sees_samples(loaded) else means)[piece.rows, piece.draws]
                 codes = np.repeat(asked.codes[piece.rows], seen.shape[1], axis=0)
                 verdicts = judge_images(judge, seen.reshape(-1, *seen.shape[2:]), codes)
@@ -181,6 +182,20 @@ def draw(
         posterior, seed, asked.codes, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, asked.tokens, words,
         told, names[0], drawn, loaded.title_of(posterior), asked.expressions, guidance,
     )  # fmt: skip
+
+
+def as_pictures(loaded: "OpenModel", drawn: Draws) -> Draws:
+    """Return draws whose values are pictures: images as they are, values of other kinds as their kind draws them.
+
+    Raises:
+        UsageError: The kind has no picture.
+    """
+    further = {
+        name: (loaded.observed[name].pictures(means), loaded.observed[name].pictures(sampled))
+        for name, (means, sampled) in drawn.further.items()
+    }
+    main = loaded.observed[drawn.image]
+    return replace(drawn, means=main.pictures(drawn.means), sampled=main.pictures(drawn.sampled), further=further)
 
 
 def _without_meaning(draws: Draws) -> list[int]:

@@ -11,7 +11,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.notation import UNKNOWN
 from mmgen.generation.descriptions import describe
 from mmgen.generation.examples import Examples
-from mmgen.generation.given import Given, Pictures, codes_given, pictures_given, words_given
+from mmgen.generation.given import Given, Pictures, codes_given, values_given, words_given
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors.encoding import LayeredPosterior, posterior_of
 from mmgen.settings.arguments import told
@@ -35,10 +35,11 @@ def encode(
         if attributes is not None or text is not None:
             raise UsageError("got images by modality and codes of a description, expected one of them")
         return infer(loaded, images)
-    if loaded.image is None:
-        raise UsageError(f"{loaded.path} is a model without images; there is nothing to encode")
-    pixels = pictures_given(loaded.image, images)
-    values, size = {loaded.image.name: pixels}, len(pixels)
+    if loaded.observation is None:
+        raise UsageError(f"{loaded.path} is a model of words alone; there is nothing to encode")
+    main = loaded.observation.name
+    values = {main: values_given(loaded.observation, images)}
+    size = len(values[main])
     for what, said, info in (("attributes", attributes, loaded.attributes), ("text", text, loaded.text)):
         if said is not None and info is None:
             raise UsageError(f"{what} got {told(said)}, but {loaded.path} knows no {what}; leave them out")
@@ -50,7 +51,7 @@ def encode(
     if loaded.text is not None and text is not None:
         values[loaded.text.name] = torch.from_numpy(words_given("text", text, loaded.text, size))
     described = attributes is not None or text is not None
-    given = loaded.encoder_given if described else (loaded.image.name,)
+    given = loaded.encoder_given if described else (main,)
     if not loaded.model.answers(given):
         given = loaded.encoder_given
     batch = batch_of(loaded.settings.data.modalities, values).to(loaded.device)
@@ -63,21 +64,23 @@ def encode_examples(loaded: "OpenModel", shown: Examples) -> DiagonalGaussian | 
 
 
 def source_images(loaded: "OpenModel") -> list[str]:
-    """Image modalities from each of which alone a model infers z, the main one first."""
-    return [name for name in loaded.images if loaded.model.answers((name,))]
+    """Return the modalities with pictures from each of which alone a model infers z, the main one first."""
+    shown = [name for name, described in loaded.observed.items() if described.picture_shape is not None]
+    return [name for name in shown if loaded.model.answers((name,))]
 
 
 def _check_source(loaded: "OpenModel", names: Sequence[str], described: tuple[str, ...]) -> None:
     for name in names:
-        if name not in loaded.images:
-            raise UsageError(unknown_name("image modality", str(name), list(loaded.images)))
+        if name not in loaded.observed:
+            raise UsageError(unknown_name("modality", str(name), list(loaded.observed)))
     if not names:
-        raise UsageError(f"got no pictures to start from, expected some of {', '.join(loaded.images) or 'no modality'}")
+        expected = ", ".join(loaded.observed) or "no modality"
+        raise UsageError(f"got nothing to start from, expected some of {expected}")
     if not loaded.model.answers((*names, *described)):
-        alone = source_images(loaded)
+        alone = [name for name in loaded.observed if loaded.model.answers((name,))]
         raise UsageError(
             f"{loaded.path} infers no z from {' and '.join((*names, *described))}; "
-            f"it does from {', '.join(alone) or 'no single kind of picture'}. A model that does is trained with "
+            f"it does from {', '.join(alone) or 'no single one'}. A model that does is trained with "
             "--objective mvae"
         )
 
@@ -106,11 +109,11 @@ def infer(
     described = _described(loaded, description)
     said = tuple(described.values) if described is not None else ()
     _check_source(loaded, list(pictures), said)
-    tensors = {name: pictures_given(loaded.images[name], images) for name, images in pictures.items()}
+    tensors = {name: values_given(loaded.observed[name], values) for name, values in pictures.items()}
     sizes = {name: len(images) for name, images in tensors.items()}
     if len(set(sizes.values())) != 1:
         raise UsageError(f"got pictures of different numbers of examples, {sizes}, expected the same number of each")
-    batch = batch_of(loaded.images, tensors)
+    batch = batch_of(loaded.observed, tensors)
     if described is not None:
         batch = batch | described.repeat(batch.size)
     # Pictures that a person starts from are few, and what is drawn of them should not depend on the processor.

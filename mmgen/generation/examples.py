@@ -21,7 +21,7 @@ class Examples:
 
     Attributes:
         rows: Where they are, int [n].
-        images: Pictures of the main modality, float32 [n, C, H, W] in [0, 1].
+        images: Values of the main modality: pictures float32 [n, C, H, W] in [0, 1], or those of another kind.
         tokens: Word codes uint16 [n, T]; None of a model without text.
         codes: Attribute codes uint8 [n, A]; None of a model without attributes.
     """
@@ -39,11 +39,11 @@ class Examples:
 
 def read_examples(loaded: "OpenModel", data: Dataset, rows: np.ndarray) -> Examples:
     """Rows of an open dataset: the model's main picture, its attributes and its text."""
-    image, info, text = loaded.image, loaded.attributes, loaded.text
-    assert image is not None
+    main, info, text = loaded.observation, loaded.attributes, loaded.text
+    assert main is not None
     return Examples(
         rows,
-        data.read_pixels(image.name, rows),
+        data.read_values(main.name, rows),
         data.read_text(text.name, rows) if text is not None else None,
         data.read_attributes(info.name, rows) if info is not None else None,
     )

@@ -83,6 +83,11 @@ class ModelFiles:
         return self.settings.data.images
 
     @property
+    def observation(self) -> Description | None:
+        """The modality that descriptions are about, of any kind; None for data of words alone."""
+        return self.settings.data.observation
+
+    @property
     def observed(self) -> dict[str, Description]:
         """What each example has besides words by name, the main picture first."""
         return self.settings.data.observed

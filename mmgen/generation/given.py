@@ -4,6 +4,7 @@ Nothing is computed of what has another size, another range or another kind: a d
 black and white is a number without a meaning, and a code beyond an attribute's values is another attribute's.
 """
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,6 +39,7 @@ __all__ = [
     "latents_given",
     "observed_given",
     "pictures_given",
+    "values_given",
     "words_given",
 ]
 
@@ -148,20 +150,35 @@ def _in_range(pixels: Tensor, info: "ImageDescription") -> Tensor:
     return pixels
 
 
+def values_given(info: "Description", values: Any) -> Tensor:
+    """Check values [B, *event_shape] of a modality of any kind, of at least one example.
+
+    Raises:
+        UsageError: They have another shape, are not finite, or are no such pictures.
+    """
+    from mmgen.modalities.image import ImageDescription
+
+    return pictures_given(info, values) if isinstance(info, ImageDescription) else observed_given(info, values)
+
+
 def observed_given(info: "Description", values: Any) -> Tensor:
-    """Values of a modality that is no picture, of at least one example: real numbers [B, F], finite, or what its rows
-    on disk are.
+    """Check values of a modality that is no picture, of at least one example: real numbers [B, *event_shape], finite,
+    or bytes as its rows on disk are.
 
     Raises:
         UsageError: They are something else.
     """
-    size, stored = getattr(info, "numbers", None), info.arrays().get(ROWS)
-    wanted = _listed("B", *([size] if size is not None else []))
+    shape, stored = (list(info.event_shape) if info.by_rows else None), info.arrays().get(ROWS)
+    wanted = _listed("B", *(shape or []))
     found = _numbers(info.name, values, f"real numbers {wanted}")
     as_stored = stored is not None and found.dtype == torch.uint8 and tuple(found.shape[1:]) == tuple(stored.shape)
     if not as_stored:
+        if stored is not None and str(found.dtype) == f"torch.{stored.dtype}" and not found.is_floating_point():
+            raise UsageError(
+                f"{info.name} got rows as they are stored, expected real numbers as Dataset.read_values gives them"
+            )
         found = found.float()
-        if found.dim() < 1 or not len(found) or (size is not None and list(found.shape[1:]) != [size]):
+        if found.dim() < 1 or not len(found) or (shape is not None and list(found.shape[1:]) != shape):
             raise UsageError(f"{info.name} got an array {list(found.shape)}, expected {wanted}, B at least 1")
     if not found.isfinite().all():
         raise UsageError(f"{info.name} got values that are not finite; leave such examples out")
@@ -268,18 +285,18 @@ def checked_log_prob(density: "LatentLogProb", size: int) -> "LatentLogProb":
     return log_prob
 
 
-def check_drawn(described: Sequence["ImageDescription"], count: int, of: int, what: str, copies: int = 1) -> None:
-    """Refuse more pictures than memory holds.
+def check_drawn(described: Sequence["Description"], count: int, of: int, what: str, copies: int = 1) -> None:
+    """Refuse more values than memory holds.
 
     Args:
-        described: The image modalities that are drawn.
-        count: Pictures of each.
-        of: How many descriptions, or pictures, there are.
-        what: What these are.
-        copies: How many floats of each pixel are kept.
+        described: The modalities that are drawn.
+        count: Values of each.
+        of: How many descriptions, or examples, there are.
+        what: Name of these, for messages.
+        copies: How many floats of each number are kept.
 
     Raises:
         UsageError: There is less memory.
     """
-    numbers = sum(each.pixels for each in described)
+    numbers = sum(math.prod(each.event_shape) for each in described)
     check_memory(4 * copies * numbers * count * of, f"{count:,} images of {of:,} {what}", "use a smaller number (-n)")

@@ -27,10 +27,11 @@ def images_of_dataset(path: Path, rows: Sequence[int], modality: str = "") -> tu
         UsageError: A row that the dataset does not have, or a dataset without images.
     """
     with Dataset.open(path) as data:
-        if not data.images:
-            raise UsageError(f"{path} holds no images; choose a dataset that does")
-        info = data.images.get(modality) or data.images.get("image") or next(iter(data.images.values()))
-        images = data.read_pixels(info.name, np.asarray(rows, np.int64))
+        found = data.observed
+        if not found:
+            raise UsageError(f"{path} holds nothing but words; choose a dataset that does")
+        info = found.get(modality) or found.get("image") or next(iter(found.values()))
+        images = data.read_values(info.name, np.asarray(rows, np.int64))
     return images, [f"{path.name} row {row}" for row in rows]
 
 
@@ -79,7 +80,8 @@ def _images_of_samples(path: Path, rows: Sequence[int], modality: str) -> tuple[
     samples = read_samples(path)
     # A sampled image is what the decoder's distribution means by an image; the mean is a blur between several.
     means, sampled = samples.further.get(modality, (samples.images, samples.images_sampled))
-    images = means if sampled is None else sampled.astype(np.float32) / 255
+    images = means if sampled is None else sampled
+    images = images.astype(np.float32) / 255 if images.dtype == np.uint8 else images
     chosen = list(rows) or list(range(len(images)))
     if min(chosen) < 0 or max(chosen) >= len(images):
         raise UsageError(f"{path} has samples 0 to {len(images) - 1}, got {max(chosen)}; choose one that it has")
@@ -119,7 +121,7 @@ def read_pictures(data: Dataset, rows: np.ndarray, names: Sequence[str] = ()) ->
     The modality "image" comes first, the others in the file's order.
     """
     wanted = list(names) or sorted(data.images, key=lambda name: name != "image")
-    return {name: data.read_pixels(name, rows) for name in wanted}
+    return {name: data.read_values(name, rows) for name in wanted}
 
 
 def rows_to_show(data: Dataset, scheme: str, count: int, seed: int) -> np.ndarray:

@@ -32,8 +32,8 @@ __all__ = [
 
 
 def sees_samples(loaded: "OpenModel") -> bool:
-    """Whether the judge looks at sampled pixels: where the data are binary. Elsewhere it looks at means."""
-    return loaded.image is not None and loaded.image.layout != "bytes"
+    """Tell whether the attribute classifier looks at draws, as for binary data, rather than at means."""
+    return loaded.observation is not None and loaded.observation.judged_by_draws
 
 
 def judged_wrong(asked: np.ndarray, judged: np.ndarray) -> np.ndarray:

@@ -25,13 +25,12 @@ from mmgen.generation.descriptions import (
 )
 from mmgen.generation.encode import encode
 from mmgen.generation.files import ModelFiles
-from mmgen.generation.given import Given, Pictures, check_drawn, codes_given, observed_given, pictures_given
+from mmgen.generation.given import Given, Pictures, check_drawn, codes_given, values_given
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.open_model import OpenModel
 from mmgen.generation.tilt import AnyTilt
 from mmgen.generation.translate import translate
 from mmgen.latent.gaussian import DiagonalGaussian
-from mmgen.modalities.image import ImageDescription
 from mmgen.models import GaussianModel
 from mmgen.posteriors.encoding import LayeredPosterior
 from mmgen.results.naming import posterior_called
@@ -121,7 +120,7 @@ class TrainedModel(OpenModel):
         (name,) = wanted_images(loaded, [target] if target else [])
         asked = parse(loaded, [as_words(description)])
         source = chosen_posterior(loaded, asked, posterior)
-        check_drawn([self.images[name]], n, 1, "descriptions")
+        check_drawn([self.observed[name]], n, 1, "descriptions")
         z = draw_latents(loaded, source, asked, n, seed)
         return torch.cat([piece.means[0] for piece in pictures(loaded, name, z, asked, seed, sampled=False)])
 
@@ -201,10 +200,10 @@ class TrainedModel(OpenModel):
             >>> model.translate({"edges": sketches, "mask": masks}, draws=4).shape  # doctest: +SKIP
             torch.Size([4, 8, 3, 64, 64])
         """
-        if self.image is None:
-            raise UsageError(f"{self.path} is a model without images; there is nothing to translate")
-        named = images if isinstance(images, Mapping) else {source or self.image.name: images}
-        return translate(self, named, target or self.image.name, draws, seed, description, rows)
+        if self.observation is None:
+            raise UsageError(f"{self.path} is a model of words alone; there is nothing to translate")
+        named = images if isinstance(images, Mapping) else {source or self.observation.name: images}
+        return translate(self, named, target or self.observation.name, draws, seed, description, rows)
 
     @checked
     @torch.inference_mode()
@@ -285,7 +284,7 @@ class TrainedModel(OpenModel):
             8
         """
         info = self.observed[main_image(self)]
-        pixels = pictures_given(info, images) if isinstance(info, ImageDescription) else observed_given(info, images)
+        pixels = values_given(info, images)
         check_memory(8 * samples * len(pixels), f"{samples:,} samples of {len(pixels):,} images", "use fewer samples")
         return image_log_likelihood(self, pixels, samples, seed)
 

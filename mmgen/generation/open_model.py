@@ -133,6 +133,11 @@ class OpenModel:
         return self.files.images
 
     @property
+    def observation(self) -> Description | None:
+        """The modality that descriptions are about, of any kind; None for data of words alone."""
+        return self.files.observation
+
+    @property
     def observed(self) -> dict[str, Description]:
         """What each example has besides words by name, the main picture first."""
         return self.files.observed

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mmgen.artifacts import Header, reference
+from mmgen.artifacts.files import atomic_path
 from mmgen.artifacts.samples import write_samples
 from mmgen.generation.draws import Draws
 
 if TYPE_CHECKING:
     from mmgen.generation.open_model import OpenModel
 
-__all__ = ["save_samples"]
+__all__ = ["save_samples", "write_values"]
 
 
 def save_samples(
@@ -43,7 +44,9 @@ def save_samples(
     def rows(array: np.ndarray) -> np.ndarray:
         return array.reshape(descriptions * each, *array.shape[2:])
 
-    def levels(sampled: np.ndarray) -> np.ndarray:
+    def levels(name: str, sampled: np.ndarray) -> np.ndarray:
+        if name not in loaded.images:
+            return rows(sampled)
         return np.rint(np.clip(rows(sampled), 0, 1) * 255).astype(np.uint8)
 
     settings: dict[str, Any] = {
@@ -62,7 +65,7 @@ def save_samples(
     return write_samples(
         path,
         images=rows(drawn.means),
-        images_sampled=levels(drawn.sampled),
+        images_sampled=levels(drawn.image, drawn.sampled),
         attributes=np.repeat(drawn.asked, each, axis=0),
         attributes_judged=None if drawn.judged is None else rows(drawn.judged),
         z=rows(drawn.z),
@@ -70,10 +73,27 @@ def save_samples(
         seed=drawn.seed,
         info=loaded.attributes,
         image=drawn.image,
-        further={name: (rows(means), levels(sampled)) for name, (means, sampled) in drawn.further.items()},
+        further={name: (rows(means), levels(name, sampled)) for name, (means, sampled) in drawn.further.items()},
         text=None if drawn.words is None else rows(drawn.words).astype(np.uint16),
         text_asked=asked_words,
         text_info=loaded.text,
         parents=parents,
         command=command,
     )
+
+
+def write_values(path: Path, loaded: "OpenModel", drawn: Draws, *, sampled: bool = False) -> None:
+    """Write the main values of draws to a file of their kind, such as a sound file, whole or not at all.
+
+    Args:
+        path: The file; its ending is one of the kind's.
+        loaded: The model.
+        drawn: The draws: all of the first description, then of the next.
+        sampled: Draws from p(x | z) instead of its means.
+
+    Raises:
+        ArtifactError: The file system refuses.
+    """
+    values = drawn.sampled if sampled else drawn.means
+    with atomic_path(path) as temporary:
+        loaded.observed[drawn.image].write(temporary, values.reshape(-1, *values.shape[2:]))

@@ -48,6 +48,6 @@ def translate(
     size = len(posterior.mean)
     if rows is not None and len(rows) != size:
         raise UsageError(f"got {len(rows)} rows for {size} pictures, expected one for each")
-    check_drawn([loaded.images[target]], draws, size, "pictures")
+    check_drawn([loaded.observed[target]], draws, size, "pictures")
     z = draw_encoded(loaded, posterior, tuple(pictures), range(size) if rows is None else rows, draws, seed)
     return decode(loaded, target, z.transpose(0, 1), description)

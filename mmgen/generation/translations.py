@@ -1,7 +1,7 @@
 """Examples of several image modalities, and what a model makes of each from the others."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ __all__ = [
     "Paired",
     "Start",
     "Translation",
+    "as_pictures_of",
     "drawn_from",
     "paired",
     "parse_start",
@@ -59,6 +60,16 @@ class Paired:
 
     def __len__(self) -> int:
         return len(self.rows)
+
+
+def as_pictures_of(loaded: "OpenModel", shown: Paired) -> Paired:
+    """Return examples whose values are pictures, as their kinds draw them.
+
+    Raises:
+        UsageError: A kind has no picture.
+    """
+    pictures = {name: loaded.observed[name].picture(values) for name, values in shown.pictures.items()}
+    return replace(shown, pictures=pictures)
 
 
 @dataclass(frozen=True)
@@ -103,7 +114,7 @@ def paired(loaded: "OpenModel", dataset: Path, count: int, seed: int, rows: Sequ
         if not len(chosen):
             raise UsageError(f"{dataset} has no test examples to show; choose rows with --dataset-row")
         return Paired(
-            chosen, read_pictures(data, chosen, list(loaded.images)), [f"{dataset.name} row {row}" for row in chosen]
+            chosen, read_pictures(data, chosen, list(loaded.observed)), [f"{dataset.name} row {row}" for row in chosen]
         )
 
 
@@ -115,18 +126,18 @@ def parse_start(loaded: "OpenModel", text: str) -> Start:
     Raises:
         UsageError: The model has no images.
     """
-    if loaded.image is None:
-        raise UsageError(f"{loaded.path} is a model without images, so it starts from none")
+    if loaded.observation is None:
+        raise UsageError(f"{loaded.path} is a model of words alone, so there is nothing to start from")
     names = tuple(text.split("+"))
-    if all(name in loaded.images for name in names):
+    if all(name in loaded.observed for name in names):
         return Start(names)
     name, equals, file = text.partition("=")
-    if equals and name in loaded.images:
+    if equals and name in loaded.observed:
         return Start((name,), Path(file))
     if not Path(text).exists() and not Path(text).suffix:  # a word, and no file
-        unknown = next(name for name in names if name not in loaded.images)
-        raise UsageError(unknown_name("image modality", unknown, list(loaded.images)))
-    return Start((loaded.image.name,), Path(text))
+        unknown = next(name for name in names if name not in loaded.observed)
+        raise UsageError(unknown_name("modality", unknown, list(loaded.observed)))
+    return Start((loaded.observation.name,), Path(text))
 
 
 def started(loaded: "OpenModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
@@ -141,9 +152,12 @@ def started(loaded: "OpenModel", start: Start, count: int, seed: int, rows: Sequ
     if start.file is None:
         return paired(loaded, loaded.dataset_path(), count, seed, rows)
     name = start.sources[0]
-    shape = loaded.images[name].shape
+    described = loaded.observed[name]
+    shape = described.event_shape
+    if name not in loaded.images and start.file.suffix.lower() not in (".h5", ".hdf5"):
+        raise UsageError(f"{start.file} got a file for {name}, a {described.kind}; expected a dataset or samples (.h5)")
     images, names, notice = images_of_file(start.file, shape, rows, name, _recipe_settings(loaded))
-    if loaded.images[name].layout != "bytes" and ((images > 0) & (images < 1)).any():
+    if described.judged_by_draws and ((images > 0) & (images < 1)).any():
         made = f"{start.file.name}: grey levels became black or white at a half, as the model knows no others"
         images, notice = (images > 0.5).astype(np.float32), f"{notice}; {made}" if notice else made
     return Paired(np.arange(len(images)), {name: images}, names, notice)
@@ -199,7 +213,7 @@ def translated(loaded: "OpenModel", shown: Paired, sources: Sequence[str], targe
 def _given(shown: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
     for name in sources:
         if name not in shown.pictures:
-            raise UsageError(unknown_name("image modality", name, list(shown.pictures)))
+            raise UsageError(unknown_name("modality", name, list(shown.pictures)))
     return {name: shown.pictures[name] for name in sources}
 
 

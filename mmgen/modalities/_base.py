@@ -181,6 +181,12 @@ class Description(Settings, ABC):
         """
         raise UsageError(f"{self.name} is a {self.kind}, which has no picture; write values to a file of samples (.h5)")
 
+    def pictures(self, values: np.ndarray) -> np.ndarray:
+        """Draw values [..., *event_shape] as pictures [..., C, H, W]; see :meth:`picture`."""
+        leading = values.shape[: values.ndim - len(self.event_shape)]
+        drawn = self.picture(values.reshape(-1, *self.event_shape))
+        return drawn.reshape(*leading, *drawn.shape[1:])
+
     def write(self, path: Path, values: np.ndarray) -> None:
         """Write values [n, *event_shape] to a file whose ending is one of :attr:`files`."""
         raise UsageError(f"{path} got a {self.kind}, expected values that are written so; use a file of samples (.h5)")

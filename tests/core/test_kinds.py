@@ -323,8 +323,8 @@ def test_vectors_from_a_file_to_a_score(blobs: Path, capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("command", "says"),
     [
-        (("sample", "m.safetensors", "-o", "s.h5"), "a model without images; there is nothing to draw"),
-        (("show", "m.safetensors", "-o", "s.png"), "a model without images; there is nothing to draw"),
+        (("sample", "m.safetensors", "-o", "s.png"), "a vector has no picture; use a file of samples (.h5)"),
+        (("show", "m.safetensors", "-o", "s.png"), "vector is a vector, which has no picture"),
         (("show", "blobs.h5", "-o", "s.png"), "holds no images; a contact sheet needs some"),
     ],
 )

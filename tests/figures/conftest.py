@@ -44,7 +44,7 @@ class FlatModel(nn.Module):
         self.anchor = nn.Parameter(torch.zeros(()))
         self.conditional_on = ("attributes",) if conditional else ()
         self.conditions: list[Batch | None] = []
-        self.modalities = {"image": Noisy()}
+        self.modalities, self.generates = {"image": Noisy()}, ("image",)
 
     def decode(self, name: str, z: Tensor, condition: Batch | None = None) -> Tensor:
         assert name == "image"
@@ -71,6 +71,14 @@ class FlatLoaded:
     @property
     def images(self) -> dict[str, ImageDescription]:
         return {self.image.name: self.image}
+
+    @property
+    def observation(self) -> ImageDescription:
+        return self.image
+
+    @property
+    def observed(self) -> dict[str, ImageDescription]:
+        return self.images
 
     def reads(self, posterior: str) -> tuple[str, ...]:
         return ("attributes",)

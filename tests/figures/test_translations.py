@@ -165,9 +165,9 @@ def test_draws_from_pictures_are_those_of_mmgen_sample(views: Path, model: Train
 
 def test_translations_that_cannot_be_say_why(views: Path, model: TrainedModel) -> None:
     pictures = paired(model, views / "data.h5", 2, seed=0).pictures
-    with pytest.raises(UsageError, match="unknown image modality 'egdes': did you mean 'edges'"):
+    with pytest.raises(UsageError, match="unknown modality 'egdes': did you mean 'edges'"):
         model.translate(pictures["edges"], source="egdes")
-    with pytest.raises(UsageError, match="unknown image modality 'msk': did you mean 'mask'"):
+    with pytest.raises(UsageError, match="unknown modality 'msk': did you mean 'mask'"):
         model.translate(pictures["edges"], "edges", "msk")
     with pytest.raises(UsageError, match=r"got mask of 1x16x16 .* expected 1x8x8"):
         model.translate(pictures["edges"], "mask")
@@ -217,7 +217,7 @@ def test_the_figure_takes_sources_and_targets(views: Path, model: TrainedModel) 
     both = model.translate({name: pictures[name] for name in ("edges", "mask")}, target="mask")
     shown = _shown(picture.drawn, picture.drawn.boxes[3 * 4 + 1])
     assert np.abs(shown.astype(int) - _enlarged(both[1].numpy())).max() <= 1
-    with pytest.raises(UsageError, match="unknown image modality 'egdes'"):
+    with pytest.raises(UsageError, match="unknown modality 'egdes'"):
         draw_plot("transformations", [path], sources=["egdes"])
     with pytest.raises(UsageError, match="draws image, expected several kinds of pictures"):
         draw_plot("transformations", [views / "one.safetensors"])

@@ -93,7 +93,7 @@ def test_only_the_main_picture_is_judged(model: TrainedModel, views: Path) -> No
     frames = [(pixels[top - FRAME, left - FRAME] == rgb(WRONG)).all() for left, top, *_ in grid.boxes]
     assert frames == [True, True, False, False]
     assert draw(model, asked, 2, posterior="own", targets=["edges"], judge=Nay()).judged is None
-    with pytest.raises(UsageError, match="unknown image modality 'masc': did you mean 'mask'"):
+    with pytest.raises(UsageError, match="unknown modality 'masc': did you mean 'mask'"):
         draw(model, asked, 1, posterior="own", targets=["masc"])
 
 
@@ -244,7 +244,7 @@ def test_starting_points(model: TrainedModel, views: Path, tmp_path: Path, monke
     assert parse_start(model, "x/photo.png").sources == ("image",)
     (tmp_path / "edges").touch()
     assert parse_start(model, "edges").file is None and parse_start(model, "./edges").file == Path("edges")
-    with pytest.raises(UsageError, match="unknown image modality 'mas': did you mean 'mask'"):
+    with pytest.raises(UsageError, match="unknown modality 'mas': did you mean 'mask'"):
         parse_start(model, "edges+mas")
     Image.fromarray(np.full((8, 8), 255, np.uint8)).save(tmp_path / "sketch.png")
     shown = started(model, start, 8, 0)
@@ -283,8 +283,8 @@ def test_sample_draws_one_kind_of_picture_from_another(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--from", "edges", "--to", "masc"], "unknown image modality 'masc': did you mean 'mask'?"),
-        (["--from", "egdes", "--to", "mask"], "unknown image modality 'egdes': did you mean 'edges'?"),
+        (["--from", "edges", "--to", "masc"], "unknown modality 'masc': did you mean 'mask'?"),
+        (["--from", "egdes", "--to", "mask"], "unknown modality 'egdes': did you mean 'edges'?"),
         (["--from", "edges", "--given", "Red=yes"], "choose one, or say with --to what to draw from them"),
         (["--from", "edges", "--to", "mask", "--json"], "it goes with --from or --dataset-row, without --to"),
         (["--from", "edges", "--to", "mask", "--given", "Red=yes", "--given", "Red=no"], "got 2 descriptions"),

@@ -12,6 +12,7 @@ from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
 from mmgen.generation.asked import draw_asked
 from mmgen.generation.descriptions import as_words
+from mmgen.generation.draws import as_pictures
 from mmgen.generation.judge import sees_samples
 from mmgen.generation.loading import TrainedModel, load
 from mmgen.generation.tilt import AnyTilt
@@ -74,8 +75,8 @@ def sample(
         loaded, words, n, watching(progress), posterior=posterior, judge=named, near=out, seed=seed
     )
     picture: Grid = sample_grid(
-        drawn, loaded.attributes, text=loaded.text, sampled=not mean, judged_samples=sees_samples(loaded),
-        accuracy=judging.accuracy if judging else None,
+        as_pictures(loaded, drawn), loaded.attributes, text=loaded.text, sampled=not mean,
+        judged_samples=sees_samples(loaded), accuracy=judging.accuracy if judging else None,
     )  # fmt: skip
     if out is not None:
         picture.save(out)

@@ -9,9 +9,9 @@ from torch import Tensor
 from mmgen.figures.explore.asked import Questions
 from mmgen.figures.explore.density import Chart, densities
 from mmgen.figures.explore.sprites import tiles
-from mmgen.figures.plots._session import Session, Source
+from mmgen.figures.plots._session import Session, Source, draw_pictures
 from mmgen.generation.descriptions import Descriptions, nothing
-from mmgen.generation.draws import Draws, draw
+from mmgen.generation.draws import Draws
 
 __all__ = ["Answer", "Answers", "answer", "reference"]
 
@@ -50,7 +50,7 @@ class Answers:
 
 
 def _drawn(session: Session, source: Source, asked: Descriptions, count: int) -> Draws:
-    return draw(source.loaded, asked, count, posterior=source.posterior, seed=session.seed, judge=session.judge)
+    return draw_pictures(session, source, asked, count)
 
 
 def _apart(drawn: Draws) -> list[tuple[np.ndarray, np.ndarray | None, tuple[int, int]]]:

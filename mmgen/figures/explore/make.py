@@ -82,7 +82,7 @@ def _check(session: Session, limits: Limits) -> None:
     """
     loaded = session.model
     layer, places = movable(loaded.model)
-    if loaded.image is None or loaded.image.name not in drawn_images(loaded):
+    if loaded.observation is None or loaded.observation.name not in drawn_images(loaded):
         raise UsageError(f"{loaded.path} generates no pictures, which a page to explore shows; name a model that does")
     if limits.dimensions is not None and limits.dimensions > len(places):
         what = "z" if len(loaded.model.latent.layers) == 1 else f"layer {layer} of z"

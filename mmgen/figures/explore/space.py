@@ -73,16 +73,16 @@ def decoded(session: Session, z: Tensor, asked: Descriptions, purpose: str, numb
         purpose: What the stream of pixels is known by, together with ``number``.
         number: See ``purpose``.
     """
-    loaded, image = session.model, session.model.image
-    assert image is not None
+    loaded, main = session.model, session.model.observation
+    assert main is not None
     condition: Batch | None = asked.batch(loaded, 0) if loaded.model.conditional_on else None
     generator = torch_generator(session.seed, purpose, number, device=loaded.device)
-    means, drawn = decode.means_and_draws(loaded, image.name, z.to(loaded.device), condition, generator)
+    means, drawn = decode.means_and_draws(loaded, main.name, z.to(loaded.device), condition, generator)
     judged = None
     if session.judge is not None:
         seen = (drawn if sees_samples(loaded) else means).cpu().numpy()
         judged = judge_images(session.judge, seen, np.repeat(asked.codes, len(seen), axis=0))
-    return Decoded(tiles(means.cpu().numpy()), judged)
+    return Decoded(tiles(main.picture(means.cpu().numpy())), judged)
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
         dimensions: d at most.
     """
     loaded, dataset, encodings = session.model, session.group.dataset, land.encodings
-    assert dataset is not None
+    assert dataset is not None and loaded.observation is not None
     order = numpy_generator(session.seed, "traversals").permutation(len(encodings.rows))
     chosen = np.sort(order[:examples])
     with Dataset.open(dataset) as data:
@@ -213,5 +213,5 @@ def traversals(session: Session, land: Landscape, examples: int, dimensions: int
         every = torch.cat([means[place : place + 1], z.flatten(0, 1)])
         pictures.append(decoded(session, every, Descriptions(codes, tokens), "traversal", int(shown.rows[place])))
     held = " and ".join(loaded.model.latent_modalities)
-    originals, own = tiles(shown.images), means[:, ranked].numpy()
+    originals, own = tiles(loaded.observation.picture(shown.images)), means[:, ranked].numpy()
     return Traversals(shown, ranked, values.tolist(), reach, originals, own, pictures, held)

@@ -51,17 +51,29 @@ class Chosen:
             return caption
         return f"row {shown.rows[number]}"
 
+    @property
+    def name(self) -> str:
+        """The main modality, of which examples and what is decoded are."""
+        return self.session.model.observation.name if self.session.model.observation is not None else ""
+
+    @property
+    def pictures(self) -> np.ndarray:
+        """Pictures [n, C, H, W] of the examples."""
+        assert self.session.model.observation is not None
+        return self.session.model.observation.picture(self.shown.images)
+
     def decoded(self, number: int, z: Tensor) -> np.ndarray:
         """Pictures [..., C, H, W] at z [..., D], a conditional decoder being told what example ``number`` is."""
         model = self.session.model
-        assert model.image is not None
+        main = model.observation
+        assert main is not None
         condition = None
         if model.model.conditional_on:
             codes = self.shown.codes
             known = np.full((1, 0), UNKNOWN, np.uint8) if codes is None else codes[number : number + 1]
             tokens = None if self.shown.tokens is None else self.shown.tokens[number : number + 1]
             condition = Descriptions(known, tokens).batch(model, 0)
-        return means(model, model.image.name, z, condition).cpu().numpy()
+        return main.pictures(means(model, main.name, z, condition).cpu().numpy())
 
 
 def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Chosen:
@@ -72,7 +84,8 @@ def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Ch
         MissingParentError: The data are gone.
     """
     model = session.model
-    if model.image is None or model.image.name not in drawn_images(model):
+    main = model.observation
+    if main is None or main.name not in drawn_images(model):
         raise UsageError(f"{session.group.model} draws no images from z, which this figure shows")
     path = dataset_of(session)
     with Dataset.open(path) as data:
@@ -82,7 +95,7 @@ def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Ch
         if not len(wanted):
             raise UsageError(f"{path} has no test examples to start from; choose rows with --dataset-row")
         shown = read_examples(model, data, wanted)
-    alone = model.model.answers((model.image.name,))
+    alone = model.model.answers((main.name,))
     with torch.no_grad():
         q = encode(model, shown.images) if alone else encode_examples(model, shown)
-    return Chosen(session, shown, q.mean, (model.image.name,) if alone else model.encoder_given)
+    return Chosen(session, shown, q.mean, (main.name,) if alone else model.encoder_given)

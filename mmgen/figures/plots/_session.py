@@ -14,7 +14,7 @@ from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.plots._material import Group
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete
-from mmgen.generation.draws import Draws, draw, share_right
+from mmgen.generation.draws import Draws, as_pictures, draw, share_right
 from mmgen.generation.judge import check_judge, sees_samples
 from mmgen.generation.tilt import AnyTilt, Tilt
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mmgen.classifier import Classifier
     from mmgen.generation.loading import TrainedModel
 
-__all__ = ["Session", "Source", "across", "blocks", "draw_all", "open_session"]
+__all__ = ["Session", "Source", "across", "blocks", "draw_all", "draw_pictures", "open_session"]
 
 _MOST_COMBINATIONS = 200_000
 
@@ -195,10 +195,14 @@ def _concepts(session: Session, count: int = 24) -> Descriptions:
 
 
 def draw_all(session: Session, asked: Descriptions, count: int, sources: Sequence[Source]) -> list[tuple[str, Draws]]:
-    return [
-        (s.name, draw(s.loaded, asked, count, posterior=s.posterior, seed=session.seed, judge=session.judge))
-        for s in sources
-    ]
+    return [(source.name, draw_pictures(session, source, asked, count)) for source in sources]
+
+
+def draw_pictures(session: Session, source: Source, asked: Descriptions, count: int, *, judged: bool = True) -> Draws:
+    """Draw for descriptions from one posterior, values of other kinds than images as their kinds show them."""
+    judge = session.judge if judged else None
+    drawn = draw(source.loaded, asked, count, posterior=source.posterior, seed=session.seed, judge=judge)
+    return as_pictures(source.loaded, drawn)
 
 
 def across(sources: Sequence[Source]) -> int:

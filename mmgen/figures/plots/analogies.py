@@ -41,7 +41,7 @@ def analogies(sessions: Sequence[Session], options: PlotOptions) -> Picture:
     values, name = info.values[column], info.names[column]
     with torch.inference_mode():
         drawn = [_with_value(session, chosen, info, column, code) for code in range(len(values))]
-    panels = [Panel("picture", chosen.shown.images[:, None])]
+    panels = [Panel("picture", chosen.pictures[:, None])]
     panels += [Panel(value, images[:, None]) for value, images in zip(values, drawn, strict=True)]
     others = " and its other attributes" if len(info.names) > 1 else ""
     caption = (
@@ -76,14 +76,15 @@ def _column(info: AttributesDescription, by: str) -> int:
 def _with_value(session: Session, chosen: Chosen, info: AttributesDescription, column: int, code: int) -> np.ndarray:
     """Pictures [n, C, H, W] in the style of the chosen ones whose attribute ``column`` has the value ``code``."""
     loaded = session.model
-    assert loaded.image is not None
+    main = loaded.observation
+    assert main is not None
     if loaded.model.conditional_on:
         codes = chosen.shown.codes
         assert codes is not None
         told = np.where(np.arange(len(info.names)) == column, code, codes).astype(np.uint8)
         condition = Descriptions(told).batch(loaded, slice(0, len(told)))
-        return means(loaded, loaded.image.name, chosen.z, condition).cpu().numpy()
-    return means(loaded, loaded.image.name, _swapped(chosen.z, info.sizes, column, code)).cpu().numpy()
+        return main.pictures(means(loaded, main.name, chosen.z, condition).cpu().numpy())
+    return main.pictures(means(loaded, main.name, _swapped(chosen.z, info.sizes, column, code)).cpu().numpy())
 
 
 def _swapped(z: Tensor, sizes: Sequence[int], column: int, code: int) -> Tensor:

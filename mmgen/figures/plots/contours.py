@@ -67,7 +67,7 @@ def _rows(session: Session, data: Dataset, asked: Descriptions) -> np.ndarray:
 
 def _encodings(session: Session, asked: Descriptions) -> _Encodings:
     model = session.model
-    assert session.group.dataset is not None and model.image is not None
+    assert session.group.dataset is not None and model.observation is not None
     means, log_sds = [np.zeros((0, 2), np.float32)], [np.zeros((0, 2), np.float32)]
     with Dataset.open(session.group.dataset) as data:
         rows = _rows(session, data, asked)
@@ -141,7 +141,7 @@ def contour_pictures(session: Session, asked: Descriptions | None = None) -> lis
 
     asked = session.concepts[:_CONCEPTS] if asked is None else asked
     model = session.model
-    if session.group.dataset is None or model.image is None or model.model.latent_size != 2 or not len(asked):
+    if session.group.dataset is None or model.observation is None or model.model.latent_size != 2 or not len(asked):
         return []
     with torch.inference_mode():
         each = [asked[row : row + 1] for row in range(len(asked))]

@@ -11,7 +11,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
 from mmgen.figures.plots._chosen import chosen_examples
 from mmgen.figures.plots._session import Session
-from mmgen.generation.decode import means
+from mmgen.generation.decode import drawn_images, means
 from mmgen.generation.latents import draw_latents
 from mmgen.generation.traversals import way_through
 from mmgen.models import Model
@@ -51,13 +51,13 @@ def interpolations(session: Session, count: int = _PAIRS, rows: Sequence[int] = 
     strips, labels = [], []
     for first in range(0, 2 * pairs, 2):
         way = way_through(session.model.model, chosen.z[first], chosen.z[first + 1], _STEPS, not straight)
-        ends = chosen.shown.images[first : first + 2]
+        ends = chosen.pictures[first : first + 2]
         strips.append(np.concatenate([ends[:1], chosen.decoded(first, way), ends[1:]]))
         labels.append(f"{chosen.said(first)} to {chosen.said(first + 1)}")
     caption = (
         f"Outermost: the pictures themselves. Between them {_STEPS} z from the mean of q(z|{', '.join(chosen.given)}) "
         f"of the first to that of the last, {_WAYS[straight]}{_switched(session.model.model)}. Shown: means of "
-        f"p(image|z). Seed {session.seed}."
+        f"p({chosen.name}|z). Seed {session.seed}."
     )
     return Picture("Interpolation between pictures", caption, image_table([Panel("", np.stack(strips))], labels))
 
@@ -75,7 +75,8 @@ def _described(session: Session, options: PlotOptions) -> Picture:
     if options.rows:
         raise UsageError("interpolation got --given and --dataset-row, expected one of them; leave the other out")
     model, wanted = session.model, asked(session, options, 2)
-    if model.image is None or not session.sources:
+    main = model.observation
+    if main is None or main.name not in drawn_images(model) or not session.sources:
         raise UsageError(
             f"{session.group.model} draws no images for a description; fit something with mmgen fit-aggregate"
         )
@@ -87,11 +88,11 @@ def _described(session: Session, options: PlotOptions) -> Picture:
     for source in session.sources:
         z = draw_latents(source.loaded, source.posterior, wanted, count, session.seed)  # [2, n, D]
         way = way_through(model.model, z[0], z[1], _STEPS, not options.straight).transpose(0, 1)  # [n, S, D]
-        panels.append(Panel(source.name, means(model, model.image.name, way).cpu().numpy()))
+        panels.append(Panel(source.name, main.pictures(means(model, main.name, way).cpu().numpy())))
     first, last = wanted.words(model)
     caption = (
         f"Each row from a draw of z for '{first}' to one for '{last}' in {_STEPS} steps, {_WAYS[options.straight]}"
-        f"{_switched(model.model)}. Shown: means of p(image|z). Seed {session.seed}."
+        f"{_switched(model.model)}. Shown: means of p({main.name}|z). Seed {session.seed}."
     )
     labels = [f"draw {number + 1}" for number in range(count)]
     return Picture("Interpolation between descriptions", caption, image_table(panels, labels))

@@ -80,8 +80,8 @@ def _by_text(session: Session, z: "torch.Tensor") -> list[tuple[str, list[str], 
 
 def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str], np.ndarray]], int]:
     """The label of the training image that maps closest to each z (VE Fig. 7a), and how many images were searched."""
-    info, image = session.model.attributes, session.model.image
-    if info is None or image is None or session.group.dataset is None:
+    info, main = session.model.attributes, session.model.observation
+    if info is None or main is None or session.group.dataset is None:
         return [], 0
     with Dataset.open(session.group.dataset) as data:
         rows = data.split(session.model.settings.data.split, "train")[:_MOST_IMAGES]
@@ -100,11 +100,11 @@ def _nearest(session: Session, z: np.ndarray) -> tuple[list[tuple[str, list[str]
 
 def latent_maps(session: Session) -> list[Picture]:
     """VE Fig. 7: what is decoded where, coloured by attribute."""
-    model, image = session.model.model, session.model.image
-    if image is None or model.conditional_on or model.discrete_layers:
+    model, main = session.model.model, session.model.observation
+    if main is None or main.picture_shape is None or model.conditional_on or model.discrete_layers:
         return []
     z = _points(session, _TILES)
-    images = decode.means(session.model, image.name, z).cpu().numpy()
+    images = main.pictures(decode.means(session.model, main.name, z).cpu().numpy())
     side = _TILES.cells
     images = images.reshape(side, side, *images.shape[1:])
     info = session.model.attributes
@@ -117,7 +117,7 @@ def latent_maps(session: Session) -> list[Picture]:
     return [
         Picture(
             f"Latent map: {title}",
-            f"Mean of p(image|z) at {side} x {side} points z, {how}.",
+            f"Mean of p({main.name}|z) at {side} x {side} points z, {how}.",
             map_figure(images, values.reshape(side, side, -1), names, _TILES),
         )
         for title, names, values in coloured

@@ -50,7 +50,7 @@ def _plain(session: Session, count: int) -> Picture:
         decoded = np.stack([chosen.decoded(number, z[None])[0] for number, z in enumerate(chosen.z)])
     through = f"q(z|{', '.join(chosen.given)})"
     labels = ["Test pictures", f"Decoded from the mean of {through}"]
-    grid = image_table([Panel("", np.stack([chosen.shown.images, decoded]))], labels)
+    grid = image_table([Panel("", np.stack([chosen.pictures, decoded]))], labels)
     note = f"{len(decoded)} test pictures, drawn at random. Shown: means of p(image|z). Seed {session.seed}."
     return Picture("Reconstructions", note, grid)
 

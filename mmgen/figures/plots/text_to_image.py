@@ -12,8 +12,8 @@ from mmgen.figures.drawing.comparison import judge_note
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.tiles import TileRow, spoken_tiles, tile_table
 from mmgen.figures.plots._base import PlotOptions, accepts, asked
-from mmgen.figures.plots._session import Session
-from mmgen.generation.draws import draw, share_right
+from mmgen.figures.plots._session import Session, draw_pictures
+from mmgen.generation.draws import share_right
 from mmgen.generation.judge import sees_samples
 from mmgen.generation.texts import generated_text
 
@@ -40,10 +40,7 @@ def text_to_image(sessions: Sequence[Session], options: PlotOptions) -> Picture:
         )
     descriptions = asked(session, options, _ROWS)
     images = {1: 6, 2: 3, 3: 3}.get(len(sources), 2)  # CK has three
-    draws = [
-        draw(s.loaded, descriptions, images, posterior=s.posterior, seed=session.seed, judge=session.judge)
-        for s in sources
-    ]
+    draws = [draw_pictures(session, source, descriptions, images) for source in sources]
     rows = [
         TileRow(label, [spoken_tiles(drawn, row, text, model.attributes, False) for drawn in draws])
         for row, label in enumerate(descriptions.words(model))

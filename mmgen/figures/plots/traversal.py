@@ -56,7 +56,7 @@ def traversals(session: Session, count: int = _EXAMPLES, rows: Sequence[int] = (
         f"Each row one dimension of {_layer(session)} {reach}, in {_STEPS} equal steps, all others as in the picture"
         f"{_held(session)}; ordered by "
         f"{ranked.measure} over {len(encodings.rows):,} training examples.{followed.said}{_left_out(ranked)} z of a "
-        f"picture: the mean of q(z|{', '.join(chosen.given)}). Shown: means of p(image|z). Seed {session.seed}."
+        f"picture: the mean of q(z|{', '.join(chosen.given)}). Shown: means of p({chosen.name}|z). Seed {session.seed}."
     )
     return Picture("Traversals of z", caption, image_table(panels, labels))
 
@@ -145,7 +145,7 @@ def _panel(chosen: Chosen, number: int, dimensions: Sequence[int], values: torch
     z = chosen.z[number]
     drawn = chosen.decoded(number, moved(z[None], dimensions, values)[0])  # [d, S, C, H, W]
     first = np.ones((1, *drawn.shape[1:]), drawn.dtype)
-    first[0, 0], first[0, 1] = chosen.shown.images[number], chosen.decoded(number, z[None])[0]
+    first[0, 0], first[0, 1] = chosen.pictures[number], chosen.decoded(number, z[None])[0]
     return Panel(chosen.said(number), np.concatenate([first, drawn]))
 
 

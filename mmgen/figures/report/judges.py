@@ -37,7 +37,7 @@ def confusions(session: Session) -> list[Confusion]:
     The pictures are of the test part, the first of them where there are many.
     """
     judge, path, model = session.judge, session.group.dataset, session.model
-    if judge is None or path is None or model.image is None or model.attributes is None:
+    if judge is None or path is None or model.observation is None or model.attributes is None:
         return []
     with Dataset.open(path) as data:
         assert session.group.judge is not None
@@ -46,7 +46,7 @@ def confusions(session: Session) -> list[Confusion]:
         rows = data.split(scheme, "test")[:_PICTURES]
         if not len(rows):
             return []
-        wanted = (model.image.name, model.attributes.name)
+        wanted = (model.observation.name, model.attributes.name)
         source = DatasetRows(data, rows, judge.device, wanted=wanted, seed=session.seed)
         with torch.inference_mode():
             counts = {name: each.numpy() for name, each in confusion(judge, source, *wanted).items()}

@@ -32,6 +32,7 @@ from mmgen.figures.report.pictures import (
     without_words,
 )
 from mmgen.figures.report.reconstructions import reconstructed
+from mmgen.generation.decode import drawn_images
 from mmgen.generation.tilt import AnyTilt, Tilt
 from mmgen.results.score import Score
 
@@ -61,7 +62,7 @@ class Summary:
 def _speaks(session: Session) -> bool:
     """Whether the model generates images and text."""
     text = session.model.text
-    return text is not None and session.model.image is not None and text.name in session.model.model.generates
+    return text is not None and bool(drawn_images(session.model)) and text.name in session.model.model.generates
 
 
 def _texts(session: Session) -> list[Picture]:
@@ -76,7 +77,6 @@ def _texts(session: Session) -> list[Picture]:
 
 def _transformations(session: Session) -> list[Picture]:
     """What a model of several kinds of pictures makes of each from the others; [] for other models."""
-    from mmgen.generation.decode import drawn_images
     from mmgen.generation.translations import wanted
 
     if session.group.dataset is None or len(drawn_images(session.model)) < 2 or not wanted(session.model, (), ()):
@@ -90,7 +90,7 @@ def _uncertainty(sessions: Sequence[Session]) -> list[Picture]:
     alike = [
         session
         for session in speaking
-        if (session.model.text, session.model.image) == (speaking[0].model.text, speaking[0].model.image)
+        if (session.model.text, session.model.observation) == (speaking[0].model.text, speaking[0].model.observation)
     ]
     return [plots.get("word-uncertainty")(alike, PlotOptions())] if alike else []
 
@@ -198,7 +198,7 @@ def make_report(
             sessions.append(session)
             run: dict[str, Any] = {"name": material.names[group.header.content_id], "about": about(group)}
             run["dimensions"] = f"z of {latent_sizes(group.header)} dimensions"
-            pictured = session.model.image is not None
+            pictured = bool(drawn_images(session.model))
             if not pictured:
                 material.notices.append(
                     f"{run['name']} generates no pictures: its scores, encodings, curves and lineage are here."

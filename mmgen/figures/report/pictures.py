@@ -9,7 +9,7 @@ from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.page import lit, to_bytes
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.drawing.style import data_uri, font
-from mmgen.figures.plots._session import Session, across, blocks, draw_all
+from mmgen.figures.plots._session import Session, across, blocks, draw_all, draw_pictures
 from mmgen.figures.plots.contours import contour_pictures
 from mmgen.figures.plots.embedding import embeddings
 from mmgen.figures.plots.hierarchy import abstraction
@@ -18,7 +18,7 @@ from mmgen.figures.plots.latent_map import latent_maps
 from mmgen.figures.plots.traversal import traversals
 from mmgen.generation.decode import drawn_images
 from mmgen.generation.descriptions import nothing
-from mmgen.generation.draws import draw, share_right
+from mmgen.generation.draws import share_right
 
 __all__ = [
     "PageTile",
@@ -143,9 +143,7 @@ def without_words(session: Session) -> list[Picture]:
     panels = []
     for source in session.priors:
         name = source.name
-        drawn = draw(
-            source.loaded, nothing(source.loaded), columns * rows, posterior=source.posterior, seed=session.seed
-        )
+        drawn = draw_pictures(session, source, nothing(source.loaded), columns * rows, judged=False)
         images = drawn.means[0].reshape(rows, columns, *drawn.means.shape[2:])
         panels.append(Panel(name, images))
     grid = image_table(panels, ["nothing given"] + [""] * (rows - 1))
@@ -162,7 +160,7 @@ def latents(session: Session) -> list[Picture]:
     if session.group.dataset is None:
         return []
     model, found = session.model, [embeddings(session)]
-    if model.image is not None and model.image.name in drawn_images(model):
+    if model.observation is not None and model.observation.name in drawn_images(model):
         found.append(traversals(session))
         if not model.model.conditional_on:
             found.append(interpolations(session))
@@ -173,7 +171,7 @@ def maps(session: Session) -> list[Picture]:
     """Maps of a model with two latent dimensions; none for others."""
     import torch
 
-    if session.model.model.latent_size != 2 or session.model.image is None:
+    if session.model.model.latent_size != 2 or session.model.observation is None:
         return []
     with torch.inference_mode():
         return latent_maps(session) + contour_pictures(session)

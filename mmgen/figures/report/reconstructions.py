@@ -23,8 +23,8 @@ def reconstructed(session: Session) -> list[Picture]:
     Models of texts and those of several kinds of pictures have figures of their own.
     """
     model, dataset = session.model, session.group.dataset
-    image, info, text = model.image, model.attributes, model.text
-    if dataset is None or image is None or drawn_images(model) != [image.name]:
+    main, info, text = model.observation, model.attributes, model.text
+    if dataset is None or main is None or drawn_images(model) != [main.name]:
         return []
     if text is not None and text.name in model.model.generates:
         return []
@@ -34,14 +34,14 @@ def reconstructed(session: Session) -> list[Picture]:
             return []
         shown = read_examples(model, data, rows)
     condition, through = None, "q(z|x)"
-    if model.model.answers((image.name,)):
+    if model.model.answers((main.name,)):
         posterior = encode(model, shown.images)
     else:
         posterior, through = encode_examples(model, shown), "q(z|x,y)"
         if shown.codes is not None and info is not None:
             condition = batch_of_queries(shown.codes, info.name, str(model.device))
-    decoded = means(model, image.name, posterior.mean, condition).cpu().numpy()
-    images = shown.images
+    decoded = main.pictures(means(model, main.name, posterior.mean, condition).cpu().numpy())
+    images = main.pictures(shown.images)
     labels = ["Test images", f"Decoded from the mean of {through}"]
-    caption = f"{len(rows)} test images, drawn at random. Shown: means of p(image|z). Seed {session.seed}."
+    caption = f"{len(rows)} test images, drawn at random. Shown: means of p({main.name}|z). Seed {session.seed}."
     return [Picture("Reconstructions", caption, image_table([Panel("", np.stack([images, decoded]))], labels))]

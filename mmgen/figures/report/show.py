@@ -18,7 +18,7 @@ from mmgen.figures.drawing.page import SENTENCE_TILE, TILE
 from mmgen.figures.drawing.views import strip_page
 from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete, nothing
-from mmgen.generation.draws import draw
+from mmgen.generation.draws import as_pictures, draw
 from mmgen.generation.images import read_pictures
 from mmgen.generation.judge import differences, judge_images, judged_wrong
 
@@ -29,8 +29,8 @@ __all__ = ["best_posterior", "contact_sheet"]
 
 
 def _main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
-    """float32 [n, C, H, W] in [0, 1] of the main image modality."""
-    return next(iter(read_pictures(data, rows).values()))
+    """Read the main modality, float32 [n, C, H, W] in [0, 1] of images."""
+    return next(iter(read_pictures(data, rows, list(data.observed)[:1]).values()))
 
 
 def _some_rows(data: Dataset, part: str | None, count: int, seed: int) -> np.ndarray:
@@ -41,7 +41,8 @@ def _some_rows(data: Dataset, part: str | None, count: int, seed: int) -> np.nda
 
 def _dataset_sheet(path: Path, count: int, seed: int) -> Grid:
     with Dataset.open(path) as data:
-        if not data.images:
+        shown = [name for name, each in data.observed.items() if each.picture_shape is not None]
+        if not shown:
             raise UsageError(f"{path} holds no images; a contact sheet needs some")
         rows = _some_rows(data, None, count, seed)
         captions = None
@@ -53,7 +54,9 @@ def _dataset_sheet(path: Path, count: int, seed: int) -> Grid:
             captions = [format_values(codes, info) for codes in data.read_attributes(info.name, rows)]
         note = f"{len(rows)} of {data.size:,} examples, drawn at random with seed {seed}."
         tile = SENTENCE_TILE if data.texts else TILE
-        return _sheet(read_pictures(data, rows), captions, title=path.name, note=note, tile=tile)
+        pictures = read_pictures(data, rows, shown if not data.images else ())
+        pictures = {name: data.observed[name].picture(values) for name, values in pictures.items()}
+        return _sheet(pictures, captions, title=path.name, note=note, tile=tile)
 
 
 def _sheet(
@@ -101,14 +104,14 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
     with Dataset.open(find_parent(path, "dataset")) as data:
         rows = _some_rows(data, "test", count, seed)
         images = _main_images(data, rows)
-        info = next(iter(data.attributes.values()))
+        info, described = next(iter(data.attributes.values())), next(iter(data.observed.values()))
         codes = data.read_attributes(info.name, rows)
     seen = judge_images(judge, images, codes)
     wrong = judged_wrong(codes, seen)
     remarks = [differences(a, b, info) for a, b in zip(codes, seen, strict=True)]
     accuracy = ", ".join(f"{name} {value:.1f} %" for name, value in judge.accuracy.items())
     return image_grid(
-        images,
+        described.picture(images),
         captions=[format_values(row, info) for row in codes],
         remarks=remarks,
         wrong=wrong,
@@ -136,6 +139,7 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
     captions = None
     if described is None:  # nothing is given: each image comes with the text of the same z, if there is any
         drawn = draw(loaded, nothing(loaded), count, posterior=posterior, seed=seed, targets=targets)
+        drawn = as_pictures(loaded, drawn)
         if drawn.words is not None and loaded.text is not None:
             captions = [format_caption(tokens, loaded.text) for tokens in drawn.words[0]]
         pictures = {name: images[0] for name, images in drawn.pictures().items()}
@@ -143,6 +147,7 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
         what += ", under each the text drawn with it" if captions else ""
     else:
         drawn = draw(loaded, described, 1, posterior=posterior, seed=seed, targets=targets)
+        drawn = as_pictures(loaded, drawn)
         captions = described.values(loaded)
         pictures = {name: images[:, 0] for name, images in drawn.pictures().items()}
         what = f"One image for each of {len(described)} descriptions"
