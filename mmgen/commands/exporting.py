@@ -241,13 +241,11 @@ def _descriptions(loaded: TrainedModel) -> list[str]:
 
 def _pictures(loaded: TrainedModel, given: Sequence[str], judge: Path | None, seed: int) -> Grid:
     drawn, _, judging = draw_asked(loaded, given, 8, Watch(), judge=judge, seed=seed)
+    accuracy = judging.accuracy if judging else None
     return sample_grid(
-        as_pictures(loaded, drawn),
-        loaded.attributes,
-        text=loaded.text,
-        judged_samples=sees_samples(loaded),
-        accuracy=judging.accuracy if judging else None,
-    )
+        as_pictures(loaded, drawn), loaded.attributes, text=loaded.text, judged_samples=sees_samples(loaded),
+        accuracy=accuracy,
+    )  # fmt: skip
 
 
 def _commands(node: Node) -> list[str]:
