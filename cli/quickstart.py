@@ -180,10 +180,10 @@ def draw_picture(folder: Path, seed: int) -> None:
     from mmgen.classifier import load_classifier
     from mmgen.descriptions import format_values
     from mmgen.figures.drawing.comparison import comparison, judge_note
+    from mmgen.generation import load
     from mmgen.generation.concepts import choose_concepts
     from mmgen.generation.draws import draw
     from mmgen.generation.judge import sees_samples
-    from mmgen.generation.loading import load
 
     judge = load_classifier(folder / "judge.safetensors", "cpu")
     loaded = {fit: load(folder / f"{fit.name}.safetensors") for fit in FITS if fit.name in PICTURED}
@@ -195,7 +195,7 @@ def draw_picture(folder: Path, seed: int) -> None:
     shown = [(model, fit.posterior) for fit, model in loaded.items()]
     shown += [(model.guided(GUIDANCE, seed), fit.posterior) for fit, model in loaded.items() if fit.name == GUIDED]
     draws = [
-        (model.title_of(posterior), draw(model, concepts, 6, posterior=posterior, seed=seed, judge=judge))
+        (model.posteriors[posterior].title, draw(model, concepts, 6, posterior=posterior, seed=seed, judge=judge))
         for model, posterior in shown
     ]
     labels = [format_values(concept, info) for concept in concepts]

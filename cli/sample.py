@@ -25,7 +25,7 @@ from mmgen.cli._words import check_words
 if TYPE_CHECKING:
     import numpy as np
 
-    from mmgen.generation.loading import TrainedModel
+    from mmgen.generation import TrainedModel
     from mmgen.generation.translations import Start
 
 __all__ = ["sample_command"]
@@ -130,7 +130,7 @@ def sample_command(
     Writes a grid of images (.png) or every image with its z and what the judge saw (.h5), by the ending of --output.
     """
     from mmgen.core.errors import UsageError
-    from mmgen.generation.tilt import Tilt
+    from mmgen.posteriors import Tilt
 
     path = read_path(checkpoint, "model or aggregate")
     starts = source is not None or bool(rows)
@@ -156,7 +156,7 @@ def sample_command(
 
     check_words(path, given or [])  # before seconds of loading
 
-    from mmgen.generation.loading import load
+    from mmgen.generation import load
     from mmgen.generation.translations import parse_start
 
     loaded = load(path, device).guided(guidance, seed)

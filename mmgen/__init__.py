@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     )
     from mmgen.commands.train import Train
     from mmgen.commands.train_classifier import TrainClassifier
-    from mmgen.generation.loading import load as load
+    from mmgen.evaluation.likelihoods import log_likelihood as log_likelihood
+    from mmgen.generation import load as load
 
     evaluate = function(Evaluate)
     fit_aggregate = function(FitAggregate)
@@ -29,7 +30,17 @@ if TYPE_CHECKING:
 _STAGES = ("evaluate", "fit_aggregate", "train", "train_classifier")
 _NOTEBOOK = ("make_data", "sample")
 
-__all__ = ["__version__", "evaluate", "fit_aggregate", "load", "make_data", "sample", "train", "train_classifier"]
+__all__ = [
+    "__version__",
+    "evaluate",
+    "fit_aggregate",
+    "load",
+    "log_likelihood",
+    "make_data",
+    "sample",
+    "train",
+    "train_classifier",
+]
 
 
 def __dir__() -> list[str]:
@@ -39,9 +50,13 @@ def __dir__() -> list[str]:
 def __getattr__(name: str) -> "Any":
     # What computes pulls in torch, which takes seconds; `import mmgen` and `mmgen --help` must not pay for it.
     if name == "load":
-        from mmgen.generation.loading import load
+        from mmgen.generation import load
 
         return load
+    if name == "log_likelihood":
+        from mmgen.evaluation.likelihoods import log_likelihood
+
+        return log_likelihood
     if name in _STAGES:
         from mmgen.commands import function, stage_called
 

@@ -3,8 +3,9 @@
 import hashlib
 import shlex
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from mmgen.commands.exporting import _measured
 from mmgen.core.errors import ArtifactError
 from mmgen.core.progress import Watch
 from mmgen.descriptions import parse
-from mmgen.generation.loading import load
+from mmgen.generation import load
 from mmgen.results.score import Score
 
 EVIL = "touch EVIL"
@@ -58,7 +59,7 @@ class Words:
 class Loaded:
     attributes: Words
     given: str = "attributes"
-    default_posterior: str = "own"
+    posteriors: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(default="own"))
 
     def reads(self, posterior: str) -> bool:
         return True
@@ -100,8 +101,10 @@ def test_nothing_stays_of_an_earlier_export_and_all_that_is_of_others(tmp_path: 
 
 def test_a_folder_is_opened_by_what_its_checksums_name(tmp_path: Path, monkeypatch: Any) -> None:
     opened: list[Path] = []
-    monkeypatch.setattr("mmgen.generation.loading.ModelFiles", lambda path, device: opened.append(path))
-    monkeypatch.setattr("mmgen.generation.loading.TrainedModel", lambda files: files)
+    header = SimpleNamespace(kind="model")
+    monkeypatch.setattr("mmgen.generation.loading.require_kind", lambda path, *_: opened.append(path) or header)
+    monkeypatch.setattr("mmgen.generation.loading.load_model", lambda *_: (header, None, None))
+    monkeypatch.setattr("mmgen.generation.loading.TrainedModel", lambda *_: None)
     for name in ("aggregate.safetensors", "model.safetensors"):
         (tmp_path / name).write_text("")
     load(tmp_path)

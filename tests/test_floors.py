@@ -40,7 +40,6 @@ RECIPES_KNOW = (*GROUND, "modalities", "artifacts")  # a recipe knows no model
 
 # Arrows that run up, each with its reason.
 UPWARD = {
-    ("mmgen.generation.loading", "mmgen.evaluation.likelihoods"): "log p(x) of a trained model",
     ("mmgen.__main__", "mmgen.cli"): "`python -m mmgen` is the program",
 }
 

@@ -17,9 +17,9 @@ import mmgen
 from mmgen import artifacts
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import MmgenError, UsageError
+from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.draws import draw
-from mmgen.generation.loading import TrainedModel
 from mmgen.generation.translations import Start, started
 from mmgen.settings.arguments import checked
 from mmgen.training.model_run import check_data
@@ -85,12 +85,12 @@ def functions() -> Iterator[str]:
     yield from (f"mmgen.{name}" for name in mmgen.__all__ if not name.startswith("_"))
     yield from (f"model.{name}" for name in methods(TrainedModel))
     yield from (f"dataset.{name}" for name in methods(Dataset) if name not in ("close", "of_kind"))
-    yield from ("drawn.sampler", "drawn.log_prob")
+    yield from ("posterior.sample", "posterior.log_prob")
     yield from (f"artifacts.{name}" for name in artifacts.__all__ if name.startswith(("read_", "require_")))
 
 
 GIVEN: dict[str, Any] = {
-    "codes": [[0, 1]], "condition": None, "dataset": "nowhere.h5", "description": "colour=red", "images": PICTURES,
+    "codes": [[0, 1]], "words": None, "dataset": "nowhere.h5", "description": "colour=red", "images": PICTURES,
     "n": 2, "name": "image", "part": "test", "path": "nowhere", "posterior": "prior", "recipe": "nowhere",
     "scheme": "iid", "weight": 1, "z": torch.zeros(3, 1, 2), "generator": None,
 }  # fmt: skip
@@ -106,11 +106,11 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Dataset]:
 def named(name: str, dataset: Dataset) -> tuple[Callable[..., Any], dict[str, Any]]:
     """A function, and good values of what it must be given."""
     room, _, last = name.partition(".")
-    drawn = {"sampler": model().latent_sampler("prior"), "log_prob": model().latent_log_prob("prior")}
     rooms: dict[str, Any] = {"mmgen": mmgen, "model": model(), "dataset": dataset, "artifacts": artifacts}
-    function = drawn[last] if room == "drawn" else getattr(rooms[room], last)
+    rooms["posterior"] = model().posteriors["prior"]
+    function = getattr(rooms[room], last)
     listed = inspect.signature(function).parameters.values()
-    good = GIVEN | {"condition": model().describe("colour=red"), "model": model() if last == "sample" else "nowhere"}
+    good = GIVEN | {"words": model().describe("colour=red"), "model": model() if last == "sample" else "nowhere"}
     needed = [one.name for one in listed if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
     values = {one: good[one] for one in needed}
     if name in ("dataset.read_attributes", "dataset.factor", "dataset.read_text"):
@@ -143,7 +143,7 @@ def test_whatever_it_is_given_it_works_or_refuses_in_one_sentence(
     assert name == "mmgen.sample" or not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("name", [one for one in functions() if not one.startswith(("drawn.", "artifacts."))])
+@pytest.mark.parametrize("name", [one for one in functions() if not one.startswith(("posterior.", "artifacts."))])
 def test_a_misspelt_keyword_has_a_nearest_name(name: str, dataset: Dataset) -> None:
     function, good = named(name, dataset)
     listed = [one.name for one in inspect.signature(function).parameters.values() if one.kind is not one.VAR_KEYWORD]
@@ -163,14 +163,17 @@ def test_the_settings_of_a_recipe_are_suggested_with_the_arguments() -> None:
         mmgen.evaluate()  # type: ignore[call-arg]
 
 
-@pytest.mark.parametrize("ask", ["log_likelihood", "encode", "translate"])
+ASK = {"log_likelihood": mmgen.log_likelihood, "encode": TrainedModel.encode, "translate": TrainedModel.translate}
+
+
+@pytest.mark.parametrize("ask", ASK)
 @pytest.mark.parametrize("layout", ["bits", "probabilities"])
 def test_grey_is_refused_by_a_model_of_black_and_white(ask: str, layout: str) -> None:
     """A Bernoulli density of 0.3 is a number of nats without a meaning."""
-    ready = getattr(model(layout), ask)
+    ready = ASK[ask]
     with pytest.raises(UsageError, match=r"grey level 0\.3, expected 0 and 1 alone"):
-        ready(0.3 * PICTURES)
-    assert ready(PICTURES) is not None and getattr(model(), ask)(0.3 * PICTURES) is not None
+        ready(model(layout), 0.3 * PICTURES)
+    assert ready(model(layout), PICTURES) is not None and ready(model(), 0.3 * PICTURES) is not None
 
 
 def test_a_file_of_grey_levels_becomes_black_and_white_and_says_so(tmp_path: Path) -> None:
@@ -214,8 +217,8 @@ def test_what_people_have_at_hand_is_taken() -> None:
     [
         lambda: model().sample(n=10**12),
         lambda: model().translate(PICTURES, draws=10**12),
-        lambda: model().log_likelihood(PICTURES, samples=10**12),
-        lambda: model().latent_sampler("prior")(model().describe(""), 10**12, None),
+        lambda: mmgen.log_likelihood(model(), PICTURES, samples=10**12),
+        lambda: model().posteriors["prior"].sample(model().describe(""), 10**12, None),
         lambda: draw(model(), Descriptions(np.array([[0, 1]], np.uint8)), 10**12, posterior="prior"),
     ],
 )
@@ -237,6 +240,6 @@ def test_every_function_is_held_to_its_annotations(dataset: Dataset) -> None:
     for name in functions():
         function, _ = named(name, dataset)
         inner = getattr(function, "__func__", function)
-        if inspect.signature(function).parameters and not name.startswith(("drawn.", "artifacts.")):
+        if inspect.signature(function).parameters and not name.startswith(("posterior.", "artifacts.")):
             loose += [name] if inner.__code__ is not checked(len).__code__ else []
     assert not loose

@@ -20,7 +20,7 @@ from views import write_views
 from mmgen.artifacts import Dataset
 from mmgen.evaluation.importance import estimate
 from mmgen.evaluation.likelihoods import image_terms
-from mmgen.generation.loading import load
+from mmgen.generation import load
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import complete_settings, load_model, train_model
 

@@ -251,6 +251,11 @@ class Aggregate(nn.Module):
             q = self.posterior_of(recombination)
             return self._whole(q.sample(generator, (n,)), generator)
 
+    def recombined_log_prob(self, z: Tensor, recombination: Expression) -> Tensor:
+        """log q(z | r) of a recombined description: z [..., 1, D] -> [..., 1], nats."""
+        with torch.autocast(z.device.type, enabled=False):
+            return self.posterior_of(recombination).log_prob(self.of_layers(z)) + self._log_below(z)
+
     def posterior_of(self, recombination: Expression) -> DiagonalGaussian:
         """q(z | r) [1, D] over the layers that it is fitted to, of a recombined description.
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from mmgen.artifacts import Dataset
     from mmgen.classifier import Classifier
     from mmgen.evaluation import EvaluationSettings
-    from mmgen.generation.loading import TrainedModel
-    from mmgen.generation.tilt import Tilt
+    from mmgen.generation import TrainedModel
+    from mmgen.posteriors import Tilt
     from mmgen.results.score import Score, Scores
 
 __all__ = ["Evaluate"]
@@ -153,16 +153,14 @@ class Evaluate(Stage["Scores"]):
         self, guided: "list[TrainedModel]", metrics: list[str], data: "Dataset", judges: "list[Classifier]"
     ) -> "list[Score]":
         from mmgen.evaluation import Evaluation
-        from mmgen.generation.loading import load
+        from mmgen.generation import load
         from mmgen.metrics import evaluate_by_all, left_out, notice
 
         loaded, first = self._loaded, judges[0] if judges else None
         settings = self._settings(left_out(self.dropped, self.given_count, loaded))
         proposal = load(path_of(self.text_proposal), self.device) if self.text_proposal else None
-        posteriors = list(dict.fromkeys(_several(self.posterior)))
-        posteriors = posteriors or ([loaded.target] if loaded.target else loaded.posteriors)
-        for name in posteriors:
-            loaded.latent_sampler(name)  # every name is checked before any work
+        default = [loaded.fitted.name] if loaded.fitted is not None else list(loaded.posteriors)
+        posteriors = [loaded.posteriors[name].name for name in _several(self.posterior) or default]
         asked = [Evaluation(each, data, first, posteriors, settings, proposal) for each in guided]
         if warning := notice(asked[0], metrics):
             self.watch.say(warning)
@@ -183,7 +181,7 @@ class Evaluate(Stage["Scores"]):
 
     @cached_property
     def _loaded(self) -> "TrainedModel":
-        from mmgen.generation.loading import load
+        from mmgen.generation import load
 
         loaded = load(self._path, self.device)
         for text in loaded.notices:
@@ -213,8 +211,8 @@ class Evaluate(Stage["Scores"]):
         Raises:
             UsageError: One of the weights is none, or is there twice.
         """
-        from mmgen.generation.tilt import Tilt
         from mmgen.metrics import check_once
+        from mmgen.posteriors import Tilt
 
         given: list[Any] = [*self.guidance] if isinstance(self.guidance, list | tuple) else [self.guidance]
         try:
@@ -229,12 +227,11 @@ class Evaluate(Stage["Scores"]):
     def _check_names(self) -> None:
         """Refuse names that do not exist or stand twice, before anything slow."""
         from mmgen.metrics import check_once, get
-        from mmgen.results.naming import posterior_called
 
         for name in _several(self.metric):
             get(name)
         check_once("--metric", _several(self.metric))
-        check_once("--posterior", [posterior_called(name) for name in _several(self.posterior)])
+        check_once("--posterior", _several(self.posterior))
         check_once("--factor", self.factors or ())
 
     def _judges(self, data: "Dataset") -> "list[Classifier]":

@@ -29,11 +29,11 @@ from mmgen.descriptions import ANYTHING, quoted
 from mmgen.evaluation import scores_beside, write_scores
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
+from mmgen.generation import TrainedModel, load
 from mmgen.generation.asked import draw_asked
 from mmgen.generation.decode import drawn_images
 from mmgen.generation.draws import as_pictures
 from mmgen.generation.judge import find_judge, sees_samples
-from mmgen.generation.loading import TrainedModel, load
 from mmgen.results.score import Score, judge_names, read_scores
 
 __all__ = ["export"]
@@ -174,9 +174,9 @@ def _fill(
     """Everything in a folder; returns its names, the card first."""
     files = {_MODEL: "the model"}
     shutil.copyfile(loaded.model_path, folder / _MODEL)
-    if loaded.aggregate is not None:
+    if loaded.fitted is not None:
         shutil.copyfile(loaded.path, folder / _AGGREGATE)
-        files[_AGGREGATE] = loaded.title_of(str(loaded.target))
+        files[_AGGREGATE] = loaded.fitted.title
     judge = judge or (find_judge(loaded.model_path, [loaded.path]) if loaded.attributes is not None else None)
     if judge is not None:
         shutil.copyfile(judge, folder / _JUDGE)
@@ -220,7 +220,7 @@ def _fill(
 
 def _is_of(score: Score, loaded: TrainedModel) -> bool:
     """Whether a score is of these files: of the model itself, or of what was fitted to it."""
-    fitted = loaded.header.content_id if loaded.aggregate is not None else None
+    fitted = loaded.header.content_id if loaded.fitted is not None else None
     ours: dict[str, set[str | None]] = {"model": {loaded.model_header.content_id}, "aggregate": {fitted, None}}
     return all(score.ids.get(role) in ids for role, ids in ours.items())
 
@@ -233,7 +233,7 @@ def _pack(folder: Path, names: Sequence[str], out: Path) -> None:
 
 def _descriptions(loaded: TrainedModel) -> list[str]:
     """What the pictures are drawn from: four values of the first attribute, or no words at all."""
-    if loaded.attributes is None or loaded.given != "attributes" or not loaded.reads(loaded.default_posterior):
+    if loaded.attributes is None or loaded.given != "attributes" or not loaded.reads(loaded.posteriors.default):
         return [""]
     name, words = loaded.attributes.names[0], loaded.attributes.values[0]
     return [f"{name}={quoted(word)}" for word in words[:4]]
@@ -341,7 +341,7 @@ def _needs(header: Header) -> list[str]:
 def _front_matter(about: _Exported, name: str, objective: str) -> list[str]:
     """YAML of the hub, whose values are written as JSON, which YAML holds."""
     tags = ["mmgen", "variational-autoencoder", "multimodal", objective]
-    tags += ["aggregate-posterior"] if about.loaded.aggregate is not None else []
+    tags += ["aggregate-posterior"] if about.loaded.fitted is not None else []
     recipe = next((each for each in _recipes(about.commands)), "own data")
     results = [
         {

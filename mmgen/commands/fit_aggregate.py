@@ -12,7 +12,7 @@ from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
 
 if TYPE_CHECKING:
     from mmgen.aggregates import FitSettings
-    from mmgen.generation.loading import TrainedModel
+    from mmgen.generation import TrainedModel
 
 __all__ = ["FitAggregate"]
 
@@ -79,7 +79,7 @@ class FitAggregate(Training["TrainedModel"]):
         Raises:
             SettingsError: Names all wrong keys and values.
         """
-        from mmgen.generation.loading import load
+        from mmgen.generation import load
 
         return load(self.fit(command))
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from mmgen.artifacts import atomic_path
 from mmgen.core.errors import MmgenError, UsageError
 from mmgen.core.extras import how_to_install
-from mmgen.generation.open_model import OpenModel
+from mmgen.generation import TrainedModel
 from mmgen.models import Model
 
 __all__ = ["TOLERANCE", "export_decoder"]
@@ -35,7 +35,7 @@ class _Means(nn.Module):
         return self.model.mean(self.name, z)
 
 
-def export_decoder(loaded: OpenModel, out: Path) -> float:
+def export_decoder(loaded: TrainedModel, out: Path) -> float:
     """Write E[main image | z] as ONNX: input ``z`` [B, D], output ``image`` [B, C, H, W] in [0, 1], any B.
 
     Args:

@@ -10,7 +10,7 @@ from mmgen.commands._fields import Input, MemberOf, Named, Reads
 from mmgen.settings.kinds import Count, File, FilePath, Range, path_of
 
 if TYPE_CHECKING:
-    from mmgen.generation.loading import TrainedModel
+    from mmgen.generation import TrainedModel
     from mmgen.training.loop import TrainingResult
     from mmgen.training.model_run import ExperimentSettings
 
@@ -71,7 +71,7 @@ class Train(Training["TrainedModel"]):
         Raises:
             SettingsError: Names all wrong keys and values.
         """
-        from mmgen.generation.loading import load
+        from mmgen.generation import load
 
         self.train(command)
         return load(self.plan.output)

@@ -17,7 +17,7 @@ from mmgen.generation.latents import draw_latents
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation import TrainedModel
 
 __all__ = ["JudgedPictures"]
 
@@ -82,7 +82,7 @@ class JudgedPictures:
 
     def __init__(
         self,
-        loaded: "OpenModel",
+        loaded: "TrainedModel",
         judge: "Classifier",
         seed: int,
         precision: str = "auto",

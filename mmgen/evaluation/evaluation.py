@@ -21,12 +21,11 @@ from mmgen.evaluation.real import Real
 from mmgen.evaluation.runs import run_of_files
 from mmgen.evaluation.settings import EvaluationSettings
 from mmgen.generation.judge import check_judge
-from mmgen.results.naming import posterior_called
 from mmgen.results.score import Score
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation import TrainedModel
     from mmgen.modalities.attributes import AttributesDescription
 
 __all__ = ["Evaluation", "EvaluationSettings"]
@@ -49,12 +48,12 @@ class Evaluation:
 
     def __init__(
         self,
-        loaded: "OpenModel",
+        loaded: "TrainedModel",
         dataset: Dataset,
         judge: "Classifier | None",
         posteriors: Sequence[str],
         settings: EvaluationSettings,
-        text_proposal: "OpenModel | None" = None,
+        text_proposal: "TrainedModel | None" = None,
     ) -> None:
         from mmgen.training.model_run import check_data  # loads torch, which names of metrics do without
 
@@ -63,12 +62,10 @@ class Evaluation:
         self.loaded = loaded.guided(loaded.tilt, settings.seed) if loaded.tilt else loaded
         self.dataset = dataset
         self._judge = judge
-        self.posteriors = tuple(dict.fromkeys(map(posterior_called, posteriors)))
+        self.posteriors = tuple(dict.fromkeys(self.loaded.posteriors[name].name for name in posteriors))
         self.settings = settings
         self.text_proposal = text_proposal
         self._runs: dict[bool, dict[str, str]] = {}
-        for name in self.posteriors if self.loaded.guidance else ():
-            self.loaded.guide(name)  # refuses what cannot be guided so, before anything is measured
 
     def beside(self, judge: "Classifier | None") -> "Evaluation":
         """The same by another judge, asked for before anything is drawn: both look at the same pictures."""
@@ -132,7 +129,7 @@ class Evaluation:
     @property
     def needs_captions(self) -> bool:
         """Whether a posterior that is asked reads whole captions, so that nothing can be left out of a query."""
-        if self.loaded.guidance and self.info.name not in self.loaded.generated_words:
+        if self.loaded.tilt and self.info.name not in self.loaded.likelihood.names:
             return True  # p(words | z) is of whole captions
         return self.loaded.given == "text" and any(not self.ignores_text(name) for name in self.posteriors)
 
@@ -242,7 +239,7 @@ class Evaluation:
         other = self.text_proposal
         if other is None:
             return
-        if other.aggregate is None or other.given is None:
+        if other.fitted is None or not other.fitted.reads:
             raise UsageError(
                 f"--text-proposal got {other.path}, expected a fitted q(z | y); make one with: "
                 f"mmgen fit-aggregate {self.loaded.model_path} --given text"
@@ -323,20 +320,17 @@ class Evaluation:
 
     def ignores_text(self, posterior: str) -> bool:
         """Whether z comes from a density that no description changes: p(z), or a learned q(z), not guided."""
-        if self.loaded.guidance:
-            return False
-        return posterior == "prior" or bool(self.learned_prior(posterior))
+        return self.loaded.posteriors[posterior].is_unconditional
 
     def learned_prior(self, posterior: str) -> dict[str, bool]:
         """What every score under a fitted q(z) tells besides: that it is conditioned on nothing."""
-        aggregate = self.loaded.aggregate
-        fitted = posterior == self.loaded.target and aggregate is not None and aggregate.given == "nothing"
-        return {"learned_prior": True} if fitted else {}
+        source = self.loaded.posteriors[posterior]
+        return {"learned_prior": True} if source.is_fitted and source.is_unconditional else {}
 
     def run_of(self, posterior: str) -> dict[str, str]:
         """What scores tell of the run behind a posterior: of the model, and of what was fitted to it if z is its."""
         loaded = self.loaded
-        fitted = loaded.aggregate is not None and posterior == loaded.target
+        fitted = posterior in loaded.posteriors and loaded.posteriors[posterior].is_fitted
         if fitted not in self._runs:
             files = [(loaded.model_path, loaded.model_header), *([(loaded.path, loaded.header)] if fitted else [])]
             self._runs[fitted] = run_of_files(files)
@@ -349,11 +343,12 @@ class Evaluation:
             score = replace(score, extra={**score.extra, "judge": self.judge.network_name})
         if score.posterior not in self.posteriors:
             return score
-        weights = self.loaded.weights_of(score.posterior)
+        source = self.loaded.posteriors[score.posterior]
+        weights = source.weights
         if "guidance" not in weights:
             extra = {**score.extra, **self.learned_prior(score.posterior)}
             return replace(score, text_weight=weights.get("text_weight"), extra=extra)
-        found = self.loaded.guide(score.posterior).diagnostics if self.loaded.guidance else {}
+        found = self.loaded.guided_posterior(score.posterior).diagnostics if self.loaded.tilt else {}
         extra = {**score.extra, "guidance": found} if found else score.extra
         return replace(
             score,
@@ -361,14 +356,14 @@ class Evaluation:
             text_weight=weights.get("text_weight"),
             guidance=weights["guidance"],
             balanced=weights.get("balanced", False),
-            base=self.loaded.base_of(score.posterior),
+            base=source.base,
             extra=extra,
         )
 
     @property
     def guidance_notices(self) -> list[str]:
         """What is to be said of what was drawn with guidance."""
-        if not self.loaded.guidance:
+        if not self.loaded.tilt:
             return []
-        told = [self.loaded.guide(name).told.notice for name in self.posteriors]
+        told = [self.loaded.guided_posterior(name).report.notice for name in self.posteriors]
         return [notice for notice in told if notice]

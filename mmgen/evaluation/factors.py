@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from mmgen.artifacts import Dataset, FactorInfo
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation import TrainedModel
     from mmgen.models import Model
 
 __all__ = ["Code", "Factors", "code_of", "read_factors"]
@@ -91,7 +91,7 @@ class Code:
         return self[order[:first]], self[order[first:]]
 
 
-def code_of(dataset: "Dataset", loaded: "OpenModel", factors: "Factors", seed: int, precision: str) -> Code:
+def code_of(dataset: "Dataset", loaded: "TrainedModel", factors: "Factors", seed: int, precision: str) -> Code:
     """Encodings of a model's main images, with the factors behind them.
 
     Args:

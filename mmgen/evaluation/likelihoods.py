@@ -8,7 +8,7 @@ out.
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
+from mmgen.core.memory import check_memory
 from mmgen.core.notation import UNKNOWN
 from mmgen.core.progress import outcome
 from mmgen.core.seeding import torch_generator
@@ -30,12 +31,14 @@ from mmgen.evaluation.proposals import (
     proposal_of,
     proposals,
 )
+from mmgen.generation import TrainedModel
+from mmgen.generation.given import Pictures, values_given
+from mmgen.posteriors import Posterior
 from mmgen.results.score import Score
+from mmgen.settings.arguments import checked
+from mmgen.settings.kinds import Count, Seed
 from mmgen.training.batches import batch_of
 from mmgen.training.precision import autocast
-
-if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
 
 __all__ = [
     "Quantities",
@@ -44,6 +47,7 @@ __all__ = [
     "guiding_words",
     "image_log_likelihood",
     "image_terms",
+    "log_likelihood",
     "main_image",
     "proposal_given",
     "proposal_of",
@@ -60,7 +64,7 @@ _ROUGH = 0.1
 much larger than that."""
 
 
-def _decoded(loaded: "OpenModel", name: str, precision: str) -> Density:
+def _decoded(loaded: TrainedModel, name: str, precision: str) -> Density:
     """log p(x_name | z), its network in the chosen arithmetic."""
 
     def density(z: Tensor, batch: Batch) -> Tensor:
@@ -70,35 +74,25 @@ def _decoded(loaded: "OpenModel", name: str, precision: str) -> Density:
     return density
 
 
-def _told(loaded: "OpenModel", posterior: str, points: Batch) -> Batch:
-    """What a posterior is to see of points: of the model's own q(z | y) it is y alone, whatever else is known of them.
-
-    Other attributes or words would make it q(z | y, more). A fitted posterior reads what it was fitted to.
-    """
-    words = described_by(loaded)
-    if posterior != "own" or words not in points.values or words is None or not loaded.model.answers((words,)):
-        return points
-    return points.select([words])
-
-
-def _log_prob(loaded: "OpenModel", posterior: str) -> Density:
+def _log_prob(loaded: TrainedModel, posterior: str) -> Density:
     """log q(z | y) of a posterior."""
-    density = loaded.latent_log_prob(posterior)
-    return lambda z, points: density(z, _told(loaded, posterior, points))
+    source, words = loaded.posteriors[posterior], described_by(loaded)
+    return lambda z, points: source.log_prob(z, source.words_read(points, words))
 
 
-def _sampler(loaded: "OpenModel", posterior: str) -> _Sampler:
+def _sampler(loaded: TrainedModel, posterior: str) -> _Sampler:
     """Draws from q(z | y) of a posterior."""
-    draw = loaded.latent_sampler(posterior)
-    return lambda points, n, generator: draw(_told(loaded, posterior, points), n, generator)
+    source, words = loaded.posteriors[posterior], described_by(loaded)
+    return lambda points, n, generator: source.sample(source.words_read(points, words), n, generator)
 
 
-def guiding_words(loaded: "OpenModel", posterior: str, points: Batch) -> str | None:
-    """The modality y of the p(y|z) that guides a posterior for these points; None where they say nothing."""
-    return loaded.guide(posterior).words(_told(loaded, posterior, points))
+def guiding_words(loaded: TrainedModel, posterior: str, points: Batch) -> str | None:
+    """Return the modality y of the p(y|z) that guides a posterior for these points; None if they say nothing."""
+    guided = loaded.guided_posterior(posterior)
+    return guided.guiding_modality(guided.words_read(points, described_by(loaded)))
 
 
-def with_normaliser(loaded: "OpenModel", posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
+def with_normaliser(loaded: TrainedModel, posterior: str, points: Batch, scores: Sequence[Score]) -> list[Score]:
     """Mean log densities of a guided posterior, with the error of its log Z(y) in their standard errors.
 
     A log Z(y) is too low by half its variance on average, so that densities are too high by that. It is too low by more
@@ -110,8 +104,9 @@ def with_normaliser(loaded: "OpenModel", posterior: str, points: Batch, scores: 
         points: The data points that ``scores`` are means over.
         scores: In nats.
     """
-    guide, told = loaded.guide(posterior), _told(loaded, posterior, points)
-    error, errors = guide.normaliser_error(told), guide.normaliser(told)[1]
+    guided = loaded.guided_posterior(posterior)
+    words = guided.words_read(points, described_by(loaded))
+    error, errors = guided.normaliser_error(words), guided.normaliser(words)[1]
     known: dict[str, Any] = {"too_high_by_at_least": float(0.5 * errors.square().mean())}
     rough = int((errors > _ROUGH).sum())
     if rough:
@@ -142,7 +137,7 @@ def described(points: Batch, name: str) -> Tensor:
 
 
 def image_terms(
-    loaded: "OpenModel",
+    loaded: TrainedModel,
     points: Batch,
     posteriors: tuple[str, ...],
     samples: int,
@@ -190,13 +185,13 @@ def under_prior(terms: Terms, prior: str, modalities: int = 2) -> Quantities:
 
 
 def text_estimate(
-    loaded: "OpenModel",
+    loaded: TrainedModel,
     points: Batch,
     prior: str,
     samples: int,
     seed: int,
     precision: str = "auto",
-    more: "OpenModel | None" = None,
+    more: TrainedModel | None = None,
 ) -> Generator[float, None, Estimate]:
     """log p(y) of the points' descriptions under ``prior``, each distinct description estimated once.
 
@@ -211,13 +206,13 @@ def text_estimate(
 
 
 def text_through(
-    loaded: "OpenModel",
+    loaded: TrainedModel,
     points: Batch,
     prior: str,
     samples: int,
     seed: int,
     precision: str = "auto",
-    more: "OpenModel | None" = None,
+    more: TrainedModel | None = None,
 ) -> Generator[float, None, Estimate | None]:
     """The same with draws of q(z | y) alone, as CK's Table 2 has it with 10; None where there is no q(z | y).
 
@@ -231,7 +226,7 @@ def text_through(
 
 
 def _of_text(
-    loaded: "OpenModel",
+    loaded: TrainedModel,
     points: Batch,
     prior: str,
     samples: int,
@@ -249,21 +244,17 @@ def _of_text(
     return terms.weigh(terms["words"] + terms["prior"])[back]
 
 
-_FITTED = {"own": "q(z|y)", "aggregate": "q_agg(z|y)", "true": "q_true(z|y)"}
-
-
-def _text_components(loaded: "OpenModel", prior: str, more: "OpenModel | None", precision: str) -> list[Component]:
+def _text_components(loaded: TrainedModel, prior: str, more: TrainedModel | None, precision: str) -> list[Component]:
     """Where samples of log p(y) come from: every q(z | y), of another file, fitted, own, and then the prior."""
-    found = [
-        (source, source.target)
+    found: list[tuple[TrainedModel, Posterior]] = [
+        (source, source.fitted)
         for source in (more, loaded)
-        if source is not None and source.target and source.given is not None
+        if source is not None and source.fitted is not None and source.fitted.reads
     ]
-    if "own" in loaded.posteriors:
-        found.append((loaded, "own"))
+    found += [(loaded, loaded.encoder)] if loaded.encoder is not None else []
     known = [
-        Component.density(_FITTED.get(name, f"q_{name}(z|y)"), _sampler(source, name), _log_prob(source, name))
-        for source, name in found
+        Component.density(each.formula, _sampler(source, each.name), _log_prob(source, each.name))
+        for source, each in found
     ]
     if not known:
         known = [
@@ -288,8 +279,41 @@ def _distinct(points: Batch, name: str) -> tuple[Batch, Tensor]:
     return points[rows], inverse
 
 
+@checked
+def log_likelihood(model: TrainedModel, images: Pictures, samples: Count = 100, seed: Seed = 0) -> Score:
+    """Estimate log p(image) in nats by importance weighting, with its standard error.
+
+    Args:
+        model: The model, from :func:`mmgen.load`.
+        images: [B, C, H, W] as :meth:`TrainedModel.encode` takes them. Grey levels have no probability under a model of
+            black and white and are refused.
+        samples: Importance samples K per image.
+        seed: Seed of the samples.
+
+    Raises:
+        UsageError: The images have another size or range, or the model is conditional: the metric ``log-likelihood``
+            measures its log p(image | description).
+
+    Example:
+        >>> import mmgen
+        >>> from mmgen.artifacts import Dataset
+        >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
+        >>> with Dataset.open(model.dataset_path()) as data:  # doctest: +SKIP
+        ...     images = data.read_image("image", data.split("iid", "test")[:8])
+        >>> score = mmgen.log_likelihood(model, images, samples=10)  # doctest: +SKIP
+        >>> print(f"{score.value:.1f} ± {score.stderr:.1f} {score.unit}")  # doctest: +SKIP
+        -... ± ... nats
+        >>> len(score.extra["values"])  # doctest: +SKIP
+        8
+    """
+    info = model.observed[main_image(model)]
+    pixels = values_given(info, images)
+    check_memory(8 * samples * len(pixels), f"{samples:,} samples of {len(pixels):,} images", "use fewer samples")
+    return image_log_likelihood(model, pixels, samples, seed)
+
+
 @torch.inference_mode()
-def image_log_likelihood(loaded: "OpenModel", images: Tensor | np.ndarray, samples: int, seed: int) -> Score:
+def image_log_likelihood(loaded: TrainedModel, images: Tensor | np.ndarray, samples: int, seed: int) -> Score:
     """Importance-weighted log p(image), nats, averaged over ``images`` [B, C, H, W] in [0, 1].
 
     ``extra["values"]`` holds the estimate of each image.

@@ -13,14 +13,13 @@ from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors.encoding import LayeredPosterior, posterior_of
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation import TrainedModel
 
 __all__ = [
     "MIXTURE",
     "density_of",
     "described_by",
     "main_image",
-    "prior_name",
     "proposal_given",
     "proposal_of",
     "proposals",
@@ -30,7 +29,7 @@ MIXTURE = "mixture"
 """The proposal that is all of them evenly."""
 
 
-def main_image(loaded: "OpenModel") -> str:
+def main_image(loaded: "TrainedModel") -> str:
     """x: the main image, or the first other modality that is no words where the model does not generate that.
 
     Raises:
@@ -42,13 +41,13 @@ def main_image(loaded: "OpenModel") -> str:
     raise UsageError("log-likelihoods are of a model of images or other data than words; this one generates none")
 
 
-def described_by(loaded: "OpenModel") -> str | None:
+def described_by(loaded: "TrainedModel") -> str | None:
     """The modality y of log p(y): the text that the model generates, else its attributes; None where it has neither."""
     known = (part for part in (loaded.text, loaded.attributes) if part is not None)
     return next((part.name for part in known if part.name in loaded.model.modalities), None)
 
 
-def _offered(loaded: "OpenModel") -> dict[str, list[tuple[str, ...]]]:
+def _offered(loaded: "TrainedModel") -> dict[str, list[tuple[str, ...]]]:
     """What a posterior may be given, by the name of the proposal: the first that the model answers is meant."""
     model, image, words = loaded.model, main_image(loaded), described_by(loaded)
     if model.conditional_on:
@@ -63,7 +62,7 @@ def _offered(loaded: "OpenModel") -> dict[str, list[tuple[str, ...]]]:
     }
 
 
-def proposal_given(loaded: "OpenModel", wanted: str = MIXTURE) -> tuple[str, ...]:
+def proposal_given(loaded: "TrainedModel", wanted: str = MIXTURE) -> tuple[str, ...]:
     """What the posterior is given that importance samples are drawn from; of the mixture, the first one.
 
     Args:
@@ -87,7 +86,7 @@ def proposal_given(loaded: "OpenModel", wanted: str = MIXTURE) -> tuple[str, ...
 
 
 def proposal_of(
-    loaded: "OpenModel", points: Batch, precision: str = "auto", wanted: str = "auto", seed: int = 0
+    loaded: "TrainedModel", points: Batch, precision: str = "auto", wanted: str = "auto", seed: int = 0
 ) -> tuple[DiagonalGaussian | LayeredPosterior, tuple[str, ...]]:
     """One posterior of the points [N, D] that importance samples may be drawn from, and what it is given.
 
@@ -109,7 +108,7 @@ def _name(given: tuple[str, ...]) -> str:
     return f"q(z|{', '.join(given)})"
 
 
-def _mixed(loaded: "OpenModel", points: Batch) -> list[tuple[str, ...]]:
+def _mixed(loaded: "TrainedModel", points: Batch) -> list[tuple[str, ...]]:
     """What posteriors of the mixture are given: the image, and image and description where the points have one."""
     first = proposal_given(loaded)
     wider = [given for given in _offered(loaded)["joint"] if loaded.model.answers(given)]
@@ -117,13 +116,8 @@ def _mixed(loaded: "OpenModel", points: Batch) -> list[tuple[str, ...]]:
     return list(dict.fromkeys([first, *known[:1]]))
 
 
-def prior_name(prior: str) -> str:
-    """What tables say of a density that ignores the text."""
-    return "p(z)" if prior == "prior" else "q(z)"
-
-
 def proposals(
-    loaded: "OpenModel", points: Batch, precision: str, wanted: str, priors: Sequence[str] = ("prior",)
+    loaded: "TrainedModel", points: Batch, precision: str, wanted: str, priors: Sequence[str] = ("prior",)
 ) -> list[Component]:
     """What z of the points is drawn from.
 
@@ -137,15 +131,15 @@ def proposals(
     return known + ([density_of(loaded, prior) for prior in priors] if wanted == MIXTURE else [])
 
 
-def _component(loaded: "OpenModel", points: Batch, given: tuple[str, ...], precision: str) -> Component:
+def _component(loaded: "TrainedModel", points: Batch, given: tuple[str, ...], precision: str) -> Component:
     """A posterior of the model to draw from; Gaussians of all points are inferred once."""
     return Component.posterior(_name(given), posterior_of(loaded.model, points, given, precision))
 
 
-def density_of(loaded: "OpenModel", prior: str) -> Component:
+def density_of(loaded: "TrainedModel", prior: str) -> Component:
     """p(z), or a learned q(z), as the files hold it.
 
     Guided it would be a density of the words, drawn from a pool that all points share, and not what it is called.
     """
-    sampler, log_prob = loaded.files.latent_sampler(prior), loaded.files.latent_log_prob(prior)
-    return Component.density(prior_name(prior), sampler, log_prob, informed=False)
+    density = loaded.posteriors[prior].unguided
+    return Component.density(density.formula, density.draw, density.density, informed=False)

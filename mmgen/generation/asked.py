@@ -13,13 +13,13 @@ from mmgen.generation.judge import find_judge
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = ["draw_asked"]
 
 
 def draw_asked(
-    loaded: "OpenModel",
+    loaded: "TrainedModel",
     given: Sequence[str],
     number: int,
     watch: Watch,
@@ -64,7 +64,7 @@ def draw_asked(
 
 
 def _judge(
-    loaded: "OpenModel", given: Path | None, near: Path | None, watch: Watch
+    loaded: "TrainedModel", given: Path | None, near: Path | None, watch: Watch
 ) -> "tuple[Path | None, Classifier | None]":
     """The judge that was named, else one found near the files; a missing or unreadable one gives a notice, no error."""
     if given is not None:

@@ -15,7 +15,7 @@ from mmgen.training.precision import autocast
 if TYPE_CHECKING:
     from mmgen.core.batch import Batch
     from mmgen.generation.descriptions import Descriptions
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = [
     "Piece",
@@ -71,7 +71,7 @@ def _pieces(descriptions: int, count: int) -> Iterator[tuple[slice, slice]]:
 
 @torch.no_grad()
 def pictures(
-    loaded: "OpenModel",
+    loaded: "TrainedModel",
     name: str,
     z: Tensor,
     asked: "Descriptions",
@@ -115,7 +115,7 @@ def pictures(
 
 @torch.no_grad()
 def draw_words(
-    loaded: "OpenModel", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
+    loaded: "TrainedModel", name: str, z: Tensor, asked: "Descriptions", seed: int, precision: str = "auto"
 ) -> Tensor:
     """Words or attribute codes int64 [Q, n, T or A] drawn from the same z [Q, n, D] as the pictures."""
     said = []
@@ -129,7 +129,7 @@ def draw_words(
 
 @torch.no_grad()
 def means(
-    loaded: "OpenModel", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
+    loaded: "TrainedModel", name: str, z: Tensor, condition: "Batch | None" = None, precision: str = "32-true"
 ) -> Tensor:
     """E[modality | z], in fp32 at least: z [..., D] -> [..., *shape], a bounded number at a time.
 
@@ -152,7 +152,7 @@ def means(
     return drawn.reshape(*z.shape[:-1], *drawn.shape[1:])
 
 
-def _condition(loaded: "OpenModel", condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
+def _condition(loaded: "TrainedModel", condition: "Batch | None", rows: slice, count: int) -> "Batch | None":
     if condition is None or not loaded.model.conditional_on:
         return None
     return condition.repeat(count) if condition.size == 1 else condition[rows]
@@ -160,7 +160,7 @@ def _condition(loaded: "OpenModel", condition: "Batch | None", rows: slice, coun
 
 @torch.no_grad()
 def means_and_draws(
-    loaded: "OpenModel",
+    loaded: "TrainedModel",
     name: str,
     z: Tensor,
     condition: "Batch | None",
@@ -188,7 +188,7 @@ def means_and_draws(
     return torch.cat(found), torch.cat(drawn)
 
 
-def wanted_images(loaded: "OpenModel", targets: Sequence[str] = ()) -> list[str]:
+def wanted_images(loaded: "TrainedModel", targets: Sequence[str] = ()) -> list[str]:
     """Return the modalities to draw: those named, by default the main one.
 
     Raises:
@@ -202,17 +202,17 @@ def wanted_images(loaded: "OpenModel", targets: Sequence[str] = ()) -> list[str]
     return names
 
 
-def drawn_images(loaded: "OpenModel") -> list[str]:
+def drawn_images(loaded: "TrainedModel") -> list[str]:
     """Return the modalities that a model draws and that can be shown as pictures, the main one first."""
     return [name for name in drawn_modalities(loaded) if loaded.observed[name].picture_shape is not None]
 
 
-def drawn_modalities(loaded: "OpenModel") -> list[str]:
+def drawn_modalities(loaded: "TrainedModel") -> list[str]:
     """Return the modalities that a model draws, words left out, the main one first."""
     return [name for name in loaded.observed if name in loaded.model.generates]
 
 
-def check_target(loaded: "OpenModel", target: str) -> None:
+def check_target(loaded: "TrainedModel", target: str) -> None:
     """Refuse a modality that a model does not draw.
 
     Raises:

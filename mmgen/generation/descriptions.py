@@ -26,11 +26,10 @@ from mmgen.descriptions import (
     parse_caption,
     quoted,
 )
-from mmgen.results.naming import posterior_called
 
 if TYPE_CHECKING:
     from mmgen.core.batch import Batch
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = [
     "Descriptions",
@@ -79,7 +78,7 @@ class Descriptions:
             return expression.key
         return tuple(int(code) for code in (self.codes if self.tokens is None else self.tokens)[row])
 
-    def batch(self, loaded: "OpenModel", rows: int | slice, repeat: int = 1) -> "Batch":
+    def batch(self, loaded: "TrainedModel", rows: int | slice, repeat: int = 1) -> "Batch":
         """Return descriptions, each repeated, as a condition of a model or an aggregate."""
         device = str(loaded.device)
         name = loaded.attributes.name if loaded.attributes is not None else "attributes"
@@ -90,7 +89,7 @@ class Descriptions:
             return batch
         return batch | batch_of_captions(np.repeat(self.tokens[chosen], repeat, axis=0), text.name, device)
 
-    def modalities(self, loaded: "OpenModel", row: int) -> tuple[str, ...]:
+    def modalities(self, loaded: "TrainedModel", row: int) -> tuple[str, ...]:
         """Return the modalities in which one description specifies something."""
         names = []
         if loaded.attributes is not None and ((self.codes[row] != UNKNOWN).any() or self.expression(row) is not None):
@@ -99,7 +98,7 @@ class Descriptions:
             names.append(loaded.text.name)
         return tuple(names)
 
-    def words(self, loaded: "OpenModel") -> list[str]:
+    def words(self, loaded: "TrainedModel") -> list[str]:
         """Return each description as a person would type it."""
         info, text = loaded.attributes, loaded.text
         if self.tokens is not None and text is not None:
@@ -108,7 +107,7 @@ class Descriptions:
             return ["nothing given"] * len(self)
         return [str(self.expression(row) or format_query(codes, info)) for row, codes in enumerate(self.codes)]
 
-    def values(self, loaded: "OpenModel") -> list[str]:
+    def values(self, loaded: "TrainedModel") -> list[str]:
         """Return each description in the short form of figures: a caption, or the values of the attributes alone."""
         info, text = loaded.attributes, loaded.text
         if info is None or any(self.expressions):
@@ -122,7 +121,7 @@ class Descriptions:
         return [f"{caption} ({each})" for caption, each in zip(captions, values, strict=True)]  # free text spells none
 
 
-def complete(loaded: "OpenModel", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
+def complete(loaded: "TrainedModel", codes: np.ndarray | None = None, tokens: np.ndarray | None = None) -> Descriptions:
     """Complete descriptions: where words spell attributes, captions give codes, and complete codes give captions.
 
     Args:
@@ -151,7 +150,7 @@ def as_words(description: "str | Mapping[str, str]") -> str:
     return " ".join(f"{name}={quoted(value)}" for name, value in description.items())
 
 
-def parse(loaded: "OpenModel", descriptions: Sequence[str]) -> Descriptions:
+def parse(loaded: "TrainedModel", descriptions: Sequence[str]) -> Descriptions:
     """Parse descriptions as a person types them, all captions or all attribute=value.
 
     A guided model answers NOT and OR, SCAN with operators AND, IN COMMON and IGNORE. Elsewhere AND gives both sides.
@@ -170,7 +169,7 @@ def parse(loaded: "OpenModel", descriptions: Sequence[str]) -> Descriptions:
             raise UsageError(f"{loaded.path} knows no attributes, so it cannot be given a description")
         return Descriptions(np.zeros((len(descriptions), 0), np.uint8))
     trees = [parse_words(words, info) for words in descriptions]
-    answered = frozenset((NOT, OR) if loaded.guidance else loaded.operators)
+    answered = frozenset((NOT, OR) if loaded.tilt else loaded.operators)
     for tree in trees:
         _check_operators(loaded, tree, answered if loaded.operators else answered | {AND})
     expressions = tuple(tree if tree.operators & answered else None for tree in trees)
@@ -178,7 +177,7 @@ def parse(loaded: "OpenModel", descriptions: Sequence[str]) -> Descriptions:
     return Descriptions(codes, expressions=expressions) if any(expressions) else complete(loaded, codes)
 
 
-def _check_operators(loaded: "OpenModel", tree: Expression, answered: frozenset[str]) -> None:
+def _check_operators(loaded: "TrainedModel", tree: Expression, answered: frozenset[str]) -> None:
     """Refuse operators that are not answered, and say what to do instead."""
     missing = tree.operators - answered
     if not missing:
@@ -200,7 +199,7 @@ def _check_operators(loaded: "OpenModel", tree: Expression, answered: frozenset[
     raise UsageError(f"'{tree}' needs operators, and {reason}; {', or '.join(ways)}")
 
 
-def describe(loaded: "OpenModel", description: str | Mapping[str, str]) -> "Batch":
+def describe(loaded: "TrainedModel", description: str | Mapping[str, str]) -> "Batch":
     """Return a description as a batch of one.
 
     Args:
@@ -220,7 +219,7 @@ def describe(loaded: "OpenModel", description: str | Mapping[str, str]) -> "Batc
     return batch_of(loaded, asked)
 
 
-def batch_of(loaded: "OpenModel", asked: Descriptions) -> "Batch":
+def batch_of(loaded: "TrainedModel", asked: Descriptions) -> "Batch":
     """Return descriptions as a batch; captions that spell no attributes stand there alone."""
     batch = asked.batch(loaded, slice(None))
     spelt = loaded.text is not None and bool(loaded.text.slots)
@@ -228,7 +227,7 @@ def batch_of(loaded: "OpenModel", asked: Descriptions) -> "Batch":
     return batch.select([*known, *([loaded.text.name] if loaded.text is not None else [])])
 
 
-def posterior_for(loaded: "OpenModel", asked: Descriptions) -> str:
+def posterior_for(loaded: "TrainedModel", asked: Descriptions) -> str:
     """Return the default posterior: the fitted one, else the encoder's; the prior if nothing is described.
 
     Raises:
@@ -237,41 +236,41 @@ def posterior_for(loaded: "OpenModel", asked: Descriptions) -> str:
     described = any(asked.modalities(loaded, row) for row in range(len(asked)))
     if not described and loaded.given == "text":
         return "prior"
-    posterior = loaded.default_posterior
+    posterior = loaded.posteriors.default
     if described and not loaded.reads(posterior):
         raise UsageError(
             f"{loaded.path} draws the same z whatever is given; fit something to descriptions first: "
-            f"mmgen fit-aggregate {loaded.model_path}{', or draw with guidance' if loaded.generated_words else ''}"
+            f"mmgen fit-aggregate {loaded.model_path}{', or draw with guidance' if loaded.likelihood.names else ''}"
         )
     return posterior
 
 
-def chosen_posterior(loaded: "OpenModel", asked: Descriptions, posterior: str | None = None) -> str:
+def chosen_posterior(loaded: "TrainedModel", asked: Descriptions, posterior: str | None = None) -> str:
     """Return the chosen posterior, else :func:`posterior_for`, after all cheap checks.
 
     Raises:
         UsageError: There is no such posterior, it reads nothing of a description, or guidance has no words to hold to.
     """
     check_described(loaded, asked)
-    source = posterior_called(posterior) if posterior else posterior_for(loaded, asked)
+    source = loaded.posteriors[posterior or posterior_for(loaded, asked)].name
     check_read(loaded, source, asked)
     return source
 
 
-def check_described(loaded: "OpenModel", asked: Descriptions) -> None:
+def check_described(loaded: "TrainedModel", asked: Descriptions) -> None:
     """Refuse guidance by a description that says nothing.
 
     Raises:
         UsageError: A description specifies nothing.
     """
-    if loaded.guidance and not all(asked.modalities(loaded, row) for row in range(len(asked))):
+    if loaded.tilt and not all(asked.modalities(loaded, row) for row in range(len(asked))):
         raise UsageError(
             f"guidance {loaded.tilt} got a description that says nothing, expected words to hold to; describe "
             "what to draw, or leave guidance out"
         )
 
 
-def check_read(loaded: "OpenModel", posterior: str, asked: Descriptions) -> None:
+def check_read(loaded: "TrainedModel", posterior: str, asked: Descriptions) -> None:
     """Refuse descriptions of which a posterior would read nothing.
 
     Raises:
@@ -280,10 +279,14 @@ def check_read(loaded: "OpenModel", posterior: str, asked: Descriptions) -> None
     reads = loaded.reads(posterior)
     names = asked.words(loaded)
     for expression in asked.expressions:
-        if expression is not None and expression.operators & {*OPERATORS} and posterior != loaded.target:
+        if (
+            expression is not None
+            and expression.operators & {*OPERATORS}
+            and not loaded.posteriors[posterior].operators
+        ):
             raise UsageError(
-                f"'{expression}' got posterior '{posterior}', which has no operators, expected '{loaded.target}'; or "
-                f"give what it means, '{expression.meaning}'"
+                f"'{expression}' got posterior '{posterior}', which has no operators, expected "
+                f"'{loaded.posteriors.default}'; or give what it means, '{expression.meaning}'"
             )
     for row in range(len(asked)):
         said = asked.modalities(loaded, row)
@@ -293,7 +296,7 @@ def check_read(loaded: "OpenModel", posterior: str, asked: Descriptions) -> None
             raise UsageError(
                 f"got the description '{names[row]}' for posterior '{posterior}' of {loaded.path}, which reads none: "
                 f"leave the description out, or choose another of {', '.join(loaded.posteriors)}"
-                f"{', or draw with guidance' if loaded.generated_words else ''}"
+                f"{', or draw with guidance' if loaded.likelihood.names else ''}"
             )
         how = " or ".join(_how(loaded, name) for name in reads)
         raise UsageError(
@@ -302,14 +305,14 @@ def check_read(loaded: "OpenModel", posterior: str, asked: Descriptions) -> None
         )
 
 
-def _how(loaded: "OpenModel", name: str) -> str:
+def _how(loaded: "TrainedModel", name: str) -> str:
     """Return the form of a description by a modality."""
     if loaded.attributes is not None and name == loaded.attributes.name:
         return f"attribute=value of {', '.join(loaded.attributes.names)}"
     return f"a whole caption, {' '.join(loaded.text.slots)}" if loaded.text and loaded.text.slots else "a caption"
 
 
-def nothing(loaded: "OpenModel") -> Descriptions:
+def nothing(loaded: "TrainedModel") -> Descriptions:
     """Return one description that specifies nothing."""
     width = len(loaded.attributes.names) if loaded.attributes is not None else 0
     return Descriptions(np.full((1, width), UNKNOWN, np.uint8))

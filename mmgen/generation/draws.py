@@ -11,11 +11,11 @@ from mmgen.core.notation import UNKNOWN
 from mmgen.descriptions import IN_COMMON, Expression, Vocabulary
 from mmgen.generation.descriptions import Descriptions, check_read, complete
 from mmgen.generation.judge import check_judge, differences, judge_images, judged_wrong, sees_samples
-from mmgen.results.naming import Guidance, posterior_called
+from mmgen.results.naming import Guidance
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = [
     "Draws",
@@ -116,7 +116,7 @@ class Draws:
 
 
 def draw(
-    loaded: "OpenModel",
+    loaded: "TrainedModel",
     asked: np.ndarray | Descriptions,
     count: int,
     *,
@@ -152,7 +152,8 @@ def draw(
     names = wanted_images(loaded, targets)
     shown = [loaded.observed[name] for name in names]
     check_drawn(shown, count, len(asked), "descriptions", copies=2)  # mean and draw of each pixel
-    posterior = posterior_called(posterior)
+    source = loaded.posteriors[posterior]
+    posterior = source.name
     check_read(loaded, posterior, asked)
     if judge is not None:
         check_judge(loaded, judge)
@@ -177,14 +178,14 @@ def draw(
     if text is not None and text.name in loaded.model.generates:
         words = draw_words(loaded, text.name, z, asked, seed).cpu().numpy()
     told = tuple(judge.names.index(name) for name in judge.told) if judge is not None else ()
-    guidance = loaded.guided(loaded.tilt, seed).guide(posterior).told if loaded.tilt else None
+    guidance = loaded.guided(loaded.tilt, seed).guided_posterior(posterior).report if loaded.tilt else None
     return Draws(
         posterior, seed, asked.codes, *drawn.pop(names[0]), z.float().cpu().numpy(), judged, asked.tokens, words,
-        told, names[0], drawn, loaded.title_of(posterior), asked.expressions, guidance,
+        told, names[0], drawn, source.title, asked.expressions, guidance,
     )  # fmt: skip
 
 
-def as_pictures(loaded: "OpenModel", drawn: Draws) -> Draws:
+def as_pictures(loaded: "TrainedModel", drawn: Draws) -> Draws:
     """Return draws whose values are pictures: images as they are, values of other kinds as their kind draws them.
 
     Raises:

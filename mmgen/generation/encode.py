@@ -19,18 +19,18 @@ from mmgen.settings.registry import unknown_name
 from mmgen.training.batches import batch_of
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["Pictures", "encode", "encode_examples", "infer", "source_images"]
+__all__ = ["Pictures", "encode_examples", "encode_pictures", "infer", "source_images"]
 
 
-def encode(
-    loaded: "OpenModel",
+def encode_pictures(
+    loaded: "TrainedModel",
     images: Pictures | Mapping[str, Pictures],
     attributes: Given | None = None,
     text: Given | None = None,
 ) -> DiagonalGaussian | LayeredPosterior:
-    """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.generation.loading.TrainedModel.encode`."""
+    """q(z | image) [B, D], or q(z | image, description); see :meth:`mmgen.generation.TrainedModel.encode`."""
     if isinstance(images, Mapping):
         if attributes is not None or text is not None:
             raise UsageError("got images by modality and codes of a description, expected one of them")
@@ -58,18 +58,18 @@ def encode(
     return posterior_of(loaded.model, batch, given)
 
 
-def encode_examples(loaded: "OpenModel", shown: Examples) -> DiagonalGaussian | LayeredPosterior:
+def encode_examples(loaded: "TrainedModel", shown: Examples) -> DiagonalGaussian | LayeredPosterior:
     """Posteriors [n, D] of examples, given what the model's decoders were trained with: q(z|x) or q(z|x,y)."""
-    return encode(loaded, shown.images, shown.codes, shown.tokens)
+    return encode_pictures(loaded, shown.images, shown.codes, shown.tokens)
 
 
-def source_images(loaded: "OpenModel") -> list[str]:
+def source_images(loaded: "TrainedModel") -> list[str]:
     """Return the modalities with pictures from each of which alone a model infers z, the main one first."""
     shown = [name for name, described in loaded.observed.items() if described.picture_shape is not None]
     return [name for name in shown if loaded.model.answers((name,))]
 
 
-def _check_source(loaded: "OpenModel", names: Sequence[str], described: tuple[str, ...]) -> None:
+def _check_source(loaded: "TrainedModel", names: Sequence[str], described: tuple[str, ...]) -> None:
     for name in names:
         if name not in loaded.observed:
             raise UsageError(unknown_name("modality", str(name), list(loaded.observed)))
@@ -85,16 +85,16 @@ def _check_source(loaded: "OpenModel", names: Sequence[str], described: tuple[st
         )
 
 
-def _described(loaded: "OpenModel", description: str | Mapping[str, str]) -> Batch | None:
+def _described(loaded: "TrainedModel", description: str | Mapping[str, str]) -> Batch | None:
     """A description as a batch of one; None where it says nothing."""
     if not description:
         return None
     batch = describe(loaded, description)
-    return batch.select(loaded.informative(batch) or list(batch.values)[:1])
+    return batch.select((loaded.encoder.informative(batch) if loaded.encoder else ()) or list(batch.values)[:1])
 
 
 def infer(
-    loaded: "OpenModel", pictures: Mapping[str, Pictures], description: str | Mapping[str, str] = ""
+    loaded: "TrainedModel", pictures: Mapping[str, Pictures], description: str | Mapping[str, str] = ""
 ) -> DiagonalGaussian | LayeredPosterior:
     """q(z | pictures) [B, D], or q(z | pictures, description).
 

@@ -21,7 +21,7 @@ from mmgen.posteriors.encoding import encode_points, mean_parts
 from mmgen.training.batches import DatasetRows
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = ["Encodings", "Projection", "Ranking", "encoded_part", "movable", "principal_plane", "ranking"]
 
@@ -86,7 +86,7 @@ class Projection:
         return self.centre + points @ self.axes
 
 
-def _given(loaded: "OpenModel") -> tuple[str, ...]:
+def _given(loaded: "TrainedModel") -> tuple[str, ...]:
     """What encodings are given: the main picture or other data alone, else what decoders were trained with."""
     for name in loaded.observed:
         if loaded.model.answers((name,)):
@@ -107,7 +107,7 @@ def movable(model: Model) -> tuple[str, range]:
 
 
 @torch.no_grad()
-def encoded_part(loaded: "OpenModel", dataset: Path, part: str, count: int, seed: int) -> Encodings:
+def encoded_part(loaded: "TrainedModel", dataset: Path, part: str, count: int, seed: int) -> Encodings:
     """Encodings of some examples of a part of the data, drawn at random; of nodes of a graph, with all of its edges.
 
     Labels that are part of z are the likeliest ones.
@@ -148,7 +148,7 @@ def encoded_part(loaded: "OpenModel", dataset: Path, part: str, count: int, seed
     return Encodings(rows, torch.cat(means).cpu(), None, given)
 
 
-def ranking(loaded: "OpenModel", encodings: Encodings) -> Ranking:
+def ranking(loaded: "TrainedModel", encodings: Encodings) -> Ranking:
     r"""Dimensions by the mean over examples of :math:`KL(q(z_d|x) \,\|\, N(0, 1))`, nats.
 
     Of a model of several layers, whose lower priors are no N(0, 1), the dimensions of the layer next to the data by the

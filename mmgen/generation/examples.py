@@ -10,7 +10,7 @@ from mmgen.artifacts import Dataset
 from mmgen.core.seeding import numpy_generator
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = ["Examples", "random_examples", "read_examples"]
 
@@ -37,7 +37,7 @@ class Examples:
         return Examples(self.rows[:count], self.images[:count], tokens, codes)
 
 
-def read_examples(loaded: "OpenModel", data: Dataset, rows: np.ndarray) -> Examples:
+def read_examples(loaded: "TrainedModel", data: Dataset, rows: np.ndarray) -> Examples:
     """Rows of an open dataset: the model's main picture, its attributes and its text."""
     main, info, text = loaded.observation, loaded.attributes, loaded.text
     assert main is not None
@@ -49,7 +49,7 @@ def read_examples(loaded: "OpenModel", data: Dataset, rows: np.ndarray) -> Examp
     )
 
 
-def random_examples(loaded: "OpenModel", dataset: Path, part: str, count: int, seed: int) -> Examples:
+def random_examples(loaded: "TrainedModel", dataset: Path, part: str, count: int, seed: int) -> Examples:
     """Some examples of a part of the data, drawn at random: "train", "val" or "test"."""
     with Dataset.open(dataset) as data:
         every = data.split(loaded.settings.data.split, part)

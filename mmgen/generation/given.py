@@ -14,16 +14,14 @@ from PIL import Image
 from pydantic import SkipValidation
 from torch import Tensor
 
-from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.core.memory import check_memory
 from mmgen.core.notation import UNKNOWN
 from mmgen.modalities import ROWS
-from mmgen.settings.arguments import checked, told
-from mmgen.settings.kinds import Count
+from mmgen.posteriors import tensor_from
+from mmgen.settings.arguments import told
 
 if TYPE_CHECKING:
-    from mmgen.generation.files import LatentLogProb, LatentSampler
     from mmgen.modalities import Description
     from mmgen.modalities.attributes import AttributesDescription
     from mmgen.modalities.image import ImageDescription
@@ -33,10 +31,7 @@ __all__ = [
     "Given",
     "Pictures",
     "check_drawn",
-    "checked_log_prob",
-    "checked_sampler",
     "codes_given",
-    "latents_given",
     "observed_given",
     "pictures_given",
     "values_given",
@@ -48,33 +43,6 @@ Given = Annotated[Tensor | np.ndarray, SkipValidation]
 
 Pictures = Annotated[Tensor | np.ndarray | Image.Image | Sequence[Image.Image], SkipValidation]
 """Images [B, C, H, W] in [0, 1], or pictures of Pillow that have the size of the model's."""
-
-
-def _numbers(what: str, value: Any, expected: str) -> Tensor:
-    """Real numbers or whole ones as a dense tensor.
-
-    Raises:
-        UsageError: It is something else.
-    """
-    refusal = UsageError(f"{what} got {told(value)}, expected {expected}")
-    if isinstance(value, Tensor):
-        if value.is_complex() or value.is_quantized or value.layout != torch.strided or value.device.type == "meta":
-            raise refusal
-        return value.detach()
-    if isinstance(value, np.ma.MaskedArray) or not isinstance(value, np.ndarray | Sequence) or isinstance(value, str):
-        raise refusal
-    try:
-        numbers = np.array(value)
-    except (ValueError, TypeError, RuntimeError, OverflowError):  # rows of several lengths, tensors with gradients
-        raise refusal from None
-    kind = numbers.dtype.kind
-    if kind not in "biuf":
-        raise refusal
-    if numbers.dtype.itemsize > 8:
-        numbers = numbers.astype(np.float64)
-    elif kind == "u" and numbers.dtype.itemsize > 1:  # torch computes little with them
-        numbers = np.minimum(numbers.astype(np.uint64), 2**31).astype(np.int64)
-    return torch.from_numpy(numbers.astype(numbers.dtype.newbyteorder("="), copy=False))
 
 
 def _sizes(shape: Sequence[int]) -> str:
@@ -113,7 +81,7 @@ def pictures_given(info: "ImageDescription", images: Any) -> Tensor:
         UsageError: They have another size than the model's, or other values.
     """
     name, wanted = info.name, f"[B, {', '.join(map(str, info.shape))}]"
-    pixels = _numbers(name, _of_pillow(name, images, info), f"pictures {wanted}")
+    pixels = tensor_from(name, _of_pillow(name, images, info), f"pictures {wanted}")
     if pixels.dim() != 4 or tuple(pixels.shape[1:]) != tuple(info.shape):
         got = _sizes(pixels.shape[1:]) if pixels.dim() == 4 else f"an array {list(pixels.shape)}"
         raise UsageError(
@@ -170,7 +138,7 @@ def observed_given(info: "Description", values: Any) -> Tensor:
     """
     shape, stored = (list(info.event_shape) if info.by_rows else None), info.arrays().get(ROWS)
     wanted = _listed("B", *(shape or []))
-    found = _numbers(info.name, values, f"real numbers {wanted}")
+    found = tensor_from(info.name, values, f"real numbers {wanted}")
     as_stored = stored is not None and found.dtype == torch.uint8 and tuple(found.shape[1:]) == tuple(stored.shape)
     if not as_stored:
         if stored is not None and str(found.dtype) == f"torch.{stored.dtype}" and not found.is_floating_point():
@@ -192,7 +160,7 @@ def _listed(*sizes: object) -> str:
 def _codes(what: str, value: Any, width: int, rows: int | None, kind: str) -> Tensor:
     """Whole numbers int64 [B, width]."""
     wanted = _listed("B" if rows is None else rows, width)
-    codes = _numbers(what, value, f"{kind}, whole numbers {wanted}")
+    codes = tensor_from(what, value, f"{kind}, whole numbers {wanted}")
     if codes.dtype == torch.bool or codes.is_floating_point():
         raise UsageError(f"{what} got {told(codes)}, expected {kind}, whole numbers {wanted}")
     if codes.dim() != 2 or codes.shape[1] != width or len(codes) != (len(codes) if rows is None else rows):
@@ -238,51 +206,6 @@ def words_given(what: str, value: Any, info: "TextDescription", rows: int | None
             f"the last of them {info.padding}, for no word"
         )
     return codes
-
-
-def latents_given(value: Any, size: int) -> Tensor:
-    """z [..., D] of a model of D latents, finite, in single precision at least.
-
-    Raises:
-        UsageError: It is something else.
-    """
-    z = _numbers("z", value, f"latents [..., {size}]")
-    if not z.dim() or z.shape[-1] != size or not z.numel():
-        raise UsageError(f"z got an array {list(z.shape)}, expected latents [..., {size}]")
-    if not z.isfinite().all():
-        raise UsageError("z got values that are not finite, expected real numbers")
-    return z if z.dtype == torch.float64 else z.float()
-
-
-@checked
-def _check_asked(condition: Batch, n: Count = 1, generator: torch.Generator | None = None) -> None:
-    """Refuse what no sampler takes."""
-
-
-def checked_sampler(draw: "LatentSampler", size: int) -> "LatentSampler":
-    """The same draws [n, B, D], D being ``size``, for whoever asks for a number of them that memory holds."""
-
-    def sampler(condition: Batch, n: int, generator: torch.Generator | None) -> Tensor:
-        _check_asked(condition, n, generator)
-        check_memory(4 * size * n * condition.size, f"{n:,} draws of {condition.size:,} descriptions", "use fewer")
-        return draw(condition, n, generator)
-
-    return sampler
-
-
-def checked_log_prob(density: "LatentLogProb", size: int) -> "LatentLogProb":
-    """The same density, of latents [..., B, D] whose D is ``size``."""
-
-    def log_prob(z: Tensor, condition: Batch) -> Tensor:
-        _check_asked(condition)
-        if not isinstance(z, Tensor) or z.shape[-1:] != (size,) or not z.is_floating_point():
-            z = latents_given(z, size).to(condition.device)
-        if z.dim() < 2 or z.shape[-2] not in (1, condition.size):
-            wanted = f"[..., {condition.size}, {size}]"
-            raise UsageError(f"z got an array {list(z.shape)} for {condition.size:,} descriptions, expected {wanted}")
-        return density(z, condition)
-
-    return log_prob
 
 
 def check_drawn(described: Sequence["Description"], count: int, of: int, what: str, copies: int = 1) -> None:

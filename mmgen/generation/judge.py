@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from mmgen.classifier import Classifier
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = [
     "check_judge",
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 
-def sees_samples(loaded: "OpenModel") -> bool:
+def sees_samples(loaded: "TrainedModel") -> bool:
     """Tell whether the attribute classifier looks at draws, as for binary data, rather than at means."""
     return loaded.observation is not None and loaded.observation.judged_by_draws
 
@@ -57,7 +57,7 @@ def differences(asked: np.ndarray, judged: np.ndarray, info: Vocabulary) -> str:
     return f"judge: {', '.join(seen)}" if seen else ""
 
 
-def check_judge(loaded: "OpenModel", judge: "Classifier") -> None:
+def check_judge(loaded: "TrainedModel", judge: "Classifier") -> None:
     """Refuse a judge that answers in other words than the model was asked in.
 
     Raises:

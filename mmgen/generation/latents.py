@@ -5,20 +5,18 @@ drawn nor on who asks.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from mmgen.core.seeding import torch_generator
-from mmgen.descriptions import OPERATORS
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors.encoding import LayeredPosterior
 
 if TYPE_CHECKING:
     from mmgen.generation.descriptions import Descriptions
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = ["draw_encoded", "draw_latents", "stream"]
 
@@ -42,7 +40,7 @@ def stream(seed: int, purpose: str, key: tuple[int | str, ...], have: int = 0, *
 
 @torch.no_grad()
 def draw_latents(
-    loaded: "OpenModel", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
+    loaded: "TrainedModel", posterior: str, asked: "Descriptions", count: int, seed: int, have: int = 0
 ) -> Tensor:
     """z [Q, n, D] of n draws for each of Q descriptions.
 
@@ -61,22 +59,18 @@ def draw_latents(
     device = str(loaded.device)
     drawn = []
     for row in range(len(asked)):
-        sampler = loaded.latent_sampler(posterior)
+        source = loaded.posteriors[posterior].answering(asked.expression(row))
         generator = stream(seed, "latents", asked.key(row), have, device=device)
-        condition, expression = asked.batch(loaded, row), asked.expression(row)
-        if expression is not None and expression.operators & {*OPERATORS}:
-            sampler = loaded.files.recombined_sampler(expression)
-        elif expression is not None:
-            sampler = partial(loaded.guide(posterior).sample, expression=expression)
+        words = asked.batch(loaded, row)
         parts = [
-            sampler(condition, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)
+            source.sample(words, min(_AT_ONCE, count - start), generator)[:, 0] for start in range(0, count, _AT_ONCE)
         ]
         drawn.append(torch.cat(parts))
     return torch.stack(drawn)
 
 
 def draw_encoded(
-    loaded: "OpenModel",
+    loaded: "TrainedModel",
     posterior: DiagonalGaussian | LayeredPosterior,
     sources: Sequence[str],
     rows: Sequence[int],

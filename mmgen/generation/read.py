@@ -16,12 +16,12 @@ from mmgen.core.errors import UsageError
 from mmgen.core.seeding import torch_generator
 from mmgen.descriptions import Vocabulary, format_caption
 from mmgen.generation.decode import means
-from mmgen.generation.encode import encode
+from mmgen.generation.encode import encode_pictures
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.posteriors.encoding import LayeredPosterior
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = ["attribute_probabilities", "latents_to_read", "read_parts", "reading", "texts_of_images"]
 
@@ -32,7 +32,7 @@ _TEXTS = 64
 
 
 def attribute_probabilities(
-    loaded: "OpenModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
+    loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 100, seed: int = 0
 ) -> np.ndarray:
     """p(y_k | x) of every attribute: p(y_k | z) averaged over draws of z from q(z|x), or q(y_k | x) where y is in z.
 
@@ -54,12 +54,14 @@ def attribute_probabilities(
             f"{loaded.path} generates no attributes, so it cannot read them off images; "
             "use a joint model (elbo, telbo, jmvae, bivcca) or a judge"
         )
-    return torch.cat([*read_parts(loaded, info.name, encode(loaded, images), draws, seed)]).float().cpu().numpy()
+    return (
+        torch.cat([*read_parts(loaded, info.name, encode_pictures(loaded, images), draws, seed)]).float().cpu().numpy()
+    )
 
 
 @torch.no_grad()
 def read_parts(
-    loaded: "OpenModel",
+    loaded: "TrainedModel",
     name: str,
     posterior: DiagonalGaussian | LayeredPosterior,
     draws: int,
@@ -87,7 +89,7 @@ def read_parts(
 
 
 def latents_to_read(
-    loaded: "OpenModel", posterior: DiagonalGaussian | LayeredPosterior, draws: int, seed: int
+    loaded: "TrainedModel", posterior: DiagonalGaussian | LayeredPosterior, draws: int, seed: int
 ) -> Iterator[Tensor]:
     """Draws of z [S, b, D] from q(z | x), or its mean [1, b, D]; as many examples together as fit well."""
     generator = torch_generator(seed, "reading", device=str(loaded.device))
@@ -100,7 +102,7 @@ def latents_to_read(
 
 @torch.no_grad()
 def texts_of_images(
-    loaded: "OpenModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
+    loaded: "TrainedModel", images: np.ndarray | Mapping[str, np.ndarray], draws: int = 3, seed: int = 0
 ) -> list[list[str]]:
     """What a model says of images: the likeliest words at the mean of q(z|x), then draws of z and words.
 
@@ -125,7 +127,7 @@ def texts_of_images(
             "use a model of q(z|x), such as one trained with --set 'objective.given=[\"image\"]'"
         )
     generator = torch_generator(seed, "captions of images", device=str(loaded.device))
-    posterior, found = encode(loaded, images), []
+    posterior, found = encode_pictures(loaded, images), []
     mean = posterior.mean
     for start in range(0, len(mean), _TEXTS):
         rows = slice(start, start + _TEXTS)

@@ -12,7 +12,7 @@ from mmgen.artifacts.samples import write_samples
 from mmgen.generation.draws import Draws
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = ["save_samples", "write_values"]
 
@@ -20,7 +20,7 @@ __all__ = ["save_samples", "write_values"]
 def save_samples(
     path: Path,
     drawn: Draws,
-    loaded: "OpenModel",
+    loaded: "TrainedModel",
     *,
     judge: Path | None = None,
     command: str = "",
@@ -51,7 +51,7 @@ def save_samples(
 
     settings: dict[str, Any] = {
         "posterior": drawn.posterior,
-        **loaded.weights_of(drawn.posterior),
+        **(loaded.posteriors[drawn.posterior].weights if drawn.posterior in loaded.posteriors else {}),
         "number": each,
         "given": drawn.descriptions.words(loaded),
         **({"guidance": drawn.guidance.weight, "base": drawn.guidance.base} if drawn.guidance else {}),
@@ -82,7 +82,7 @@ def save_samples(
     )
 
 
-def write_values(path: Path, loaded: "OpenModel", drawn: Draws, *, sampled: bool = False) -> None:
+def write_values(path: Path, loaded: "TrainedModel", drawn: Draws, *, sampled: bool = False) -> None:
     """Write the main values of draws to a file of their kind, such as a sound file, whole or not at all.
 
     Args:

@@ -13,7 +13,7 @@ from mmgen.generation.judge import check_judge, judge_images
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
     from mmgen.modalities.text import TextDescription
 
 __all__ = [
@@ -58,7 +58,7 @@ class Verdicts:
     right: tuple[int, int]
 
 
-def generated_text(loaded: "OpenModel") -> "TextDescription":
+def generated_text(loaded: "TrainedModel") -> "TextDescription":
     """The text that a model generates.
 
     Raises:
@@ -74,7 +74,7 @@ def generated_text(loaded: "OpenModel") -> "TextDescription":
 
 
 @torch.no_grad()
-def speak(loaded: "OpenModel", z: torch.Tensor, generator: torch.Generator, greedy: bool = False) -> Spoken:
+def speak(loaded: "TrainedModel", z: torch.Tensor, generator: torch.Generator, greedy: bool = False) -> Spoken:
     """Images, texts and their word distributions for z [n, D].
 
     Args:
@@ -94,7 +94,7 @@ def speak(loaded: "OpenModel", z: torch.Tensor, generator: torch.Generator, gree
     return Spoken(images, torch.cat(tokens).numpy(), torch.cat(tables).numpy())
 
 
-def verdicts(loaded: "OpenModel", judge: "Classifier | None", spoken: Spoken) -> Verdicts:
+def verdicts(loaded: "TrainedModel", judge: "Classifier | None", spoken: Spoken) -> Verdicts:
     """Compare what the judge sees in images with the texts generated from the same z (CK Section 5.4).
 
     The judge is told the words that do not follow from the picture, the relation, as they were generated. A word that

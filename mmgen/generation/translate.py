@@ -14,25 +14,26 @@ from mmgen.core.errors import UsageError
 from mmgen.generation.decode import check_target, means
 from mmgen.generation.descriptions import describe
 from mmgen.generation.encode import infer
-from mmgen.generation.given import Pictures, check_drawn, latents_given
+from mmgen.generation.given import Pictures, check_drawn
 from mmgen.generation.latents import draw_encoded
+from mmgen.posteriors import latents_from
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
-__all__ = ["decode", "translate"]
+__all__ = ["decode", "translate_pictures"]
 
 
-def decode(loaded: "OpenModel", target: str, z: Tensor, description: str | Mapping[str, str] = "") -> Tensor:
+def decode(loaded: "TrainedModel", target: str, z: Tensor, description: str | Mapping[str, str] = "") -> Tensor:
     """E[target | z]: z [..., D] -> [..., C, H, W] in [0, 1], a bounded number of images at a time."""
     check_target(loaded, target)
-    z = latents_given(z, loaded.model.latent_size).to(loaded.device)
+    z = latents_from(z, loaded.model.latent_size).to(loaded.device)
     condition = describe(loaded, description) if loaded.model.conditional_on else None
     return means(loaded, target, z, condition)
 
 
-def translate(
-    loaded: "OpenModel",
+def translate_pictures(
+    loaded: "TrainedModel",
     pictures: Mapping[str, Pictures],
     target: str,
     draws: int = 0,
@@ -40,7 +41,7 @@ def translate(
     description: str | Mapping[str, str] = "",
     rows: Sequence[int] | None = None,
 ) -> Tensor:
-    """Pictures of another modality for given ones; see :meth:`mmgen.generation.loading.TrainedModel.translate`."""
+    """Pictures of another modality for given ones; see :meth:`mmgen.generation.TrainedModel.translate`."""
     check_target(loaded, target)
     posterior = infer(loaded, pictures, description)
     if not draws:

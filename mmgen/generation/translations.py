@@ -19,7 +19,7 @@ from mmgen.generation.latents import draw_encoded, stream
 from mmgen.settings.registry import unknown_name
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation.trained_model import TrainedModel
 
 __all__ = [
     "Paired",
@@ -62,7 +62,7 @@ class Paired:
         return len(self.rows)
 
 
-def as_pictures_of(loaded: "OpenModel", shown: Paired) -> Paired:
+def as_pictures_of(loaded: "TrainedModel", shown: Paired) -> Paired:
     """Return examples whose values are pictures, as their kinds draw them.
 
     Raises:
@@ -103,7 +103,7 @@ class Translation:
         return " + ".join(self.sources)
 
 
-def paired(loaded: "OpenModel", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
+def paired(loaded: "TrainedModel", dataset: Path, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
     """Examples of the test part, at random, with all their pictures; or the rows that are asked for.
 
     Raises:
@@ -118,7 +118,7 @@ def paired(loaded: "OpenModel", dataset: Path, count: int, seed: int, rows: Sequ
         )
 
 
-def parse_start(loaded: "OpenModel", text: str) -> Start:
+def parse_start(loaded: "TrainedModel", text: str) -> Start:
     """What ``--from`` names: modalities ("edges", "edges+mask"), a file of the main one, or of another ("edges=x.png").
 
     A file that is called like a modality is meant by ``./edges``.
@@ -140,7 +140,7 @@ def parse_start(loaded: "OpenModel", text: str) -> Start:
     return Start((loaded.observation.name,), Path(text))
 
 
-def started(loaded: "OpenModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
+def started(loaded: "TrainedModel", start: Start, count: int, seed: int, rows: Sequence[int] = ()) -> Paired:
     """The pictures that a person starts from: of test examples, with all that belongs to them, or of a file.
 
     A picture is brought to the size of the model's images as those of its dataset were.
@@ -163,7 +163,7 @@ def started(loaded: "OpenModel", start: Start, count: int, seed: int, rows: Sequ
     return Paired(np.arange(len(images)), {name: images}, names, notice)
 
 
-def _recipe_settings(loaded: "OpenModel") -> Mapping[str, Any]:
+def _recipe_settings(loaded: "TrainedModel") -> Mapping[str, Any]:
     """Settings of the model's dataset; none where it is gone."""
     try:
         return read_header(loaded.dataset_path()).settings
@@ -171,7 +171,7 @@ def _recipe_settings(loaded: "OpenModel") -> Mapping[str, Any]:
         return {}
 
 
-def usual(loaded: "OpenModel") -> list[Route]:
+def usual(loaded: "TrainedModel") -> list[Route]:
     """Which translations to show unless told: from the main picture to all, from all others back to it (WG Fig. 4)."""
     drawn, sources = drawn_images(loaded), source_images(loaded)
     main = drawn[0]
@@ -181,7 +181,7 @@ def usual(loaded: "OpenModel") -> list[Route]:
     return found + [((name,), (main,)) for name in informative]
 
 
-def wanted(loaded: "OpenModel", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
+def wanted(loaded: "TrainedModel", sources: Sequence[str], targets: Sequence[str]) -> list[Route]:
     """Which translations a person asks for: every source to every target.
 
     Args:
@@ -198,7 +198,7 @@ def wanted(loaded: "OpenModel", sources: Sequence[str], targets: Sequence[str]) 
     return [(start, tuple(targets) or tuple(drawn_images(loaded))) for start in starts]
 
 
-def translated(loaded: "OpenModel", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
+def translated(loaded: "TrainedModel", shown: Paired, sources: Sequence[str], targets: Sequence[str]) -> Translation:
     """Pictures of the targets at the mean of q(z | sources).
 
     Raises:
@@ -219,7 +219,7 @@ def _given(shown: Paired, sources: Sequence[str]) -> dict[str, np.ndarray]:
 
 @torch.no_grad()
 def drawn_from(
-    loaded: "OpenModel",
+    loaded: "TrainedModel",
     shown: Paired,
     sources: Sequence[str],
     targets: Sequence[str],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mmgen.core.errors import MmgenError, UsageError
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation import TrainedModel
     from mmgen.metrics._base import Metric
 
 __all__ = ["check_once", "check_read", "left_out", "usual_metrics"]
@@ -17,7 +17,7 @@ _OF_ALL = ("seed", "precision")
 _TYPED = {"factors": "--factor", "dropped": "--given-count", "posteriors": "--posterior"}
 
 
-def usual_metrics(loaded: "OpenModel") -> list[str]:
+def usual_metrics(loaded: "TrainedModel") -> list[str]:
     """What is measured unless told: what a judge sees, or, where there is none to ask, what the model itself finds."""
     if loaded.attributes is None and loaded.text is not None:
         return ["retrieval"]
@@ -25,7 +25,9 @@ def usual_metrics(loaded: "OpenModel") -> list[str]:
     return ["correctness"] if captioned else ["correctness", "coverage", *(["recall"] if loaded.image else [])]
 
 
-def left_out(dropped: Sequence[int] | None, given_count: Sequence[int] | None, loaded: "OpenModel") -> list[int] | None:
+def left_out(
+    dropped: Sequence[int] | None, given_count: Sequence[int] | None, loaded: "TrainedModel"
+) -> list[int] | None:
     """Numbers of attributes to leave out, from either way of saying it.
 
     Raises:

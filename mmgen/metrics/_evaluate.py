@@ -66,7 +66,7 @@ def evaluate(evaluation: Evaluation, metrics: Sequence[str]) -> Work[list[Score]
 
     members: list[Metric] = [get(name)() for name in dict.fromkeys(metrics)]
     for member in members:
-        if evaluation.loaded.guidance and not member.takes_guidance:
+        if evaluation.loaded.tilt and not member.takes_guidance:
             raise UsageError(
                 f"got guidance for {', '.join(name for name in metrics if get(name) is type(member))}, which asks no "
                 "posterior of a description; leave one or the other out"

@@ -26,7 +26,7 @@ from mmgen.training.precision import autocast
 
 if TYPE_CHECKING:
     from mmgen.evaluation.evaluation import Evaluation
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation import TrainedModel
 
 __all__ = ["LabelAccuracy"]
 
@@ -101,7 +101,7 @@ def _complete(evaluation: "Evaluation") -> Batch:
     return points[rows.nonzero().flatten()]
 
 
-def _read_exactly(loaded: "OpenModel", points: Batch, precision: str) -> Generator[float, None, Tensor | None]:
+def _read_exactly(loaded: "TrainedModel", points: Batch, precision: str) -> Generator[float, None, Tensor | None]:
     """Codes [N, A] that are likeliest under q(y|x); None where the model does not have it in closed form."""
     image, name = main_image(loaded), described_by(loaded)
     assert name is not None
@@ -116,7 +116,9 @@ def _read_exactly(loaded: "OpenModel", points: Batch, precision: str) -> Generat
     return torch.cat(said)
 
 
-def _read(loaded: "OpenModel", points: Batch, draws: int, seed: int, precision: str) -> Generator[float, None, Tensor]:
+def _read(
+    loaded: "TrainedModel", points: Batch, draws: int, seed: int, precision: str
+) -> Generator[float, None, Tensor]:
     """Descriptions read off pictures, codes [N, A] or words [N, T]; at the mean if there are no draws."""
     q, _ = proposal_of(loaded, points, precision, "image", seed)
     name = described_by(loaded)

@@ -124,7 +124,7 @@ class LogLikelihood(Metric):
                 if len(rows):
                     found = drawn.found(_given_text(quantity, name))[quantity]
                     measured = _both(evaluation, name, quantity, found.at(rows))
-                    scores += with_normaliser(loaded, name, points[rows], measured) if loaded.guidance else measured
+                    scores += with_normaliser(loaded, name, points[rows], measured) if loaded.tilt else measured
         return scores
 
 
@@ -215,12 +215,12 @@ def _with_images(evaluation: "Evaluation") -> Batch:
 def _read_by(evaluation: "Evaluation", posterior: str) -> str | None:
     """The modality that a posterior of the text is given."""
     loaded = evaluation.loaded
-    if loaded.guidance:
+    if loaded.tilt:
         return guiding_words(loaded, posterior, evaluation.points)
-    if posterior == loaded.target:
-        info = loaded.text if loaded.given == "text" else loaded.attributes
-        return info.name if info is not None else None
-    return described_by(loaded)
+    source = loaded.posteriors[posterior]
+    if source.is_fitted and source.is_unconditional:
+        return loaded.attributes.name if loaded.attributes is not None else None
+    return source.reads[0] if source.is_fitted else described_by(loaded)
 
 
 def _described(points: Batch, words: str | None) -> Tensor:

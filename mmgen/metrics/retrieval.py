@@ -218,8 +218,8 @@ class Retrieval(Metric):
             one = words[number : number + 1]
             for protocol, posterior in found:
                 if protocol == "evidence":
-                    density = loaded.latent_log_prob(posterior)
-                    log_q = torch.cat([density(part[:, None], one)[:, 0] for part in flat.split(_LATENTS)])
+                    density = loaded.posteriors[posterior]
+                    log_q = torch.cat([density.log_prob(part[:, None], one)[:, 0] for part in flat.split(_LATENTS)])
                     scored = (weights + log_q.double().reshape(z.shape[:2]) - log_prior).logsumexp(0)
                 else:
                     said = []

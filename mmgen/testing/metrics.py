@@ -80,7 +80,7 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
         device: Where model and judge compute.
     """
     from mmgen.classifier import ClassifierSettings, load_classifier, train_classifier
-    from mmgen.generation.loading import load
+    from mmgen.generation import load
     from mmgen.training.model_run import complete_settings, train_model
 
     data, model, judge = folder / "data.h5", folder / "model.safetensors", folder / "judge.safetensors"
@@ -101,7 +101,7 @@ def small_evaluation(folder: Path, device: str = "cpu") -> Evaluation:
 
 def small_graph_evaluation(folder: Path) -> Evaluation:
     """A graph auto-encoder of forty nodes in two groups, and its data, made in ``folder``."""
-    from mmgen.generation.loading import load
+    from mmgen.generation import load
     from mmgen.training.model_run import complete_settings, train_model
 
     data, model = folder / "graph.h5", folder / "graph.safetensors"

@@ -185,11 +185,11 @@ def test_from_a_trained_ladder_to_pictures(trained: Path, tmp_path: Path, layers
     words = {"size": "big"} if given == "attributes" else {}
     assert loaded.sample(words, n=3, posterior="aggregate").shape == (3, 1, 16, 16)
     batch = loaded.describe("size=big")
-    z = loaded.latent_sampler("aggregate")(batch, 4, torch.Generator().manual_seed(0))
+    z = loaded.posteriors["aggregate"].sample(batch, 4, torch.Generator().manual_seed(0))
     assert z.shape == (4, 1, 5)
-    assert torch.isfinite(loaded.latent_log_prob("aggregate")(z, batch)).all()
+    assert torch.isfinite(loaded.posteriors["aggregate"].log_prob(z, batch)).all()
     size = 2 if layers == "top" else 5
-    assert loaded.aggregate is not None and loaded.aggregate.latent_size == len(loaded.aggregate.shift) == size
+    assert loaded.fitted is not None and loaded.aggregate.latent_size == len(loaded.aggregate.shift) == size
 
 
 def test_an_optimiser_of_kernels_is_refused_before_anything_is_encoded(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from mmgen.artifacts import Dataset, DatasetWriter, read_checkpoint
 from mmgen.core.errors import UsageError
 from mmgen.core.sights import drawn_pixels, sight_key
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
-from mmgen.generation.loading import load
+from mmgen.generation import load
 from mmgen.metrics._evaluate import evaluate
 from mmgen.training.batches import DatasetRows
 from mmgen.training.model_run import complete_settings, train_model

@@ -200,7 +200,7 @@ def fit(folder: Path, name: str, steps: int = 40, **aggregate: Any) -> Path:
 
 def test_a_trained_model_says_what_it_sees(folder: Path) -> None:
     loaded = mmgen.load(folder / "m.safetensors")
-    assert loaded.text == DATA.text and loaded.given is None and loaded.posteriors == ["prior"]
+    assert loaded.text == DATA.text and loaded.given is None and list(loaded.posteriors) == ["prior"]
     with Dataset.open(folder / "d.h5") as dataset:
         rows = dataset.split("iid", "test")
         images, words = dataset.read_image("image", rows) / 255, dataset.read_text("text", rows)
@@ -212,22 +212,22 @@ def test_a_trained_model_says_what_it_sees(folder: Path) -> None:
 def test_an_aggregate_of_captions(folder: Path) -> None:
     """Fitted given text by default; draws follow the caption better than the prior, by the model's own likelihood."""
     loaded = mmgen.load(fit(folder, "agg", steps=250))
-    assert loaded.given == "text" and loaded.posteriors == ["prior", "aggregate"]
+    assert loaded.given == "text" and list(loaded.posteriors) == ["prior", "aggregate"]
     assert read_latents(folder / "latents.h5").columns["text"].shape == (360, 2), "training and validation"
     caption = loaded.describe("Small blue")
     assert caption.values["text"].tolist() == [[1, 3]] and caption.values["attributes"].tolist() == [[1, 1]]
     likelihood = {}
     for posterior in loaded.posteriors:
-        z = loaded.latent_sampler(posterior)(caption, 500, torch.Generator().manual_seed(0))
+        z = loaded.posteriors[posterior].sample(caption, 500, torch.Generator().manual_seed(0))
         assert z.shape == (500, 1, 3)
         likelihood[posterior] = loaded.model.log_likelihood("text", z, caption).mean().item()
     assert likelihood["aggregate"] > likelihood["prior"] + 0.5
-    assert loaded.latent_log_prob("aggregate")(z, caption).shape == (500, 1)
+    assert loaded.posteriors["aggregate"].log_prob(z, caption).shape == (500, 1)
     assert loaded.sample("small blue", n=4).shape == (4, 3, 16, 16)
     guided = loaded.guided(5.0)
     said = loaded.model.log_likelihood("text", z, caption)
-    torch.testing.assert_close(guided.guide("aggregate").log_likelihood(z, caption), said, rtol=1e-4, atol=1e-4)
-    more = guided.latent_sampler("aggregate")(caption, 500, torch.Generator().manual_seed(0))
+    torch.testing.assert_close(guided.likelihood.log_prob(z, caption), said, rtol=1e-4, atol=1e-4)
+    more = guided.posteriors["aggregate"].sample(caption, 500, torch.Generator().manual_seed(0))
     assert loaded.model.log_likelihood("text", more, caption).mean().item() > likelihood["aggregate"]
     for posterior in ("aggregate", "prior"):  # the model says whole captions, and these are none
         with pytest.raises(UsageError, match="reads text: give a whole caption, size colour"):
@@ -251,7 +251,7 @@ def test_target_true_and_other_conditions(folder: Path) -> None:
         nothing.sample("small blue", n=2)
     attributes = mmgen.load(fit(folder, "attributes", given="attributes"))
     assert attributes.given == "attributes"
-    z = attributes.latent_sampler("aggregate")(attributes.describe("colour=red"), 5, None)
+    z = attributes.posteriors["aggregate"].sample(attributes.describe("colour=red"), 5, None)
     assert z.shape == (5, 1, 3)
     assert attributes.sample("small blue", n=2).shape == (2, 3, 16, 16), "a caption says its attributes too"
 

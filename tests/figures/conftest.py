@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from mmgen.artifacts import DatasetWriter, read_header, reference, write_checkpoint
 from mmgen.core.batch import Batch
-from mmgen.generation.tilt import Tilt
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
-from mmgen.results.naming import posterior_title
+from mmgen.posteriors import Tilt
 from tests.figures._reading_models import make_reading_models
+from tests.posteriors.stand_in import StandIn, stand_ins
 
 INFO = AttributesDescription(
     name="attributes", names=("digit", "scale"), values=(("0", "1", "2", "3"), ("big", "small"))
@@ -64,8 +64,6 @@ class FlatLoaded:
     image: ImageDescription = IMAGE
     text: Any = None
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    posteriors: tuple[str, ...] = ("prior", "own", "aggregate")
-    guidance: float = 0.0
     tilt: Tilt = field(default_factory=Tilt)
 
     @property
@@ -83,13 +81,11 @@ class FlatLoaded:
     def reads(self, posterior: str) -> tuple[str, ...]:
         return ("attributes",)
 
-    def title_of(self, posterior: str) -> str:
-        return posterior_title(posterior)
+    @property
+    def posteriors(self) -> dict[str, StandIn]:
+        return stand_ins(("prior", "own", "aggregate"), self._draws, fitted="aggregate", reads=("attributes",))
 
-    def weights_of(self, posterior: str) -> dict[str, float]:
-        return {}
-
-    def latent_sampler(self, posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
+    def _draws(self, posterior: str) -> Callable[[Batch, int, torch.Generator], Tensor]:
         def sampler(batch: Batch, n: int, generator: torch.Generator) -> Tensor:
             codes = batch.values["attributes"].float()
             if posterior == "own":

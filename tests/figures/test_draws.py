@@ -81,13 +81,15 @@ def test_verdicts_and_captions(stubs: SimpleNamespace) -> None:
     assert differences(np.array([3, 0], np.uint8), np.array([0, 1], np.uint8), stubs.INFO) == "judge: 0, small"
 
 
-def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace) -> None:
+def test_what_has_nothing_in_common_is_not_judged(stubs: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever is drawn would be right of a description that says nothing: it counts neither as right nor as wrong."""
     empty = parse("digit=3 IN COMMON digit=2", stubs.INFO)
     said = parse("digit=3 AND scale=small", stubs.INFO)
     loaded = stubs.FlatLoaded()
-    loaded.target = "own"
-    loaded.files = SimpleNamespace(recombined_sampler=lambda _: loaded.latent_sampler("own"))
+    own = loaded.posteriors["own"]
+    own.operators = ("AND", "IN COMMON")
+    monkeypatch.setattr(type(loaded), "posteriors", {"own": own})
+    monkeypatch.setattr(own, "answering", lambda _: own)
     asked = Descriptions(np.stack([empty.codes, said.codes]), expressions=(empty, said))
     drawn = draw(loaded, asked, 5, posterior="own", judge=stubs.Reader())
     assert drawn.right == (5, 5)

@@ -21,10 +21,10 @@ from mmgen.figures.explore.density import inside
 from mmgen.figures.explore.make import Limits, make_explorer
 from mmgen.figures.explore.sprites import STEP, tiles
 from mmgen.figures.report.make import make_report
+from mmgen.generation import load
 from mmgen.generation.decode import means
 from mmgen.generation.descriptions import parse
 from mmgen.generation.encodings import encoded_part, principal_plane
-from mmgen.generation.loading import load
 from tests.figures._pages_to_explore import HOSTILE, SMALL, as_on_the_page, lively, page_of, picture
 
 __all__ = ["lively"]  # fixtures
@@ -137,7 +137,7 @@ def test_a_map_of_two_dimensions_shows_z_itself(world: Path, lively: Path, flat:
     z = torch.from_numpy(np.stack(np.meshgrid(line, line), -1).reshape(-1, 1, 2).astype(np.float32))
     fitted = load(lively / "flat-aggregate.safetensors")
     condition = parse(fitted, [part["words"][row]]).batch(fitted, 0)
-    log_q = fitted.latent_log_prob("aggregate")(z, condition)[:, 0].detach()
+    log_q = fitted.posteriors["aggregate"].log_prob(z, condition)[:, 0].detach()
     expected = inside(np.exp((log_q - log_q.max()).double().numpy()).reshape(cells, cells))
     drawn = picture(source["density"], row)[..., 0]
     assert (np.abs(drawn.astype(int) - np.rint(expected / STEP) * STEP) <= STEP).all() and drawn.max() == 255

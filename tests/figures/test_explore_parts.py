@@ -13,8 +13,9 @@ from mmgen.figures.explore.asked import frequent, near
 from mmgen.figures.explore.density import CELLS, Chart, apart, densities, smoothed
 from mmgen.figures.explore.sprites import STEP, pack
 from mmgen.generation.encodings import principal_plane
-from mmgen.generation.tilt import Tilt
+from mmgen.posteriors import Tilt
 from tests.figures._pages_to_explore import picture
+from tests.posteriors.stand_in import stand_ins
 
 
 def test_the_most_frequent_descriptions_come_first() -> None:
@@ -65,10 +66,9 @@ def test_what_lies_beside_the_map_counts(exact: bool, middle: float, monkeypatch
     plane = principal_plane(torch.randn(50, 2, generator=torch.manual_seed(0)))
     normal = torch.distributions.Normal(torch.tensor([middle, 0.0]), 1.0)
     loaded = SimpleNamespace(
-        guidance=0.0,
         tilt=Tilt(),
         device="cpu",
-        latent_log_prob=lambda _: lambda z, _: normal.log_prob(z.double()).sum(-1),
+        posteriors=stand_ins("q", densities=lambda _: lambda z, _: normal.log_prob(z.double()).sum(-1)),
     )
 
     class One(SimpleNamespace):

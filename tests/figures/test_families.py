@@ -15,7 +15,7 @@ from mmgen.figures.report.make import make_report
 from mmgen.figures.report.pictures import same_words, varied_words
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.figures.report.show import contact_sheet
-from mmgen.generation.loading import load
+from mmgen.generation import load
 
 DIGITS = [str(n) for n in range(10)]
 WORDS = {"text_network": {"embedding": 4, "hidden": 8, "head": 8}}
@@ -129,7 +129,7 @@ def test_free_text_and_attributes_are_different_evidence(family: Path) -> None:
     label, text = (loaded.model.posterior(batch, (name,)) for name in ("attributes", "text"))
     joint = loaded.model.posterior(batch, ("attributes", "text"))
     torch.testing.assert_close(joint.precision, label.precision + text.precision - 1)
-    z = loaded.latent_sampler("own")(batch, 1, torch.Generator().manual_seed(0))
+    z = loaded.posteriors["own"].sample(batch, 1, torch.Generator().manual_seed(0))
     torch.testing.assert_close(z, joint.sample(torch.Generator().manual_seed(0), (1,)))
     assert concept.values(loaded)[0].endswith(f"({concept.codes[0, 0]})")
     caption = DIGITS[concept.codes[0, 0]]

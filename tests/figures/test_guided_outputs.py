@@ -12,9 +12,9 @@ import torch
 from mmgen.artifacts import Dataset, DatasetWriter, read_header
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.figures.report.scores import score_tables
+from mmgen.generation import load
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import draw
-from mmgen.generation.loading import load
 from mmgen.metrics.correctness import Correctness
 from mmgen.metrics.coverage import Coverage
 from mmgen.modalities.attributes import AttributesDescription
@@ -99,7 +99,9 @@ def test_questions_that_no_words_can_guide_are_refused_before_any_work(readers: 
             assert bool(refusal(lambda e=evaluation: Coverage().check(e))) == refused
             asked = Evaluation(loaded, data, None, ("prior",), EvaluationSettings(seed=7, dropped=(1,)))
             assert bool(refusal(lambda e=asked: Correctness().check(e))) == refused
-            assert evaluation.loaded.guide("prior") is loaded.guided(1.0, 7).guide("prior")  # the pool of the seed
+            assert evaluation.loaded.guided_posterior("prior") is loaded.guided(1.0, 7).guided_posterior(
+                "prior"
+            )  # the pool of the seed
             unguided = Evaluation(loaded.guided(0.0), data, None, ("prior",), EvaluationSettings())
             assert not unguided.needs_captions and unguided.ignores_text("prior")
 

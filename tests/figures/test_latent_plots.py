@@ -13,8 +13,8 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 from mmgen.figures.plots.embedding import Colouring, _of_factor
+from mmgen.generation import load
 from mmgen.generation.encodings import encoded_part, ranking
-from mmgen.generation.loading import load
 
 
 def pixels(grid: Grid, number: int) -> np.ndarray:

@@ -22,9 +22,9 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots.word_uncertainty import entropy_chart
 from mmgen.figures.report.make import Summary, make_report
 from mmgen.figures.report.show import contact_sheet
+from mmgen.generation import load
 from mmgen.generation.descriptions import complete, parse
 from mmgen.generation.draws import draw
-from mmgen.generation.loading import load
 from mmgen.generation.read import texts_of_images
 from mmgen.generation.samples import save_samples
 from mmgen.generation.texts import Spoken, verdicts

@@ -15,10 +15,10 @@ from mmgen.evaluation.drawn import JudgedPictures
 from mmgen.evaluation.queries import Queries
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import Source, draw_all, open_session
+from mmgen.generation import TrainedModel, load
 from mmgen.generation.descriptions import check_read, parse, posterior_for
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.loading import TrainedModel, load
 from tests.figures._reading_models import program, refusal
 
 GIVEN = {"attributes": ("colour=red", "colour=blue"), "caption": ("big red", "small blue")}
@@ -29,7 +29,7 @@ WEIGHTS = (0.0, 2.0)
 def opened(readers: Path, name: str, weight: float) -> TrainedModel | None:
     """The file, guided; None where it says no words to guide by."""
     loaded = load(readers / f"{name}.safetensors")
-    if weight and not loaded.generated_words:
+    if weight and not loaded.likelihood.names:
         with pytest.raises(UsageError, match="guidance needs"):
             loaded.guided(weight)
         return None
@@ -41,7 +41,7 @@ def depends(loaded: TrainedModel, posterior: str, one: str, other: str) -> bool:
     found = []
     for words in (one, other):
         batch = parse(loaded, [words]).batch(loaded, 0)
-        z = loaded.latent_sampler(posterior)(batch, 3, torch.Generator().manual_seed(0))[:, 0]
+        z = loaded.posteriors[posterior].sample(batch, 3, torch.Generator().manual_seed(0))[:, 0]
         every = batch.repeat(3) if loaded.model.conditional_on else None
         found.append(loaded.model.mean("image", z, every))
     return not torch.equal(*found)
@@ -166,9 +166,9 @@ def test_the_same_z_and_pictures_from_everywhere(
 def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path, name: str, weight: float) -> None:
     """The program, Python, the pictures that `eval` judges, and figures: the same z and pictures of a description."""
     loaded = opened(readers, name, weight)
-    if loaded is None or not loaded.reads(loaded.default_posterior):
+    if loaded is None or not loaded.reads(loaded.posteriors.default):
         return
-    words = "red big" if loaded.reads(loaded.default_posterior) == ("text",) else "colour=red size=big"
+    words = "red big" if loaded.reads(loaded.posteriors.default) == ("text",) else "colour=red size=big"
     out, number, seed = tmp_path / "s.h5", 5, 3
     options = ("--guidance", weight) if weight else ()
     file = readers / f"{name}.safetensors"
@@ -185,7 +185,7 @@ def test_one_stream_of_randomness_in_every_product(readers: Path, tmp_path: Path
 
     # A figure draws by its session; its sources have the posterior, guided or not.
     session = open_session(gather([file]).groups[0], seed, guidance=weight)
-    sources = [s for s in (*session.sources, *session.priors) if s.loaded.guidance == weight]
+    sources = [s for s in (*session.sources, *session.priors) if s.loaded.tilt == weight]
     shown = [s for s in sources if s.posterior == posterior] or [Source("its own", loaded, posterior, file)]
     ((_, drawn),) = draw_all(session, asked, number, shown[:1])
     assert np.array_equal(drawn.z[0], z)

@@ -10,10 +10,10 @@ from PIL import Image
 from mmgen.artifacts.samples import read_samples
 from mmgen.core.errors import ArtifactError, UsageError
 from mmgen.figures.drawing.samples import sample_grid
+from mmgen.generation import load
 from mmgen.generation.draws import draw
 from mmgen.generation.images import images_of_file
 from mmgen.generation.judge import find_judge
-from mmgen.generation.loading import load
 from mmgen.generation.read import attribute_probabilities, reading
 from mmgen.generation.samples import save_samples
 

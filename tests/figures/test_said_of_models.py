@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from mmgen.commands.exporting import _card, _Exported
-from mmgen.generation.loading import load
+from mmgen.generation import load
 
 HAS = {
     "labels": {"image", "attributes"},

@@ -15,7 +15,7 @@ from mmgen.figures.plots._draw import draw_plot
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
 from mmgen.figures.report.make import _STAGES, make_report
-from mmgen.generation.loading import TrainedModel, load
+from mmgen.generation import TrainedModel, load
 from mmgen.generation.translations import drawn_from, paired, usual, wanted
 
 SHAPES = {"image": (3, 16, 16), "edges": (1, 16, 16), "mask": (1, 8, 8)}

@@ -19,9 +19,9 @@ from mmgen.figures.drawing.samples import sample_grid, translated_grid
 from mmgen.figures.drawing.style import WRONG, rgb
 from mmgen.figures.drawing.views import strip_page
 from mmgen.figures.report.show import contact_sheet
+from mmgen.generation import TrainedModel, load
 from mmgen.generation.descriptions import parse
 from mmgen.generation.draws import draw
-from mmgen.generation.loading import TrainedModel, load
 from mmgen.generation.samples import save_samples
 from mmgen.generation.translations import drawn_from, paired, parse_start, started
 from mmgen.modalities.text import TextDescription

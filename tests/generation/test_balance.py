@@ -9,12 +9,11 @@ import torch
 from scipy import optimize
 
 from mmgen.core.errors import UsageError
-from mmgen.generation._readings import readings as all_readings
-from mmgen.generation.balance import Balance, Candidates, multipliers
+from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.loading import TrainedModel
-from mmgen.generation.tilt import Tilt, tilts
+from mmgen.posteriors import Tilt, tilts
+from mmgen.posteriors._balance import Balance, Candidates, multipliers
 from tests.generation.test_guidance import ATTRIBUTES, EVERY_BASE, GRID, agree, codes_of, draw, loaded, pool_size
 
 WEIGHT = 3.0
@@ -53,8 +52,8 @@ def truth(toy: TrainedModel, posterior: str, words: str, log_words: torch.Tensor
 def test_draws_have_the_shares_and_the_density_that_the_grid_says(
     given: str, posterior: str, words: str, left_out: slice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmgen.generation._candidates._FIRST", 512)
-    monkeypatch.setattr("mmgen.generation.balance._FIRST", 16_384)
+    monkeypatch.setattr("mmgen.posteriors._candidates._FIRST", 512)
+    monkeypatch.setattr("mmgen.posteriors._balance._FIRST", 16_384)
     toy = loaded(given)
     guided, balanced, shares = truth(toy, posterior, words, GRID.log_words(toy, codes_of(words)), left_out)
     read = readings(toy, GRID.z, left_out)
@@ -71,14 +70,14 @@ def test_draws_have_the_shares_and_the_density_that_the_grid_says(
 def test_the_density_integrates_to_one_and_has_the_shares(
     given: str, posterior: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mmgen.generation.balance._FIRST", 16_384)
+    monkeypatch.setattr("mmgen.posteriors._balance._FIRST", 16_384)
     toy = loaded(given)
     batch = parse(toy, ["size=small"]).batch(toy, 0)
     _, balanced, _ = truth(toy, posterior, "size=small", GRID.log_words(toy, codes_of("size=small")), COLOURS)
     tilted = toy.guided(Tilt(WEIGHT, balanced=True))
-    (_,), (error,) = tilted.guide(posterior).normaliser(batch)
+    (_,), (error,) = tilted.guided_posterior(posterior).normaliser(batch)
     with torch.no_grad():
-        density = tilted.latent_log_prob(posterior)(GRID.z[:, None], batch)[:, 0].exp() * GRID.cell
+        density = tilted.posteriors[posterior].log_prob(GRID.z[:, None], batch)[:, 0].exp() * GRID.cell
     assert abs(float(density.sum().log())) < 4 * float(error) + 1e-3
     assert float((density - balanced).abs().sum()) / 2 < 0.05  # total variation
 
@@ -139,16 +138,18 @@ def test_what_could_not_be_balanced_is_said() -> None:
     """The toy's own q(z|y) is wrong on purpose: to keep its shares of size takes back what green gains."""
     toy = loaded().guided("3:balanced")
     draw(toy, "own", "colour=green", 5)
-    told, found = toy.guide("own").told, toy.guide("own").diagnostics
+    told, found = toy.guided_posterior("own").report, toy.guided_posterior("own").diagnostics
     assert "takes back more than half of what guidance brings" in told.notice and found["smallest_rise_kept"] < 0.5
     assert str(told) == "q(z|y) guided (w = 3, balanced)"
     toy = loaded().guided("1000:balanced")
     draw(toy, "own", "size=small", 5)
-    assert "shares of what is left out are kept only roughly, off by up to " in toy.guide("own").told.notice
+    assert (
+        "shares of what is left out are kept only roughly, off by up to " in toy.guided_posterior("own").report.notice
+    )
     toy = loaded("nothing").guided("2:balanced")
     draw(toy, "aggregate", "size=small", 5)
-    found = toy.guide("aggregate").diagnostics
-    assert toy.guide("aggregate").told.notice == "" and found["smallest_rise_kept"] > 0.5
+    found = toy.guided_posterior("aggregate").diagnostics
+    assert toy.guided_posterior("aggregate").report.notice == "" and found["smallest_rise_kept"] > 0.5
     assert found["largest_share_missed"] < 0.02 and found["smallest_balanced_effective_sample_size"] > 1000
 
 
@@ -159,9 +160,9 @@ def test_as_many_draws_are_taken_as_bring_shares_close(posterior: str, words: st
     """At w = 10 the first 2,048 draws are far off in size, though many of them count once balanced."""
     toy = loaded()
     tilted, batch = toy.guided("10:balanced"), parse(toy, [words]).batch(toy, 0)
-    base = toy.latent_log_prob(posterior)(GRID.z[:, None], batch)[:, 0].double().detach()
+    base = toy.posteriors[posterior].log_prob(GRID.z[:, None], batch)[:, 0].double().detach()
     read = readings(toy, GRID.z, left_out)
-    guide = tilted.guide(posterior)
+    guide = tilted.guided_posterior(posterior)
     masses = (base + guide.log_weight(GRID.z, batch)).softmax(0)
     assert (masses @ read - base.softmax(0) @ read).abs().max() < 0.05
     missed = (masses @ read - base.softmax(0) @ read).abs().max()
@@ -180,21 +181,21 @@ def test_what_is_taken_back_is_told_of_rare_words_too() -> None:
     def draw_some(*asked: Any) -> Candidates:
         return Candidates(z, 3 * likelihood, none, likelihood)
 
-    balance = Balance(toy.files, "prior", draw_some)
+    balance = Balance(toy.likelihood, draw_some)
     balance(z, parse(toy, ["size=big"]).batch(toy, 0), None)
     assert balance.diagnostics["smallest_rise_kept"] < 0.5 and "takes back more than half" in balance.notice
 
 
 def test_a_density_tells_how_well_it_is_balanced_without_a_draw() -> None:
     toy = loaded().guided("3:balanced")
-    toy.latent_log_prob("aggregate")(GRID.z[:5, None], parse(toy, ["size=small"]).batch(toy, 0))
-    found = toy.guide("aggregate").diagnostics
+    toy.posteriors["aggregate"].log_prob(GRID.z[:5, None], parse(toy, ["size=small"]).batch(toy, 0))
+    found = toy.guided_posterior("aggregate").diagnostics
     assert found.keys() == {"smallest_balanced_effective_sample_size", "largest_share_missed", "smallest_rise_kept"}
 
 
 def test_readings_of_several_attributes_stand_side_by_side() -> None:
     toy, z = loaded(), torch.randn(7, 2)
-    found = all_readings(toy.files, z, (0, 1)).detach()
+    found = toy.likelihood.readings(z, (0, 1)).detach()
     assert torch.allclose(found[:, :3], readings(toy, z, COLOURS), atol=1e-6)
     assert torch.allclose(found[:, 3:5], readings(toy, z, SIZES), atol=1e-6)
     assert found.shape == (7, 5)
@@ -257,7 +258,8 @@ def test_one_tilt_or_several(given: Any) -> None:
 
 def test_what_cannot_be_balanced_is_refused() -> None:
     toy = loaded()
-    toy.files.fitted_guidance = 2.0
+    assert toy.fitted is not None
+    toy.fitted.guidance = 2.0
     with pytest.raises(UsageError, match="is fitted with guidance, which has changed the shares"):
         draw(toy.guided("3:balanced"), "aggregate", "size=big", 2)
     assert draw(toy.guided("3:balanced"), "prior", "size=big", 2).shape == (2, 2)

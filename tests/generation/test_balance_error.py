@@ -1,7 +1,7 @@
 """What balanced guidance says of its error, beside the truth: thirty latents, so that every density is a sum."""
 
+from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,17 +9,18 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
-from mmgen.generation.balance import Balance, Candidates
-from mmgen.modalities.attributes import Attributes
+from mmgen.modalities.attributes import Attributes, AttributesDescription
+from mmgen.models import DataSettings
+from mmgen.posteriors import WordLikelihood
+from mmgen.posteriors._balance import Balance, Candidates
 
 SIZES = (3, 2, 4)
 VALUES = tuple(tuple(f"{place}{value}" for value in range(size)) for place, size in zip("abc", SIZES, strict=True))
 WORDS = Attributes("attributes", ("a", "b", "c"), VALUES)
-FILES: Any = SimpleNamespace(
-    attributes=SimpleNamespace(name="attributes"),
-    text=None,
-    model=SimpleNamespace(modalities={"attributes": WORDS}),
-    fitted_guidance=0.0,
+LIKELIHOOD = WordLikelihood(
+    SimpleNamespace(modalities={"attributes": WORDS}, generates=("attributes",), conditional_on=()),  # type: ignore[arg-type]
+    DataSettings(attributes=AttributesDescription(names=WORDS.names, values=WORDS.values)),
+    Path("toy.safetensors"),
 )
 ANY = 255
 CASES = [
@@ -71,7 +72,7 @@ class Toy:
 
     def found(self) -> tuple[float, float, float]:
         """How far shares are off under plain and balanced guidance, and what balance says of it."""
-        balance = Balance(FILES, "aggregate", self.draw)
+        balance = Balance(LIKELIHOOD, self.draw)
         added = balance(torch.zeros(30, 1), self.condition, None, self.logits)
         return self.miss(0.0), self.miss(added), balance.diagnostics["largest_share_missed"]
 
@@ -95,7 +96,7 @@ def test_latents_that_few_draws_show_are_looked_for_where_lambda_lifts_them() ->
         return Candidates(rows[:, None].float(), 10 * likelihood, torch.zeros(count).double(), likelihood, logits[rows])
 
     codes = torch.tensor([[0, ANY, ANY]])
-    balance = Balance(FILES, "aggregate", draw)
+    balance = Balance(LIKELIHOOD, draw)
     added = balance(torch.zeros(3, 1), Batch({"attributes": codes % ANY}, {"attributes": codes != ANY}), None, logits)
     miss = abs(float((q.log() + 10 * said.log() + added).softmax(0) @ left_out - q @ left_out))
     assert miss <= balance.diagnostics["largest_share_missed"]

@@ -16,13 +16,12 @@ from mmgen.core.errors import UsageError
 from mmgen.descriptions import parse as parse_words
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.proposals import MIXTURE, proposals
-from mmgen.generation import _candidates
-from mmgen.generation._candidates import Pool, log_mean, resample
+from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import parse
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.loading import TrainedModel
-from mmgen.generation.tilt import Tilt
 from mmgen.metrics.log_likelihood import LogLikelihood
+from mmgen.posteriors import Tilt, _candidates
+from mmgen.posteriors._candidates import Pool, log_mean, resample
 from tests.generation.toy import ATTRIBUTES, NAMES, VALUES, Grid, loaded
 
 INFO = SimpleNamespace(names=NAMES, values=VALUES)
@@ -66,7 +65,7 @@ def agree(z: torch.Tensor, masses: torch.Tensor, effective: float = math.inf) ->
 def pool_size(toy: TrainedModel, posterior: str) -> float:
     """Effective size of the pool that draws came from; infinite where each draw has candidates of its own."""
     pooled = not toy.guided(0.0).reads(posterior)
-    return toy.guide(posterior).diagnostics["smallest_effective_sample_size"] if pooled else math.inf
+    return toy.guided_posterior(posterior).diagnostics["smallest_effective_sample_size"] if pooled else math.inf
 
 
 @pytest.fixture
@@ -87,9 +86,9 @@ def test_draws_have_the_density_that_the_grid_says(given: str, posterior: str, w
     z = draw(guided, posterior, words, 1500)
     assert agree(z, masses, pool_size(guided, posterior)) > 1e-3
     assert agree(draw(toy, posterior, words, 1500), masses) < 1e-4  # what is not guided is something else
-    told = guided.guide(posterior).diagnostics
+    told = guided.guided_posterior(posterior).diagnostics
     enough = 1500 if math.isfinite(pool_size(guided, posterior)) else 10  # draws from a pool repeat each other
-    notice = guided.guide(posterior).told.notice
+    notice = guided.guided_posterior(posterior).report.notice
     assert (told["smallest_effective_sample_size"] >= enough) == (notice == ""), notice
 
 
@@ -99,12 +98,12 @@ def test_density_integrates_to_one_up_to_its_error(given: str, posterior: str) -
     for words, weight in itertools.product(["colour=green", "size=big"], [1.0, 5.0]):
         batch = parse(toy, [words]).batch(toy, 0)
         _, log_z = GRID.masses(toy, posterior, batch, GRID.log_words(toy, codes_of(words)), weight)
-        guide = toy.guided(weight).guide(posterior)
+        guide = toy.guided(weight).guided_posterior(posterior)
         (value,), (error,) = guide.normaliser(batch)
         assert 0 < error <= (0.06 if posterior == "prior" or given == "nothing" else 0.011)
         assert abs(float(value) - log_z) < 4 * float(error) + 1e-3
         with torch.no_grad():
-            density = toy.guided(weight).latent_log_prob(posterior)(GRID.z[:, None], batch).exp()
+            density = toy.guided(weight).posteriors[posterior].log_prob(GRID.z[:, None], batch).exp()
         total = (density.sum() * GRID.cell).log()
         assert abs(float(total)) < 4 * float(error) + 1e-3
 
@@ -116,9 +115,11 @@ def test_weight_zero_is_what_would_be_guided_bit_for_bit(given: str, posterior: 
     assert torch.equal(draw(toy.guided(0.0), posterior, words, 50), plain)
     assert torch.equal(draw(toy.guided(3.0).guided(0.0), posterior, words, 50), plain)
     batch = parse(toy, [words]).batch(toy, 0)
-    drawn = [toy.latent_sampler(posterior, w)(batch, 5, torch.Generator().manual_seed(1)) for w in (None, 0.0, 2.0)]
+    models = [toy, toy.guided(0.0), toy.guided(2.0)]
+    drawn = [each.posteriors[posterior].sample(batch, 5, torch.Generator().manual_seed(1)) for each in models]
     assert torch.equal(drawn[0], drawn[1]) and not torch.equal(drawn[0], drawn[2])
-    assert toy.guided(3.0).latent_sampler(posterior, 0.0)(batch, 5, torch.Generator().manual_seed(1)).equal(drawn[0])
+    unguided = toy.guided(3.0).posteriors[posterior].unguided
+    assert unguided.sample(batch, 5, torch.Generator().manual_seed(1)).equal(drawn[0])
 
 
 @EVERY_BASE
@@ -164,13 +165,13 @@ def test_candidates_are_doubled_until_there_are_enough_and_it_is_said_when_there
     for weight in (1.0, 6.0, 20_000.0):
         guided = toy.guided(weight)
         draw(guided, "aggregate", "colour=green size=big", 20)
-        found[weight] = guided.guide("aggregate")
-    assert found[1.0].diagnostics["candidates"] == 64 and found[1.0].told.notice == ""
+        found[weight] = guided.guided_posterior("aggregate")
+    assert found[1.0].diagnostics["candidates"] == 64 and found[1.0].report.notice == ""
     assert 64 < found[6.0].diagnostics["candidates"] < 4096
     assert found[6.0].diagnostics["smallest_effective_sample_size"] >= 10
     assert found[20_000.0].diagnostics["candidates"] == 4096
-    assert "of 1 descriptions the effective sample size among 4,096 candidates" in found[20_000.0].told.notice
-    assert str(found[6.0].told) == "q_agg guided (w = 6)"
+    assert "of 1 descriptions the effective sample size among 4,096 candidates" in found[20_000.0].report.notice
+    assert str(found[6.0].report) == "q_agg guided (w = 6)"
 
 
 def test_as_many_candidates_as_are_asked_for() -> None:
@@ -179,15 +180,15 @@ def test_as_many_candidates_as_are_asked_for() -> None:
     for how in ("6:effective=100", "20000:candidates=5000", "6:candidates=10"):
         tilted = toy.guided(how)
         draw(tilted, "aggregate", "colour=green size=big", 20)
-        guides[how] = tilted.guide("aggregate")
+        guides[how] = tilted.guided_posterior("aggregate")
     enough, most, few = guides.values()
-    assert enough.diagnostics["smallest_effective_sample_size"] >= 100 and enough.told.notice == ""
+    assert enough.diagnostics["smallest_effective_sample_size"] >= 100 and enough.report.notice == ""
     assert enough.diagnostics["wanted_effective_sample_size"] == 100
     assert most.diagnostics["candidates"] == most.diagnostics["most_candidates"] == 5000
-    assert few.diagnostics["candidates"] == 10 and "--guidance 6:candidates=40" in few.told.notice
+    assert few.diagnostics["candidates"] == 10 and "--guidance 6:candidates=40" in few.report.notice
     large = toy.guided("3:candidates=70000")
     draw(large, "prior", "colour=green", 5)
-    assert large.guide("prior").diagnostics["candidates"] == 70_000, "a pool has at least so many"
+    assert large.guided_posterior("prior").diagnostics["candidates"] == 70_000, "a pool has at least so many"
 
 
 @pytest.mark.parametrize("posterior", ["own", "aggregate", "prior"])
@@ -196,7 +197,7 @@ def test_guidance_that_changes_nothing_says_so(posterior: str) -> None:
     for sharpness, weight, said in ((0.02, 3.0, True), (1.5, 3.0, False), (0.02, 0.5, False)):
         toy = loaded(sharpness=sharpness).guided(weight)
         draw(toy, posterior, "colour=green size=small", 5)
-        told = toy.guide(posterior).told.notice
+        told = toy.guided_posterior(posterior).report.notice
         assert ("guidance 3 changes next to nothing for 1 of 1 descriptions" in told) == said, told
 
 
@@ -209,9 +210,9 @@ def test_one_pool_answers_every_description_at_every_weight(monkeypatch: pytest.
     assert len(made) == 1
     draw_latents(toy.guided(1.0), "aggregate", parse(toy, ["colour=red"]), 10, 5)
     assert len(made) == 2  # another seed draws anew
-    (pool,) = [pool for (_, seed), pool in toy._guides.pools.items() if seed == 0]
+    (pool,) = [pool for (_, seed), pool in toy._guided._pools.items() if seed == 0]
     assert len(pool.z) == 60_000
-    assert str(toy.guided(1.0).guide("aggregate").told) == "q(z) guided (w = 1)"
+    assert str(toy.guided(1.0).guided_posterior("aggregate").report) == "q(z) guided (w = 1)"
 
 
 def test_every_combination_can_be_drawn_from_the_learned_prior() -> None:
@@ -220,9 +221,11 @@ def test_every_combination_can_be_drawn_from_the_learned_prior() -> None:
     for colour, size in itertools.product(VALUES[0], VALUES[1]):
         words = f"colour={colour} size={size}"
         batch = parse(guided, [words]).batch(guided, 0)
-        guide = guided.guide("aggregate")
-        plain = guide.log_likelihood(draw(guided.guided(0.0), "aggregate", words, 500)[:, None], batch).exp().mean()
-        drawn = guide.log_likelihood(draw(guided, "aggregate", words, 500)[:, None], batch).exp().mean()
+        guide = guided.guided_posterior("aggregate")
+        plain = (
+            guide.likelihood.log_prob(draw(guided.guided(0.0), "aggregate", words, 500)[:, None], batch).exp().mean()
+        )
+        drawn = guide.likelihood.log_prob(draw(guided, "aggregate", words, 500)[:, None], batch).exp().mean()
         assert drawn > 1.5 * plain
 
 
@@ -232,7 +235,7 @@ def test_probability_of_an_expression_is_that_of_all_it_holds_of(text: str) -> N
     expression = parse_words(text, INFO)
     z = GRID.z[::997]
     batch = parse(toy, ["anything"]).batch(toy, 0)
-    found = toy.guided(1.0).guide("prior").log_likelihood(z, batch, expression).exp()
+    found = toy.likelihood.log_prob(z, batch, expression).exp()
     table = ATTRIBUTES.log_probabilities(toy.model.decoders["attributes"](z)).exp().double().detach()
     total = torch.zeros(len(z), dtype=torch.float64)
     for codes in itertools.product(range(3), range(2)):
@@ -296,7 +299,6 @@ def test_weights_that_are_none_are_refused(weight: float) -> None:
         lambda: Tilt.of(weight),
         lambda: loaded().guided(weight),
         lambda: loaded().sample("colour=red", 2, guidance=weight),
-        lambda: loaded().latent_sampler("prior", weight),
     ]
     for ask in refusing:
         with pytest.raises(UsageError, match=r"guidance got .*, expected a number from 0 to 1,000,000"):
@@ -377,7 +379,7 @@ def test_proposals_that_ignore_the_text_are_not_guided(given: str, prior: str) -
     with torch.no_grad():
         z = last.sample(slice(0, 12), points, 1_000, torch.Generator().manual_seed(0))
         found = last.log_prob(z, slice(0, 12), points)
-        torch.testing.assert_close(found, toy.latent_log_prob(prior)(z, points))
+        torch.testing.assert_close(found, toy.posteriors[prior].log_prob(z, points))
         mass = last.log_prob(GRID.z[:, None], slice(0, 1), points[:1])[:, 0].double().logsumexp(0) + math.log(GRID.cell)
     assert float(mass) == pytest.approx(0.0, abs=1e-3)
     flat = z.flatten(0, 1)

@@ -9,7 +9,7 @@ import torch
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
-from mmgen.generation.loading import TrainedModel, load
+from mmgen.generation import TrainedModel, load
 from mmgen.generation.read import attribute_probabilities
 from mmgen.generation.translate import decode
 from mmgen.posteriors.encoding import LayeredPosterior

@@ -6,10 +6,11 @@ import torch
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.core.errors import UsageError
+from mmgen.generation import TrainedModel
 from mmgen.generation.descriptions import chosen_posterior, parse
 from mmgen.generation.draws import draw
 from mmgen.generation.latents import draw_latents
-from mmgen.generation.loading import TrainedModel
+from mmgen.posteriors import Fitted
 from tests.generation.toy import ATTRIBUTES, loaded
 
 
@@ -18,14 +19,15 @@ def recombining(operators: bool = True) -> TrainedModel:
     toy = loaded()
     torch.manual_seed(1)
     family = mmgen.aggregates.get("scan")(hidden=(8,), operators=operators)
-    toy.files.aggregate, toy.files.target = Aggregate(2, ATTRIBUTES, family).eval(), "scan"
-    return toy
+    fitted = Fitted("scan", Aggregate(2, ATTRIBUTES, family).eval(), 2)
+    source = toy.path, toy.header
+    return TrainedModel(source, source, toy.settings, toy.model, toy.device, fitted)
 
 
 def test_where_there_is_no_network_and_is_giving_both() -> None:
     for toy in (loaded(), recombining(operators=False)):
         both, joined = (parse(toy, [words]) for words in ("colour=red size=big", "colour=red AND size=big"))
-        posterior = toy.default_posterior
+        posterior = toy.posteriors.default
         torch.testing.assert_close(
             draw_latents(toy, posterior, joined, 3, 0), draw_latents(toy, posterior, both, 3, 0), rtol=0, atol=0
         )
@@ -36,13 +38,16 @@ def test_where_there_is_no_network_and_is_giving_both() -> None:
 def test_an_operator_draws_from_the_posterior_that_its_network_says() -> None:
     toy = recombining()
     asked = parse(toy, ["colour=red AND size=big", "colour=red"])
-    aggregate, recombination = toy.files.aggregate, asked.expression(0)
-    assert aggregate is not None and asked.words(toy) == ["colour=red AND size=big", "colour=red"]
+    assert toy.fitted is not None
+    aggregate, recombination = toy.fitted.aggregate, asked.expression(0)
+    assert asked.words(toy) == ["colour=red AND size=big", "colour=red"]
     with torch.no_grad():
-        q = aggregate.posterior_of(recombination)  # type: ignore[arg-type]
+        q = aggregate.posterior_of(recombination)
         z = draw_latents(toy, "scan", asked, 20_000, 0)[0]
     torch.testing.assert_close(z.mean(0), q.mean[0], atol=0.05, rtol=0.05)
     torch.testing.assert_close(z.std(0), q.sd[0], atol=0.05, rtol=0.05)
+    recombined = toy.posteriors["scan"].answering(recombination)
+    torch.testing.assert_close(recombined.log_prob(z[:, None], asked.batch(toy, 0)), q.log_prob(z[:, None]))
     plain = draw_latents(toy, "scan", parse(toy, ["colour=red size=big"]), 5, 0)
     assert not torch.equal(plain[0], z[:5]), "another posterior, and its own stream"
     drawn = draw(toy, asked, 2, posterior="scan")

@@ -11,14 +11,14 @@ from torch import Tensor, nn
 import mmgen.aggregates
 from mmgen.aggregates._base import Aggregate
 from mmgen.core.batch import Batch
-from mmgen.generation.files import ModelFiles
-from mmgen.generation.loading import TrainedModel
+from mmgen.generation import TrainedModel
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.modalities.attributes import Attributes, AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._base import Demands
 from mmgen.models._settings import DataSettings
 from mmgen.models.multimodal_vae import MultimodalVAE
+from mmgen.posteriors import Fitted
 from mmgen.testing.linear_gaussian import Normal
 
 NAMES, VALUES = ("colour", "size"), (("red", "blue", "green"), ("big", "small"))
@@ -65,20 +65,16 @@ def loaded(given: str = "attributes", sharpness: float = 1.5, layout: str = "byt
             parameter += 0.1 * torch.randn_like(parameter)
         aggregate.shift.copy_(torch.tensor([0.3, -0.2]))
         aggregate.scale.copy_(torch.tensor([0.8, 1.1]))
-    toy = ModelFiles.__new__(ModelFiles)
-    toy.path = toy.model_path = Path("toy.safetensors")
-    toy.device = torch.device("cpu")
-    toy.header = toy.model_header = SimpleNamespace(kind="model", content_id="m", parents=())
-    toy.aggregate, toy.target = aggregate.eval(), "aggregate"
     data = DataSettings(
         image=ImageDescription(name="image", shape=(1, 2, 2), layout=layout),
         attributes=AttributesDescription(name="attributes", names=NAMES, values=VALUES),
     )
     objective = SimpleNamespace(demands=Demands(frozenset([("image",)])))
-    toy.settings = SimpleNamespace(data=data, build_objective=lambda: objective)
-    toy.model = MultimodalVAE(2, modalities, {"image": image, "attributes": words}, Inference()).eval()
-    toy.text_weight, toy.fitted_guidance = None, 0.0
-    return TrainedModel(toy)
+    settings: Any = SimpleNamespace(data=data, build_objective=lambda: objective)
+    model = MultimodalVAE(2, modalities, {"image": image, "attributes": words}, Inference()).eval()
+    source: Any = (Path("toy.safetensors"), SimpleNamespace(kind="model", content_id="m", parents=()))
+    fitted = Fitted("aggregate", aggregate.eval(), 2)
+    return TrainedModel(source, source, settings, model, torch.device("cpu"), fitted)
 
 
 class _Image(Normal):
@@ -109,7 +105,7 @@ class Grid:
             log_words: log p(y|z) on the grid.
             weight: w.
         """
-        base = toy.latent_log_prob(posterior)(self.z[:, None], batch)[:, 0].double()
+        base = toy.posteriors[posterior].log_prob(self.z[:, None], batch)[:, 0].double()
         joint = base + weight * log_words.double()
         total = joint.logsumexp(0)
         return (joint - total).exp(), float(total + torch.tensor(self.cell).double().log())

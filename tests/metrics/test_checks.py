@@ -13,6 +13,7 @@ from mmgen.metrics import log_likelihood
 from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.image import ImageDescription
 from tests.metrics.toy import Judge, loaded_painter, write_dataset
+from tests.posteriors.stand_in import StandIn
 
 EDGES = ImageDescription(name="edges", shape=(1, 1, 2), layout="bytes")
 
@@ -48,7 +49,7 @@ def test_images_that_the_dataset_lacks(
 
 def fitted(**changes: Any) -> Any:
     loaded = loaded_painter(Path("q.safetensors"))
-    loaded.aggregate, loaded.target = object(), "aggregate"
+    loaded.fitted = StandIn("aggregate", fitted=True)
     for name, value in changes.items():
         setattr(loaded, name, value)
     return loaded
@@ -57,7 +58,7 @@ def fitted(**changes: Any) -> Any:
 def test_text_proposals_that_are_none(dataset: Dataset) -> None:
     model = loaded_painter(Path("m.safetensors"))
     evaluate(asked(dataset, model, fitted()), ["log-likelihood"])
-    for other in (fitted(given=None), fitted(aggregate=None)):
+    for other in (fitted(fitted=StandIn("aggregate", fitted=True, reads=())), fitted(fitted=None)):
         with pytest.raises(UsageError, match=r"--text-proposal got q.safetensors, expected a fitted q\(z \| y\); make"):
             evaluate(asked(dataset, model, other), ["log-likelihood"])
     other = fitted(model_header=SimpleNamespace(content_id="another"))

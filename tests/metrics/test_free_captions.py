@@ -19,13 +19,14 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import caption_queries
-from mmgen.generation.tilt import Tilt
 from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
+from mmgen.posteriors import Tilt
 from mmgen.results.shares import share_error
 from tests.metrics.toy import Plain
+from tests.posteriors.stand_in import stand_ins
 
 INFO = AttributesDescription(name="attributes", names=("colour", "size"), values=(("red", "blue"), ("big", "small")))
 TEXT = TextDescription(vocabulary=("a", "red", "crimson", "blue", "big", "small"), length=3)
@@ -71,15 +72,14 @@ def loaded_painter(blind_to: str = "") -> Any:
         image=ImageDescription(shape=(1, 1, 2), layout="bytes"),
         attributes=INFO,
         text=TEXT,
-        guidance=0.0,
         tilt=Tilt(),
         given="text",
-        aggregate=SimpleNamespace(given="text"),
-        target="aggregate",
-        weights_of=lambda posterior: {},
         device=torch.device("cpu"),
-        posteriors=["prior", "aggregate"],
-        latent_sampler=lambda name: draw,
+        posteriors=(
+            posteriors := stand_ins(("prior", "aggregate"), lambda name: draw, fitted="aggregate", reads=("text",))
+        ),
+        fitted=posteriors["aggregate"],
+        encoder=None,
     )
 
 

@@ -22,6 +22,7 @@ from mmgen.metrics.coverage import exact_coverage, picture_error
 from mmgen.results.clusters import clustered_error
 from mmgen.results.shares import share_error
 from tests.metrics.toy import Judge, Painter, loaded_painter, write_dataset
+from tests.posteriors.stand_in import stand_ins
 
 
 @pytest.fixture(scope="module")
@@ -195,8 +196,8 @@ def test_coverage_of_a_single_query_is_settled_by_the_error_over_its_pictures(da
     assert score.stderr is None
     assert score.extra["bias_below_stderr"] == (abs(score.extra["bias"]) < score.extra["stderr_over_pictures"])
     evaluation = asked(dataset, ("prior",), dropped=(2,))
-    sampler = evaluation.loaded.latent_sampler
-    evaluation.loaded.latent_sampler = lambda name: lambda *question: sampler(name)(*question) * 0
+    every = evaluation.loaded.posteriors
+    evaluation.loaded.posteriors = stand_ins(every, lambda name: lambda *question: every[name].draw(*question) * 0)
     (score,) = evaluate(evaluation, ["coverage"]).run()
     assert (score.extra["bias_below_stderr"], score.extra["images_per_query"]) == (False, 768)
 
@@ -275,12 +276,8 @@ def test_paper_coverage_takes_ten_pictures_and_nats(dataset: Dataset) -> None:
     assert (score.protocol, score.extra["images_per_query"]) == ("paper", 10)
     evaluation = asked(dataset, dropped=(1,), protocol="paper")
     loaded = evaluation.loaded
-    sampler = loaded.latent_sampler
-
-    def stubborn(name: str) -> Any:
-        return lambda condition, n, generator: sampler(name)(condition, n, generator) * 0  # always the first values
-
-    loaded.latent_sampler = stubborn
+    every = loaded.posteriors
+    loaded.posteriors = stand_ins(every, lambda name: lambda *question: every[name].draw(*question) * 0)  # first values
     (score,) = evaluate(evaluation, ["coverage"]).run()
     two, three = (jensen_shannon(np.full(v, 1 / v), np.eye(v)[0], math.e) for v in (2, 3))
     assert score.value == pytest.approx(

@@ -17,7 +17,7 @@ from mmgen.core.errors import UsageError
 from mmgen.core.progress import outcome
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.likelihoods import image_log_likelihood, text_estimate
-from mmgen.generation.loading import load
+from mmgen.generation import load
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.metrics._evaluate import evaluate
 from mmgen.metrics.retrieval import Retrieval
@@ -33,6 +33,7 @@ from mmgen.testing.metrics import small_evaluation, suits
 from mmgen.training.model_run import complete_settings, train_model
 from tests.core.linear_ladder import exact_log_image, ladder_observations, linear_ladder, lower_covariance
 from tests.metrics.test_linear_gaussian import loaded
+from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
 SAYING_SD = 0.8
 """The standard deviation of q(z | y) in each dimension, about what the words say of z1."""
@@ -80,14 +81,14 @@ def loaded_ladder(own: bool = False) -> Any:
     """A loaded ladder, with :func:`saying` as its own q(z | y) or without any."""
     model = speaking_ladder()
     found = loaded(model)
-    found.posteriors, found.encoder_given, found.given = ["prior", *(["own"] if own else [])], ("image",), None
+    found.encoder_given, found.given = ("image",), None
     found.reads = lambda name: ("attributes",) if name == "own" else ()
 
     def density(name: str) -> Callable[[Batch], Any]:
         return saying if name == "own" else lambda batch: model.posterior(batch, ())
 
-    found.latent_sampler = lambda name: lambda batch, n, generator: density(name)(batch).sample(generator, (n,))
-    found.latent_log_prob = lambda name: lambda z, batch: density(name)(batch).log_prob(z)
+    found.posteriors = stand_ins(["prior", *(["own"] if own else [])], *draws_and_densities(density))
+    found.encoder = found.posteriors.get("own")
     return found
 
 

@@ -19,6 +19,7 @@ from mmgen.evaluation.likelihoods import (
     under_prior,
 )
 from tests.metrics.toy import LEARNED, TEXT_SD, Gaussian, gaussian_points, loaded_gaussian, text_posterior
+from tests.posteriors.stand_in import StandIn
 
 POINTS = gaussian_points(40)
 X, Y = POINTS.values["image"], POINTS.values["attributes"][:, 0]
@@ -205,8 +206,9 @@ def test_text_through_a_fitted_posterior_of_another_file() -> None:
     model = Gaussian(widening=1.4, words="text")
     loaded, fitted = loaded_gaussian(model, own_text=False), loaded_gaussian(model)
     assert finish(text_through(loaded, POINTS, "prior", 10, seed=0)) is None
-    fitted.target, fitted.given = "aggregate", "text"
-    fitted.latent_sampler, fitted.latent_log_prob = map(lambda of: lambda name: of("own"), _densities(fitted))
+    own = fitted.posteriors["own"]
+    fitted.fitted, fitted.given = StandIn("aggregate", own.draw, own.density, fitted=True, reads=("text",)), "text"
+    fitted.posteriors["aggregate"] = fitted.fitted
     truths, gains = [], []
     for name, mean, covariance in (
         ("prior", torch.zeros(2).double(), torch.eye(2).double()),
@@ -228,10 +230,6 @@ def test_text_through_a_fitted_posterior_of_another_file() -> None:
     assert gains[1] - gains[0] == pytest.approx(truths[1] - truths[0], abs=0.1)
 
 
-def _densities(loaded: Any) -> tuple[Any, Any]:
-    return loaded.latent_sampler, loaded.latent_log_prob
-
-
 def test_without_a_posterior_of_the_text_that_of_an_image_helps_the_prior() -> None:
     """A sentence that the prior hardly ever says: few draws find it through an image that is described so."""
     model = Gaussian(words="text")
@@ -240,7 +238,10 @@ def test_without_a_posterior_of_the_text_that_of_an_image_helps_the_prior() -> N
     rare.values["image"][:] = 6.0 * model.weights[:, 1]  # z is near (0, 6)
     rare.values["text"][:] = 1
     loaded = loaded_gaussian(model, own_text=False)
-    loaded.latent_sampler = lambda name: lambda batch, n, generator: torch.full((n, 1, 2), -3.0).double()
+    prior = loaded.posteriors["prior"]
+    loaded.posteriors["prior"] = StandIn(
+        "prior", lambda batch, n, generator: torch.full((n, 1, 2), -3.0).double(), prior.density
+    )
     found = finish(text_estimate(loaded, rare, "prior", 20, seed=0))
     assert float(found.value) > -30  # from the prior's draws alone: log p(y|z) = -7,200
 

@@ -12,9 +12,7 @@ from mmgen.core.batch import Batch
 from mmgen.core.errors import UsageError
 from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.evaluation.likelihoods import proposal_given
-from mmgen.generation.files import ModelFiles
-from mmgen.generation.loading import TrainedModel
-from mmgen.generation.tilt import Tilt
+from mmgen.generation import TrainedModel
 from mmgen.inference._base import Inference, Parts
 from mmgen.inference.product_of_experts import ProductOfExperts
 from mmgen.inference.quotient_of_experts import QuotientOfExperts
@@ -25,6 +23,7 @@ from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
 from mmgen.models._settings import DataSettings
 from mmgen.objectives.mvae import Mvae
+from mmgen.posteriors import Tilt
 from mmgen.results.score import Score
 from mmgen.testing.linear_gaussian import (
     NOISE,
@@ -38,7 +37,7 @@ from mmgen.testing.linear_gaussian import (
     linear_gaussian,
     observations,
 )
-from tests.metrics.toy import Unguided
+from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
 POINTS = observations(30)
 BOTH = ("image", "attributes")
@@ -55,23 +54,22 @@ def loaded(model: Any) -> Any:
     def given(posterior: str) -> tuple[str, ...]:
         return () if posterior == "prior" else ("attributes",)
 
-    return Unguided(
+    posteriors = stand_ins(
+        ("prior", "own"), *draws_and_densities(lambda name: lambda batch: model.posterior(batch, given(name)))
+    )
+    return SimpleNamespace(
         model=model,
         image=SimpleNamespace(name="image", shape=(4,)),
         observed={"image": None},
         attributes=SimpleNamespace(name="attributes", names=("a",), values=(("0",),)),
         text=None,
-        guidance=0.0,
         tilt=Tilt(),
         device=torch.device("cpu"),
-        posteriors=["prior", "own"],
+        posteriors=posteriors,
         given="attributes",
-        aggregate=None,
-        target=None,
-        weights_of=lambda posterior: {},
+        fitted=None,
+        encoder=posteriors["own"],
         encoder_given=BOTH,
-        latent_sampler=lambda name: lambda b, n, g: model.posterior(b, given(name)).sample(g, (n,)),
-        latent_log_prob=lambda name: lambda z, b: model.posterior(b, given(name)).log_prob(z),
     )
 
 
@@ -248,17 +246,15 @@ def three_modalities(family: type[Inference], slots: tuple[str, ...]) -> Any:
     model = composed(family)
     model.decoders["text"] = nn.Linear(2, 2, bias=False, dtype=torch.float64)
     model.decoders["text"].weight.data.copy_(WEIGHTS["text"])
-    told = ModelFiles.__new__(ModelFiles)
-    told.model, told.aggregate, told.target, told.device = model, None, None, torch.device("cpu")
-    told.path = told.model_path = Path("model.safetensors")
+    path, header = Path("model.safetensors"), SimpleNamespace(kind="model", content_id="m", parents=())
     data = DataSettings(
         image=ImageDescription(shape=(1, 2, 2), layout="bytes"),
         attributes=AttributesDescription(names=("a",), values=(("0",),)),
         text=TextDescription(vocabulary=("w",), length=2, slots=slots),
     )
-    told.settings = SimpleNamespace(data=data, build_objective=Mvae)
-    told.text_weight, told.fitted_guidance = None, 0.0
-    return TrainedModel(told)
+    settings: Any = SimpleNamespace(data=data, build_objective=Mvae)
+    source: Any = (path, header)
+    return TrainedModel(source, source, settings, model, torch.device("cpu"))
 
 
 @FAMILIES
@@ -283,7 +279,7 @@ def test_given_text_is_not_given_attributes_too(
         score = found[name, "log p(x|y)", "importance"]
         assert score.value == pytest.approx(float(exact.mean()), abs=0.03), name
     assert found["prior", "log p(y)", "importance"].value == pytest.approx(float(text.mean()), abs=0.02)
-    everything = told.informative(points)
+    everything = told.encoder.informative(points)
     if known:  # what a person says with both is another matter
         assert everything == (("attributes",) if slots else ("attributes", "text"))
     else:
@@ -293,14 +289,15 @@ def test_given_text_is_not_given_attributes_too(
 def test_of_several_ways_to_say_a_thing_one_is_heard(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(WEIGHTS, "text", torch.tensor([[0.9, 0.0], [0.0, 0.6]], dtype=torch.float64))
     told, points = three_modalities(ProductOfExperts, ()), observations(3)
-    assert told.informative(points) == ("attributes", "text")
+    assert told.encoder.informative(points) == ("attributes", "text")
     points.present["text"][:] = False
-    assert told.informative(points) == ("attributes",)
+    assert told.encoder.informative(points) == ("attributes",)
     points.present["attributes"][:] = False
-    assert told.informative(points.select(["text"])) == ("text",)  # which says nothing
+    assert told.encoder.informative(points.select(["text"])) == ("text",)  # which says nothing
     del told.model.inference.experts["text"]
+    told = TrainedModel((told.path, told.header), (told.path, told.header), told.settings, told.model, told.device)
     with pytest.raises(UsageError, match=r"got a description by text, expected one by attributes"):
-        told.latent_log_prob("own")(torch.zeros(3, 2).double(), points.select(["text"]))
+        told.posteriors["own"].log_prob(torch.zeros(3, 2).double(), points.select(["text"]))
 
 
 def test_posteriors_that_a_model_lacks() -> None:

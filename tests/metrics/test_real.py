@@ -19,6 +19,7 @@ from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.image import ImageDescription
 from mmgen.results.score import Score
 from tests.metrics.toy import INFO, Judge, Painter, loaded_painter
+from tests.posteriors.stand_in import stand_ins
 
 NUMBER, PER_SOURCE = 6000, 2
 EACH = 300
@@ -91,7 +92,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def asked(dataset: Dataset, *posteriors: str, **settings: Any) -> Evaluation:
     loaded = loaded_painter(Path("m.safetensors"))
     loaded.model, loaded.image = Free(), ImageDescription(shape=(1, 1, 4), layout="bytes")
-    loaded.latent_sampler = {**SAMPLERS, "wrong": wrong}.__getitem__
+    loaded.posteriors = stand_ins([*SAMPLERS, "wrong"], {**SAMPLERS, "wrong": wrong}.__getitem__)
     chosen = EvaluationSettings(**{"draws": EACH, "dropped": (0,), **settings})
     return Evaluation(loaded, dataset, Judge(), posteriors, chosen)
 

@@ -15,6 +15,7 @@ from mmgen.evaluation.evaluation import EvaluationSettings
 from mmgen.metrics.retrieval import Ranks, Retrieval
 from mmgen.testing.linear_gaussian import exact_log_marginal, linear_gaussian, observations
 from tests.metrics.test_linear_gaussian import loaded
+from tests.posteriors.stand_in import stand_ins
 
 
 def test_ties_count_as_every_order_of_them() -> None:
@@ -55,7 +56,7 @@ def scores_of(model: Any, points: Batch, q: Any = None, **settings: Any) -> dict
     of.path = of.model_path = "m"
     of.reads = lambda posterior: () if posterior == "prior" else ("attributes",)
     if q is not None:
-        of.latent_log_prob = lambda name: q
+        of.posteriors = stand_ins(("prior", "own"), densities=lambda name: q)
     evaluation = SimpleNamespace(
         loaded=of,
         settings=EvaluationSettings(**{"precision": "32-true", **settings}),

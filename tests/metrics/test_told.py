@@ -19,12 +19,13 @@ from mmgen.core.errors import UsageError
 from mmgen.descriptions import batch_of_captions, caption_of_codes
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.evaluation.queries import queries
-from mmgen.generation.tilt import Tilt
 from mmgen.metrics._evaluate import evaluate
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.modalities.text import TextDescription
+from mmgen.posteriors import Tilt
 from tests.metrics.toy import Plain
+from tests.posteriors.stand_in import stand_ins
 
 SHAPES = ("cube", "ball", "cone")
 INFO = AttributesDescription(
@@ -96,16 +97,17 @@ def loaded_painter(draws: Any, given: str = "text") -> Any:
         image=ImageDescription(shape=(1, 1, 2), layout="bytes"),
         attributes=INFO,
         text=TEXT,
-        guidance=0.0,
         tilt=Tilt(),
         given=given,
-        aggregate=SimpleNamespace(given=given),
-        target="true",
-        weights_of=lambda posterior: {},
         device=torch.device("cpu"),
-        posteriors=["prior", "true"],
+        posteriors=(
+            posteriors := stand_ins(
+                ("prior", "true"), {"prior": of_prior, "true": of_text}.__getitem__, fitted="true", reads=(given,)
+            )
+        ),
+        fitted=posteriors["true"],
+        encoder=None,
         describe_codes=lambda codes: batch_of_captions(caption_of_codes(codes, TEXT, INFO)),
-        latent_sampler={"prior": of_prior, "true": of_text}.__getitem__,
     )
 
 

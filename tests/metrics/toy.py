@@ -17,13 +17,14 @@ from torch import Tensor
 from mmgen.artifacts import DatasetWriter
 from mmgen.core.batch import Batch
 from mmgen.descriptions import batch_of_queries
-from mmgen.generation.tilt import Tilt
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.image import ImageDescription
 from mmgen.models._settings import DataSettings
 from mmgen.objectives.elbo import Elbo
+from mmgen.posteriors import Tilt
+from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
 IMAGE = ImageDescription(shape=(1, 1, 2), layout="bytes")
 SIDE = AttributesDescription(names=("side",), values=(("left", "right"),))
@@ -127,14 +128,6 @@ class Painter:
         return -(z - batch.values["attributes"]).square().sum(-1)
 
 
-class Unguided(SimpleNamespace):
-    """A loaded stand-in that nothing guides: its posteriors are those of its files."""
-
-    @property
-    def files(self) -> "Unguided":
-        return self
-
-
 def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any:
     """A loaded ``Painter``: "own" always draws what was asked and leaves open attributes at random, "prior" ignores
     the text."""
@@ -148,7 +141,8 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         return torch.where(condition.present["attributes"], asked, of_prior(condition, n, generator))
 
     samplers = {"prior": of_prior, "own": of_text}
-    return Unguided(
+    posteriors = stand_ins(samplers, samplers.__getitem__, lambda _: lambda z, _: Painter().log_prior(z))
+    return SimpleNamespace(
         path=path,
         model_path=path,
         header=SimpleNamespace(kind="model", content_id="m"),
@@ -170,20 +164,16 @@ def loaded_painter(path: Path, dataset_id: str = "d", split: str = "iid") -> Any
         attributes=INFO,
         text=None,
         images={},
-        guidance=0.0,
         tilt=Tilt(),
         notices=[],
         given="attributes",
         describe_codes=lambda codes: batch_of_queries(codes),
-        aggregate=None,
-        target=None,
-        weights_of=lambda posterior: {},
         device=CPU,
-        posteriors=["prior", "own"],
+        posteriors=posteriors,
+        fitted=None,
+        encoder=posteriors["own"],
         encoder_given=("image",),
         reads=lambda posterior: () if posterior == "prior" else ("attributes",),
-        latent_sampler=samplers.__getitem__,
-        latent_log_prob=lambda name: lambda z, condition: Painter().log_prior(z),
     )
 
 
@@ -287,7 +277,8 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         return DiagonalGaussian(*(part.expand(batch.size, 2) for part in (LEARNED[0], LEARNED[1].log())))
 
     of = {"prior": standard, "own": text_posterior, "aggregate": learned}
-    return Unguided(
+    posteriors = stand_ins(of, *draws_and_densities(of.__getitem__), "aggregate", ())
+    return SimpleNamespace(
         header=SimpleNamespace(kind="model", content_id="m"),
         model_header=SimpleNamespace(content_id="m", parents=(), members=(), seed=0, settings={}),
         model=model,
@@ -297,17 +288,13 @@ def loaded_gaussian(model: Gaussian, own_text: bool = True) -> Any:
         attributes=SIDE,
         text=SimpleNamespace(name="text") if model.words == "text" else None,
         device=CPU,
-        guidance=0.0,
         tilt=Tilt(),
         notices=[],
-        posteriors=["prior", "own"] if own_text else ["prior"],
+        posteriors=posteriors,
         given=None,
-        target=None,
-        weights_of=lambda posterior: {},
-        aggregate=None,
+        fitted=None,
+        encoder=posteriors["own"] if own_text else None,
         encoder_given=("image",),
-        latent_sampler=lambda name: lambda batch, n, generator: of[name](batch).sample(generator, (n,)),
-        latent_log_prob=lambda name: lambda z, batch: of[name](batch).log_prob(z),
     )
 
 

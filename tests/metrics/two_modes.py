@@ -11,6 +11,7 @@ from mmgen.core.batch import Batch
 from mmgen.latent.gaussian import DiagonalGaussian
 from mmgen.latent.space import LatentSpace
 from tests.metrics.toy import Gaussian, PlaneOfGaussians, loaded_gaussian
+from tests.posteriors.stand_in import draws_and_densities, stand_ins
 
 
 class TwoModes(PlaneOfGaussians):
@@ -97,6 +98,6 @@ def loaded_two_modes(model: TwoModes) -> Any:
 
         return standard if name == "prior" else lambda batch: model.posterior(batch, ("attributes",))
 
-    loaded.latent_sampler = lambda name: lambda batch, n, generator: density(name)(batch).sample(generator, (n,))
-    loaded.latent_log_prob = lambda name: lambda z, batch: density(name)(batch).log_prob(z)
+    loaded.posteriors = stand_ins(("prior", "own"), *draws_and_densities(density))
+    loaded.encoder = loaded.posteriors["own"]
     return loaded

@@ -10,12 +10,12 @@ from mmgen.core.errors import UsageError
 from mmgen.core.progress import Watch
 from mmgen.figures.drawing.page import Grid
 from mmgen.figures.drawing.samples import sample_grid
+from mmgen.generation import TrainedModel, load
 from mmgen.generation.asked import draw_asked
 from mmgen.generation.descriptions import as_words
 from mmgen.generation.draws import as_pictures
 from mmgen.generation.judge import sees_samples
-from mmgen.generation.loading import TrainedModel, load
-from mmgen.generation.tilt import AnyTilt
+from mmgen.posteriors import AnyTilt
 from mmgen.settings.arguments import checked
 from mmgen.settings.kinds import Count, FilePath, Seed
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from mmgen.artifacts import Dataset
 from mmgen.core.errors import UsageError
-from mmgen.generation.loading import TrainedModel
+from mmgen.generation import TrainedModel
 from mmgen.settings.kinds import FilePath
 
 __all__ = ["File", "Settings", "command_of", "mode_of", "optional", "path_of"]

@@ -16,7 +16,7 @@ from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, complete
 
 if TYPE_CHECKING:
-    from mmgen.generation.open_model import OpenModel
+    from mmgen.generation import TrainedModel
 
 __all__ = ["Menu", "Questions", "frequent", "near", "questions_of"]
 
@@ -76,7 +76,7 @@ class Questions:
         starts = tuple(start for start in self.starts if start < count)
         return replace(self, keys=self.keys[:count], asked=self.asked[:count], starts=starts)
 
-    def alike(self, loaded: "OpenModel", rows: range) -> list[tuple[np.ndarray, Descriptions]]:
+    def alike(self, loaded: "TrainedModel", rows: range) -> list[tuple[np.ndarray, Descriptions]]:
         """Some of the rows with their descriptions, in groups that read as each description alone does: one that has
         all words of a caption is that caption, and draws from its stream.
         """
@@ -158,7 +158,7 @@ def _by_attributes(info: Vocabulary, codes: np.ndarray, most: int) -> Questions:
 
 
 def _by_slots(
-    text: TextVocabulary, info: Vocabulary, tokens: np.ndarray, most: int, seed: int, loaded: "OpenModel"
+    text: TextVocabulary, info: Vocabulary, tokens: np.ndarray, most: int, seed: int, loaded: "TrainedModel"
 ) -> Questions:
     places = [info.names.index(slot) for slot in text.slots]
     values = [[code for code, word in enumerate(info.values[a]) if word in text.vocabulary] for a in places]
@@ -185,7 +185,7 @@ def _by_slots(
     return Questions("text", menus, keys, asked, first, total, selection)
 
 
-def _by_captions(tokens: np.ndarray, most: int, seed: int, loaded: "OpenModel") -> Questions:
+def _by_captions(tokens: np.ndarray, most: int, seed: int, loaded: "TrainedModel") -> Questions:
     """A menu of whole captions, the most frequent first, of equals some at random."""
     captions, counts = np.unique(tokens, axis=0, return_counts=True)
     shuffled = numpy_generator(seed, "captions").permutation(len(captions))

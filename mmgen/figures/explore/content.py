@@ -117,7 +117,7 @@ def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
     """A posterior: what it is called, how to draw from it, its pictures."""
     source, rows = one.source, [each.row for each in one.each]
     name, _, what = source.name.partition(": ")
-    what = what or source.loaded.title_of(source.posterior).partition(": ")[2]
+    what = what or source.loaded.posteriors[source.posterior].title.partition(": ")[2]
     judged = [each.judged for each in one.each if each.judged is not None]
     densities = _densities(one)
     return {
@@ -125,7 +125,7 @@ def _source(one: Answers, sheets: Sheets | None, count: int) -> dict[str, Any]:
         "about": what,
         "file": source.path.name,
         "posterior": source.posterior,
-        "guidance": str(source.loaded.tilt) if source.loaded.tilt.balanced else source.loaded.guidance,
+        "guidance": str(source.loaded.tilt) if source.loaded.tilt.balanced else source.loaded.tilt.weight,
         "rows": None if rows == list(range(count)) else rows,
         "pictures": sheets.to_json() if sheets else None,
         "judged": _bytes(np.stack(judged)) if judged else None,
@@ -202,7 +202,7 @@ def _map(content: Content, land: Landscape, packed: Sheets | None, near: Sheets 
         axes = [f"principal component {k + 1} ({100 * share:.0f} %)" for k, share in enumerate(land.shares)]
     beside = content.neighbours
     how = "on a grid, exactly." if chart.exact else f"of {DRAWS} draws of z, projected on the plane and smoothed."
-    if not chart.exact and any(source.loaded.guidance for source in content.session.sources):
+    if not chart.exact and any(source.loaded.tilt for source in content.session.sources):
         how += " Draws of a guided posterior are those of its base, weighed by p(words|z)^w."
         if any(source.loaded.tilt.balanced for source in content.session.sources):
             how += " Their weights are balanced, so that what is left out keeps its shares."

@@ -12,9 +12,10 @@ from mmgen.figures.plots._session import Source
 from mmgen.generation.descriptions import Descriptions
 from mmgen.generation.encodings import Projection
 from mmgen.generation.latents import draw_latents
+from mmgen.posteriors import Guided
 
 if TYPE_CHECKING:
-    from mmgen.generation.loading import TrainedModel
+    from mmgen.generation import TrainedModel
 
 __all__ = ["CELLS", "DRAWS", "Chart", "apart", "densities", "inside", "smoothed"]
 
@@ -115,8 +116,9 @@ def inside(density: np.ndarray, beside: np.ndarray | None = None, area: float = 
 
 def _tilt(loaded: "TrainedModel", posterior: str, z: Tensor, asked: Descriptions, row: int) -> Tensor:
     """What guidance adds to a log density [K] of z [K, D], up to a constant."""
-    guide, expression = loaded.guide(posterior), asked.expression(row)
-    return guide.log_weight(z, asked.batch(loaded, row), expression)
+    guided = loaded.guided_posterior(posterior).answering(asked.expression(row))
+    assert isinstance(guided, Guided)
+    return guided.log_weight(z, asked.batch(loaded, row))
 
 
 @torch.no_grad()
@@ -141,7 +143,7 @@ def densities(
         known: Draws by file, posterior and description: what a guided posterior shares with its base.
     """
     loaded, posterior, found = source.loaded, source.posterior, []
-    base = loaded.guided(0.0) if loaded.guidance else loaded
+    base = loaded.guided(0.0) if loaded.tilt else loaded
     grid = None
     if chart.exact:
         coarse = _AROUND * _COARSE
@@ -150,14 +152,14 @@ def densities(
     for row in range(len(asked)):
         if grid is not None:
             z = grid
-            weighed = base.latent_log_prob(posterior)(z[:, None], asked.batch(base, row))[:, 0].double()
+            weighed = base.posteriors[posterior].log_prob(z[:, None], asked.batch(base, row))[:, 0].double()
         else:
             key = (str(source.path), posterior, asked.key(row))
             if key not in known:
                 known[key] = draw_latents(base, posterior, asked[row : row + 1], DRAWS, seed)[0]
             z = known[key]
             weighed = torch.zeros(len(z), dtype=torch.float64, device=z.device)
-        if loaded.guidance:
+        if loaded.tilt:
             weighed = weighed + _tilt(loaded, posterior, z, asked, row)
         weights = (weighed - weighed.max()).exp().cpu().numpy()
         if grid is not None:

@@ -32,7 +32,7 @@ from mmgen.figures.report.make import page_environment
 from mmgen.generation.decode import drawn_images
 from mmgen.generation.encodings import movable
 from mmgen.generation.judge import sees_samples
-from mmgen.generation.tilt import AnyTilt
+from mmgen.posteriors import AnyTilt
 
 __all__ = ["Limits", "make_explorer"]
 

@@ -12,7 +12,7 @@ from mmgen.figures.drawing.picture import Picture, check_ending
 from mmgen.figures.plots._material import Group, labels_in_latent, latent_sizes
 from mmgen.figures.plots._session import Session
 from mmgen.generation.descriptions import Descriptions, check_read, parse
-from mmgen.generation.tilt import NO_TILT, Tilt
+from mmgen.posteriors import NO_TILT, Tilt
 from mmgen.results.score import Score
 from mmgen.settings.registry import unknown_name
 
@@ -191,7 +191,7 @@ def asked(session: Session, options: PlotOptions, number: int) -> Descriptions:
         check_read(source.loaded, source.posterior, found)
     for row, words in enumerate(options.descriptions):
         said = found.modalities(model, row)
-        if not session.sources and said and not set(said) & set(model.generated_words):
+        if not session.sources and said and not set(said) & set(model.likelihood.names):
             raise UsageError(f"got the description '{words}', but {model.path} says and reads no {' and '.join(said)}")
     return found
 

@@ -14,7 +14,7 @@ from mmgen.descriptions import format_caption, format_values
 from mmgen.figures.plots._base import dataset_of
 from mmgen.generation.decode import drawn_images, means
 from mmgen.generation.descriptions import Descriptions
-from mmgen.generation.encode import encode, encode_examples
+from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import Examples, read_examples
 from mmgen.generation.images import rows_to_show
 
@@ -97,5 +97,5 @@ def chosen_examples(session: "Session", rows: "Sequence[int]", count: int) -> Ch
         shown = read_examples(model, data, wanted)
     alone = model.model.answers((main.name,))
     with torch.no_grad():
-        q = encode(model, shown.images) if alone else encode_examples(model, shown)
+        q = encode_pictures(model, shown.images) if alone else encode_examples(model, shown)
     return Chosen(session, shown, q.mean, (main.name,) if alone else model.encoder_given)

@@ -10,7 +10,7 @@ from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._base import Plot, PlotOptions
 from mmgen.figures.plots._material import gather
 from mmgen.figures.plots._session import open_session
-from mmgen.generation.tilt import AnyTilt, Tilt
+from mmgen.posteriors import AnyTilt, Tilt
 
 __all__ = ["draw_plot"]
 

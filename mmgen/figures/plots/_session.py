@@ -16,11 +16,12 @@ from mmgen.generation.concepts import choose_concepts
 from mmgen.generation.descriptions import Descriptions, complete
 from mmgen.generation.draws import Draws, as_pictures, draw, share_right
 from mmgen.generation.judge import check_judge, sees_samples
-from mmgen.generation.tilt import AnyTilt, Tilt
+from mmgen.posteriors import AnyTilt, Tilt
 
 if TYPE_CHECKING:
     from mmgen.classifier import Classifier
-    from mmgen.generation.loading import TrainedModel
+    from mmgen.generation import TrainedModel
+    from mmgen.posteriors import Posterior
 
 __all__ = ["Session", "Source", "across", "blocks", "draw_all", "draw_pictures", "open_session"]
 
@@ -50,9 +51,10 @@ class Source:
     @property
     def rank(self) -> int:
         """Place among others: guided ones first, then what was fitted to encodings, then q_true, then the model's."""
-        if self.loaded.guidance:
+        if self.loaded.tilt:
             return 0
-        return {"own": 3, "prior": 3, "true": 2}.get(self.posterior, 1)
+        source = self.loaded.posteriors[self.posterior]
+        return 1 if _fits_encodings(source) else 2 if source.is_fitted else 3
 
 
 @dataclass
@@ -91,11 +93,16 @@ def _distinct(sources: list[Source]) -> list[Source]:
     return [replace(s, name=f"{s.name} ({s.path.stem})") if names.count(s.name) > 1 else s for s in sources]
 
 
+def _fits_encodings(posterior: "Posterior") -> bool:
+    """True if a posterior was fitted to encodings, not to the exact posterior."""
+    return posterior.is_fitted and "text_weight" not in posterior.weights
+
+
 def _in_order(sources: list[Source]) -> list[Source]:
     """Sources by their rank, what is to be folded told apart."""
-    weights = {source.loaded.text_weight for source in sources if source.posterior == "true"}
-    exact = {1.0} if weights - {1.0} else set()
-    marked = [replace(s, aside=s.posterior == "true" and s.loaded.text_weight in exact) for s in sources]
+    weights = [source.loaded.posteriors[source.posterior].weights.get("text_weight") for source in sources]
+    several = bool({weight for weight in weights if weight is not None} - {1.0})
+    marked = [replace(s, aside=several and weight == 1.0) for s, weight in zip(sources, weights, strict=True)]
     return sorted(marked, key=lambda source: source.rank)
 
 
@@ -105,13 +112,14 @@ def _guided(session: Session, tilt: Tilt) -> list[Source]:
     Raises:
         UsageError: The model has no p(words | z).
     """
-    fitted = [s for s in (*session.sources, *session.priors) if s.posterior not in ("prior", "own", "true")]
+    every = (*session.sources, *session.priors)
+    fitted = [source for source in every if _fits_encodings(source.loaded.posteriors[source.posterior])]
     found = []
     for source in fitted or session.sources or session.priors[:1]:
         loaded = source.loaded.guided(tilt, session.seed)
         read = loaded.reads(source.posterior)
         given = "text" if loaded.text is not None and read == (loaded.text.name,) else "attributes"
-        name = str(loaded.guide(source.posterior).told)
+        name = str(loaded.guided_posterior(source.posterior).report)
         found.append(Source(name, loaded, source.posterior, source.path, source.given.replace("nothing", given)))
     return found
 
@@ -129,7 +137,7 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyTilt
         UsageError: The model has no p(words | z) to guide with.
     """
     from mmgen.classifier import load_classifier
-    from mmgen.generation.loading import load
+    from mmgen.generation import load
 
     model = load(group.model, device)
     session = Session(group, model, None, seed)
@@ -140,16 +148,15 @@ def open_session(group: Group, seed: int, device: str = "cpu", guidance: AnyTilt
         except (ArtifactError, UsageError) as error:  # the pictures are worth showing without red frames
             session.judge = None
             session.notices.append(f"Nobody judged the images of {group.model.name}: {error}.")
-    session.priors.append(Source(model.title_of("prior"), model, "prior", group.model, "nothing"))
+    session.priors.append(Source(model.posteriors["prior"].title, model, "prior", group.model, "nothing"))
     fitted = [load(path, device) for path in group.aggregates]
     session.notices += dict.fromkeys(notice for loaded in (model, *fitted) for notice in loaded.notices)
     for loaded in fitted:
-        if loaded.aggregate is not None and loaded.target is not None:
-            given = loaded.aggregate.given
-            fits = session.priors if given == "nothing" else session.sources
-            fits.append(Source(loaded.title_of(loaded.target), loaded, loaded.target, loaded.path, given))
-    if "own" in model.posteriors and not model.model.conditional_on:
-        session.sources.insert(0, Source(model.title_of("own"), model, "own", group.model, model.given or "nothing"))
+        if (fit := loaded.fitted) is not None:
+            fits = session.sources if fit.reads else session.priors
+            fits.append(Source(fit.title, loaded, fit.name, loaded.path, loaded.given or "nothing"))
+    if (own := model.encoder) is not None and not model.model.conditional_on:
+        session.sources.insert(0, Source(own.title, model, own.name, group.model, model.given or "nothing"))
     elif model.model.conditional_on:
         session.sources.insert(0, Source("p(z), the decoder sees y", model, "prior", group.model))
     if tilt := Tilt.of(guidance):

@@ -103,9 +103,9 @@ def _concept(session: Session, asked: Descriptions, encodings: _Encodings, plane
     aggregate = aggregate_density(encodings.mean, encodings.log_sd, plane) if len(encodings.mean) else None
     fitted = {}
     for source in session.sources:
-        log_prob = source.loaded.latent_log_prob(source.posterior)
+        posterior = source.loaded.posteriors[source.posterior]
         condition = asked.batch(source.loaded, 0)
-        log_q = torch.cat([log_prob(part, condition)[:, 0] for part in torch.split(z, _POINTS)])
+        log_q = torch.cat([posterior.log_prob(part, condition)[:, 0] for part in torch.split(z, _POINTS)])
         fitted[source.name] = normalise(log_q.reshape(plane.cells, plane.cells).float().cpu().numpy(), plane)
     name = asked.words(session.model)[0]
     return Concept(name, _true_posterior(session, asked, z, plane), aggregate, fitted)

@@ -88,7 +88,7 @@ def reconstructions(sessions: Sequence[Session], options: PlotOptions) -> Pictur
     for source in session.priors:
         generator = torch_generator(seed, "prior", source.name, device=device)
         condition = nothing(model).batch(model, 0)
-        z = source.loaded.latent_sampler(source.posterior)(condition, count, generator)[:, 0]
+        z = source.loaded.posteriors[source.posterior].sample(condition, count, generator)[:, 0]
         spoken = speak(model, z, torch_generator(seed, "prior words", source.name, device=device))
         rows.append(_row(f"Drawn from {source.name}", spoken, verdicts(model, session.judge, spoken)))
     grid = tile_table(rows, info=text, attributes=model.attributes)

@@ -33,7 +33,7 @@ from mmgen.figures.report.pictures import (
 )
 from mmgen.figures.report.reconstructions import reconstructed
 from mmgen.generation.decode import drawn_images
-from mmgen.generation.tilt import AnyTilt, Tilt
+from mmgen.posteriors import AnyTilt, Tilt
 from mmgen.results.score import Score
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from mmgen.figures.drawing.grids import Panel, image_table
 from mmgen.figures.drawing.picture import Picture
 from mmgen.figures.plots._session import Session
 from mmgen.generation.decode import drawn_images, means
-from mmgen.generation.encode import encode, encode_examples
+from mmgen.generation.encode import encode_examples, encode_pictures
 from mmgen.generation.examples import read_examples
 from mmgen.generation.images import rows_to_show
 
@@ -35,7 +35,7 @@ def reconstructed(session: Session) -> list[Picture]:
         shown = read_examples(model, data, rows)
     condition, through = None, "q(z|x)"
     if model.model.answers((main.name,)):
-        posterior = encode(model, shown.images)
+        posterior = encode_pictures(model, shown.images)
     else:
         posterior, through = encode_examples(model, shown), "q(z|x,y)"
         if shown.codes is not None and info is not None:

@@ -23,9 +23,9 @@ from mmgen.generation.images import read_pictures
 from mmgen.generation.judge import differences, judge_images, judged_wrong
 
 if TYPE_CHECKING:
-    from mmgen.generation.loading import TrainedModel
+    from mmgen.generation import TrainedModel
 
-__all__ = ["best_posterior", "contact_sheet"]
+__all__ = ["contact_sheet"]
 
 
 def _main_images(data: Dataset, rows: np.ndarray) -> np.ndarray:
@@ -121,18 +121,12 @@ def _judge_sheet(path: Path, count: int, seed: int) -> Grid:
     )
 
 
-def best_posterior(posteriors: list[str]) -> str:
-    """The posterior to draw from unless told otherwise: what was fitted, else the model's own, else the prior."""
-    own = [name for name in ("own", "prior") if name in posteriors]
-    return next((name for name in posteriors if name not in own), own[0])
-
-
 def _model_sheet(path: Path, count: int, seed: int) -> Grid:
+    from mmgen.generation import load
     from mmgen.generation.decode import drawn_images
-    from mmgen.generation.loading import load
 
     loaded = load(path)
-    posterior = best_posterior(list(loaded.posteriors))
+    posterior = loaded.posteriors.default
     with Dataset.open(loaded.dataset_path()) as data:
         described = _described(loaded, data, posterior, count, seed)
     targets = drawn_images(loaded)
@@ -154,15 +148,14 @@ def _model_sheet(path: Path, count: int, seed: int) -> Grid:
     if len(pictures) > 1:
         what = f"{len(next(iter(pictures.values())))} draws of z, each with all kinds of pictures"
         what += ", and the text drawn with them" if captions and described is None else ""
-    title = f"{path.name}: {loaded.title_of(posterior)}"
+    title = f"{path.name}: {loaded.posteriors[posterior].title}"
     tile = SENTENCE_TILE if loaded.text is not None and captions else TILE
     return _sheet(pictures, captions, title=title, note=f"{what}, seed {seed}. {judge_note(None)}", tile=tile)
 
 
 def _described(loaded: "TrainedModel", data: Dataset, posterior: str, count: int, seed: int) -> Descriptions | None:
     """Various descriptions that a posterior can be given; None where it is given nothing."""
-    nothing_given = loaded.aggregate is not None and loaded.aggregate.given == "nothing"
-    if nothing_given or (posterior == "prior" and not loaded.model.conditional_on):
+    if not loaded.reads(posterior):
         return None
     if loaded.given == "text" and loaded.text is not None:
         tokens = np.unique(data.read_text(loaded.text.name, np.arange(min(data.size, 4096))), axis=0)

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mmgen.generation._candidates import Chosen
-from mmgen.generation.tilt import Tilt
+from mmgen.posteriors._candidates import Chosen
+from mmgen.posteriors._tilt import Tilt
 
 __all__ = ["Counts"]
 

@@ -24,10 +24,8 @@ import torch
 from torch import Tensor
 
 from mmgen.core.batch import Batch
-from mmgen.core.errors import UsageError
 from mmgen.descriptions import Expression
-from mmgen.generation._readings import attributes_of, codes_of, readings
-from mmgen.generation.files import ModelFiles
+from mmgen.posteriors._likelihood import WordLikelihood
 
 __all__ = ["Balance", "Balanced", "Candidates", "effective_size", "key_of", "multipliers"]
 
@@ -134,9 +132,9 @@ class Balanced(NamedTuple):
     kept: float
 
 
-def key_of(files: ModelFiles, condition: Batch, expression: Expression | None) -> str:
+def key_of(likelihood: WordLikelihood, words: Batch, expression: Expression | None) -> str:
     """Tells one description from others: by all that q(z|y) may read of it, and all that is asked for."""
-    codes = [values.tolist() for values in codes_of(files, condition).values()]
+    codes = [values.tolist() for values in likelihood.codes(words).values()]
     return repr((codes, None if expression is None else [part.tolist() for part in expression.disjoint_boxes]))
 
 
@@ -180,24 +178,16 @@ class Balance:
     """What balanced guidance adds to the log weights of latents, for any description.
 
     Args:
-        files: The model or aggregate.
-        posterior: What is guided.
-        draw: Gives so many draws that one description is balanced by, or all that there are.
+        likelihood: p(words | z) of the model.
+        draw: Draws at least so many latents of the guided density for one description, or all that there are.
 
     Raises:
-        UsageError: The model generates no attributes, or the posterior was fitted with guidance.
+        UsageError: The model generates no attributes.
     """
 
-    def __init__(
-        self, files: ModelFiles, posterior: str, draw: Callable[[Batch, Expression | None, int], Candidates]
-    ) -> None:
-        attributes_of(files, "balanced guidance needs", "guide without :balanced")
-        if files.fitted_guidance and posterior == files.target:
-            raise UsageError(
-                f"{files.path} is fitted with guidance, which has changed the shares that balanced guidance keeps; "
-                "balance the plain q_agg, or guide this one without :balanced"
-            )
-        self._files = files
+    def __init__(self, likelihood: WordLikelihood, draw: Callable[[Batch, Expression | None, int], Candidates]) -> None:
+        likelihood.attributes("balanced guidance needs", "guide without :balanced")
+        self._likelihood = likelihood
         self._draw = draw
         self._known: dict[str, Balanced] = {}
 
@@ -226,10 +216,10 @@ class Balance:
         asked = self._left_out(condition, expression)
         if not asked:
             return torch.zeros(z.shape[:-1], dtype=torch.float64, device=z.device)
-        key = key_of(self._files, condition, expression)
+        key = key_of(self._likelihood, condition, expression)
         if key not in self._known:
             self._known[key] = self._balanced(condition, expression, asked)
-        return readings(self._files, z, asked, parameters) @ self._known[key].multipliers
+        return self._likelihood.readings(z, asked, parameters) @ self._known[key].multipliers
 
     def _balanced(self, condition: Batch, expression: Expression | None, asked: tuple[int, ...]) -> Balanced:
         """From as many draws as show that shares are close, and that enough of them count for what they need.
@@ -242,7 +232,7 @@ class Balance:
         wanted = _FIRST
         while True:
             drawn = self._draw(condition, expression, wanted)
-            read = readings(self._files, drawn.z, asked, drawn.parameters)
+            read = self._likelihood.readings(drawn.z, asked, drawn.parameters)
             fit, fresh = slice(0, None, 2), slice(1, None, 2)
             found = multipliers(drawn.weights[fit], read[fit], drawn.before[fit].softmax(0) @ read[fit])
             weights = drawn.weights + read @ found
@@ -298,6 +288,6 @@ class Balance:
 
     def _left_out(self, condition: Batch, expression: Expression | None) -> tuple[int, ...]:
         """Attributes of which a description says nothing; none where it says nothing at all."""
-        name = attributes_of(self._files).name
+        name = self._likelihood.attributes().name
         said = condition.present[name][0].cpu().numpy() if expression is None else np.asarray(expression.mentioned)
         return tuple(np.flatnonzero(~said).tolist()) if said.any() else ()

@@ -28,7 +28,7 @@ class Tilt:
     Attributes:
         weight: w of p(y|z)^w; 0: not at all.
         balanced: Whether attributes that a description leaves out keep the shares that they had
-            (:mod:`mmgen.generation.balance`).
+            (:mod:`mmgen.posteriors._balance`).
         effective: Effective sample size of the candidates of a draw at which they are enough, on average over draws.
         candidates: How many there are at most, for each draw; at least so many in a pool.
 

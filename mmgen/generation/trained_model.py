@@ -1,0 +1,407 @@
+"""A trained model with its posteriors: ``mmgen.load(path)``."""
+
+import copy
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Self
+
+import torch
+from pydantic import Field
+from torch import Tensor
+
+from mmgen import generation
+from mmgen.aggregates import posterior_to_aggregate
+from mmgen.artifacts import Header, find_parent
+from mmgen.artifacts.members import changed_members
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.markup import facts_table
+from mmgen.generation.given import Given, Pictures, check_drawn, codes_given
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.modalities import Description
+from mmgen.modalities.attributes import AttributesDescription
+from mmgen.modalities.image import ImageDescription
+from mmgen.modalities.text import TextDescription
+from mmgen.models import Model
+from mmgen.posteriors import (
+    NO_TILT,
+    AnyTilt,
+    Encoder,
+    Fitted,
+    Guided,
+    GuidedCache,
+    Posteriors,
+    Prior,
+    Tilt,
+    WordLikelihood,
+)
+from mmgen.posteriors.encoding import LayeredPosterior
+from mmgen.settings.arguments import checked
+from mmgen.settings.kinds import Count, Seed
+from mmgen.training.model_run import ExperimentSettings
+from mmgen.training.state import interrupted
+
+__all__ = ["TrainedModel"]
+
+
+class TrainedModel:
+    """A trained model with all posteriors over its z, one of them perhaps fitted afterwards.
+
+    Methods run without gradients.
+
+    Attributes:
+        path: The file that was loaded: the model, or what was fitted to it.
+        header: Its header.
+        model_path: The model's own checkpoint.
+        model_header: Its header.
+        settings: The model's settings.
+        model: The model, in evaluation mode.
+        device: Where the networks are.
+        fitted: The fitted posterior of an aggregate file, without guidance.
+        encoder: q(z | words) of the model's inference network, without guidance; None if it reads no words.
+        likelihood: p(words | z) of the model's decoders.
+        tilt: Guidance of all posteriors; false for none.
+        posteriors: All posteriors by name, guided if ``tilt`` is set: "prior", "own" (the encoder) and the fitted one.
+
+    Args:
+        source: The file that was loaded, and its header.
+        checkpoint: The model's own checkpoint, and its header.
+    """
+
+    def __init__(
+        self,
+        source: tuple[Path, Header],
+        checkpoint: tuple[Path, Header],
+        settings: ExperimentSettings,
+        model: Model,
+        device: torch.device,
+        fitted: Fitted | None = None,
+    ) -> None:
+        self.path, self.header = source
+        self.model_path, self.model_header = checkpoint
+        self.settings, self.model, self.device, self.fitted = settings, model, device, fitted
+        data = settings.data
+        encoder = Encoder(model, data, self.model_path)
+        self.encoder = encoder if encoder.reads else None
+        self.likelihood = WordLikelihood(model, data, self.model_path)
+        self.tilt = NO_TILT
+        self._guided = GuidedCache(self.likelihood)
+        every = [Prior(model, self.model_path), self.encoder, fitted]
+        self.posteriors = Posteriors([each for each in every if each is not None], self.path, self.model_path)
+
+    def __repr__(self) -> str:
+        about = [f"z {self.model.latent_size}", *(each.in_words() for each in self.settings.modalities.values())]
+        return (
+            f"<{self.header.kind} {self.path}: {self.settings.objective['name']}, {'; '.join(about)}; "
+            f"draws from {', '.join(self.posteriors)}; on {self.device}>"
+        )
+
+    def _repr_html_(self) -> str:
+        parts = [(name, each.in_words()) for name, each in self.settings.modalities.items()]
+        facts = [("objective", self.settings.objective["name"]), ("z", self.model.latent_size), *parts]
+        facts += [("draws from", ", ".join(self.posteriors)), ("device", self.device)]
+        return facts_table(f"{self.header.kind} {self.path}", facts)
+
+    @property
+    def attributes(self) -> AttributesDescription | None:
+        """Names of attributes and of their values."""
+        return self.settings.data.attributes
+
+    @property
+    def image(self) -> ImageDescription | None:
+        """The main image modality."""
+        return self.settings.data.image
+
+    @property
+    def images(self) -> dict[str, ImageDescription]:
+        """All image modalities of the data by name, the main one first."""
+        return self.settings.data.images
+
+    @property
+    def observation(self) -> Description | None:
+        """The modality that descriptions are about, of any kind; None for data of words alone."""
+        return self.settings.data.observation
+
+    @property
+    def observed(self) -> dict[str, Description]:
+        """All modalities besides words by name, the main image first."""
+        return self.settings.data.observed
+
+    @property
+    def text(self) -> TextDescription | None:
+        """Vocabulary and length of captions, if the dataset has them."""
+        return self.settings.data.text
+
+    @property
+    def given(self) -> str | None:
+        """Kind of description that the default posterior reads: "attributes", "text" or None."""
+        source = self.fitted or self.encoder
+        if source is None or not source.reads:
+            return None
+        return "text" if self.text is not None and source.reads[0] == self.text.name else "attributes"
+
+    @property
+    def encoder_given(self) -> tuple[str, ...]:
+        """Modalities that the posterior reads from which the decoders were trained."""
+        return posterior_to_aggregate(self.settings)
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        """Operators that the fitted posterior has networks for, such as IN COMMON."""
+        return self.fitted.operators if self.fitted is not None else ()
+
+    @property
+    def notices(self) -> list[str]:
+        """Warnings about the files: interrupted training, and members from outside that have changed."""
+        files = {self.path: self.header, self.model_path: self.model_header}
+        notices = [interrupted(path) for path in files]
+        notices += [notice for path, header in files.items() for notice in changed_members(path, header.members)]
+        return [notice for notice in notices if notice]
+
+    def dataset_path(self) -> Path:
+        """Return the path of the dataset that the model was trained on.
+
+        Raises:
+            MissingParentError: It is gone; the message names the command that makes it.
+        """
+        return find_parent(self.model_path, "dataset")
+
+    @checked
+    def reads(self, posterior: str) -> tuple[str, ...]:
+        """Return the modalities of a description that change what is drawn from a posterior, by z or by decoders."""
+        names = {*self.posteriors[posterior].reads, *self.model.conditional_on}
+        parts = (part for part in (self.attributes, self.text) if part is not None)
+        return tuple(part.name for part in parts if part.name in names)
+
+    @checked
+    def guided(self, weight: AnyTilt, seed: Seed = 0) -> Self:
+        r"""Return the same model with every posterior guided by its own decoder of words.
+
+        .. math:: q_w(z|y) \propto q(z|y) \, p(y|z)^w
+
+        Args:
+            weight: w; 0 for the posteriors themselves; "3:balanced" also keeps the distribution of unspecified
+                attributes.
+            seed: Seed of the pool of draws that answers all descriptions, for posteriors that read none.
+
+        Raises:
+            UsageError: The weight is no such number, or the model has no p(words | z).
+        """
+        tilt = Tilt.of(weight)
+        if tilt and not self.likelihood.names:
+            made = ", ".join(self.model.generates) or "nothing"
+            raise UsageError(
+                f"guidance needs p(words | z), and {self.model_path} has none: it generates {made} alone; draw without"
+            )
+        guided = copy.copy(self)
+        guided.tilt = tilt
+        guided.posteriors = self.posteriors.guided(self._guided.guide(tilt, seed) if tilt else None)
+        return guided
+
+    @checked
+    def guided_posterior(self, posterior: str) -> Guided:
+        """Return one posterior of a guided model, with its diagnostics.
+
+        Raises:
+            UsageError: There is no such posterior, or the model is not guided.
+        """
+        source = self.posteriors[posterior]
+        if not isinstance(source, Guided):
+            raise UsageError(f"posterior '{posterior}' of {self.path} is not guided; guide it with guided(weight)")
+        return source
+
+    @checked
+    def describe(self, description: str | Mapping[str, str]) -> Batch:
+        """Return a description as a batch of one.
+
+        Args:
+            description: Attributes such as ``"digit=3 scale=big"`` or ``{"digit": "3"}``, the rest unknown; or, where
+                the model knows text, a caption such as ``"large red rubber cube left small blue metal sphere"``.
+
+        Raises:
+            UsageError: An attribute, value or word does not exist; suggests the nearest.
+        """
+        return generation.describe(self, description)
+
+    @checked
+    def describe_codes(self, codes: Given) -> Batch:
+        """Return descriptions as a batch of attributes, and of text where its positions spell attributes, all known.
+
+        Args:
+            codes: uint8 [B, A], 255 unknown.
+
+        Raises:
+            UsageError: A code is no value of its attribute.
+        """
+        if self.attributes is None:
+            raise UsageError(f"{self.path} knows no attributes, so it cannot be given codes of them")
+        return generation.batch_of(self, generation.complete(self, codes_given("codes", codes, self.attributes)))
+
+    @checked
+    @torch.inference_mode()
+    def sample(
+        self,
+        description: str | Mapping[str, str] = "",
+        n: Count = 16,
+        posterior: str | None = None,
+        seed: Seed = 0,
+        target: str | None = None,
+        guidance: AnyTilt | None = None,
+    ) -> Tensor:
+        """Draw images from a description; equal seeds give the images of ``mmgen sample`` and of metrics.
+
+        Args:
+            description: The description; attributes left out are unknown.
+            n: Number of images.
+            posterior: One of :attr:`posteriors`; by default the fitted one, else the encoder.
+            seed: Seed of the draws.
+            target: Image modality to draw; the main one by default. With the same seed they are of the same z.
+            guidance: Weight w of p(words | z)^w; by default that of :meth:`guided`. Larger w follows the description
+                more strictly, and above 0 descriptions may have NOT and OR. "3:balanced" also keeps the distribution
+                of unspecified attributes, "3:effective=100:candidates=65536" chooses from more candidates.
+
+        Returns:
+            E[image | z] [n, C, H, W] in [0, 1], one z per image.
+
+        Raises:
+            UsageError: The model does not know the words, or the posterior reads none of them.
+
+        Example:
+            >>> import mmgen
+            >>> model = mmgen.load("mnist-a-telbo-aggregate-realnvp.safetensors")  # doctest: +SKIP
+            >>> model.posteriors  # doctest: +SKIP
+            prior, own, aggregate
+            >>> model.sample("digit=3 scale=big", n=16).shape  # doctest: +SKIP
+            torch.Size([16, 1, 64, 64])
+            >>> model.sample("digit=3 NOT scale=big OR digit=8", n=4, guidance=3).shape  # doctest: +SKIP
+            torch.Size([4, 1, 64, 64])
+        """
+        model = self.guided(self.tilt if guidance is None else guidance, seed)
+        (name,) = generation.wanted_images(model, [target] if target else [])
+        descriptions = generation.parse(model, [generation.as_words(description)])
+        source = generation.chosen_posterior(model, descriptions, posterior)
+        check_drawn([self.observed[name]], n, 1, "descriptions")
+        z = generation.draw_latents(model, source, descriptions, n, seed)
+        drawn = generation.pictures(model, name, z, descriptions, seed, sampled=False)
+        return torch.cat([piece.means[0] for piece in drawn])
+
+    @checked
+    @torch.inference_mode()
+    def encode(
+        self,
+        images: Pictures | Mapping[str, Pictures],
+        attributes: Given | None = None,
+        text: Given | None = None,
+    ) -> DiagonalGaussian | LayeredPosterior:
+        """Return q(z | image) [B, D], or q(z | image, description) if the model encodes both.
+
+        For several layers of z it has ``mean``, ``sample`` and ``log_prob`` as a Gaussian has, and no ``sd``.
+
+        Args:
+            images: [B, C, H, W] of the main image modality, in [0, 1] or uint8 as a dataset has them, of the dataset's
+                kind, so 0 and 1 alone for a model of black and white; or several such by the names of theirs, all of
+                the same examples, for q(z | exactly these). Pictures of Pillow have the size of the model's.
+            attributes: uint8 codes [B, A], 255 unknown; all unknown by default.
+            text: Word codes [B, T], V for "no word".
+
+        Raises:
+            UsageError: The images are neither, or the model has no such posterior.
+
+        Example:
+            >>> import mmgen
+            >>> from mmgen.artifacts import Dataset
+            >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
+            >>> with Dataset.open(model.dataset_path()) as data:  # doctest: +SKIP
+            ...     images = data.read_image("image", data.split("iid", "test")[:8])
+            >>> model.encode(images).mean.shape  # doctest: +SKIP
+            torch.Size([8, 10])
+            >>> model.encode(images).sample(shape=(5,)).shape  # doctest: +SKIP
+            torch.Size([5, 8, 10])
+        """
+        return generation.encode_pictures(self, images, attributes, text)
+
+    @checked
+    def translate(
+        self,
+        images: Pictures | Mapping[str, Pictures],
+        source: str | None = None,
+        target: str | None = None,
+        *,
+        description: str | Mapping[str, str] = "",
+        draws: Annotated[int, Field(ge=0, lt=2**63)] = 0,
+        seed: Seed = 0,
+        rows: Sequence[int] | None = None,
+    ) -> Tensor:
+        """Draw pictures of one modality from those of another: colours for a sketch, a mask for a photograph.
+
+        Args:
+            images: [B, C, H, W] as :meth:`encode` takes them; or several modalities by name, all of the same examples.
+            source: Modality of ``images``; the main one by default.
+            target: Modality to draw; the main one by default.
+            description: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
+            draws: How many z to draw from q(z | images) for each; 0 takes its mean.
+            seed: Seed of the draws.
+            rows: A number of each example that its draws are known by; 0 to B - 1 by default. With the rows of a
+                dataset they are the draws of ``mmgen sample --from``.
+
+        Returns:
+            E[target | z] in [0, 1], [B, C, H, W], or [draws, B, C, H, W].
+
+        Raises:
+            UsageError: The model infers nothing from the source or does not draw the target.
+
+        Example:
+            >>> import mmgen
+            >>> model = mmgen.load("faces.safetensors")  # doctest: +SKIP
+            >>> model.translate(sketches, source="edges", target="image").shape  # doctest: +SKIP
+            torch.Size([8, 3, 64, 64])
+        """
+        if self.observation is None:
+            raise UsageError(f"{self.path} is a model of words alone; there is nothing to translate")
+        named = images if isinstance(images, Mapping) else {source or self.observation.name: images}
+        return generation.translate_pictures(
+            self, named, target or self.observation.name, draws, seed, description, rows
+        )
+
+    @checked
+    @torch.inference_mode()
+    def posterior(self, description: str | Mapping[str, str], posterior: str | None = None) -> DiagonalGaussian:
+        """Return the encoder's q(z | description) [1, D], or p(z), as a Gaussian with ``mean`` and ``sd``.
+
+        Fitted and guided posteriors are no single Gaussians: draw from them and ask for their density through
+        :attr:`posteriors`.
+
+        Args:
+            description: The description; attributes left out are unknown.
+            posterior: "own" for the encoder, "prior" for p(z); by default the fitted one, which is refused, or "own".
+
+        Raises:
+            UsageError: There is no such posterior, or it is no single Gaussian.
+
+        Example:
+            >>> import mmgen
+            >>> model = mmgen.load("mnist-a-telbo.safetensors")  # doctest: +SKIP
+            >>> model.posterior("digit=3").mean.shape  # doctest: +SKIP
+            torch.Size([1, 10])
+            >>> fitted = mmgen.load("mnist-a-telbo-aggregate-realnvp.safetensors")  # doctest: +SKIP
+            >>> fitted.posteriors["aggregate"].sample(fitted.describe("digit=3"), 100).shape  # doctest: +SKIP
+            torch.Size([100, 1, 10])
+        """
+        default = self.fitted or self.encoder
+        if posterior is None and default is None:
+            raise UsageError(
+                f"{self.model_path} has no q(z | description) of its own; fit one with: "
+                f"mmgen fit-aggregate {self.model_path}"
+            )
+        source = self.posteriors[posterior or (default.name if default is not None else "")]
+        if not isinstance(source, Prior | Encoder):
+            encoder = f'; for that of {self.model_path} itself ask for posterior="own"' if self.encoder else ""
+            raise UsageError(
+                f"posterior '{source.name}' of {self.path} is fitted or guided, so it has no mean and standard "
+                f"deviation to return: draw from it with sample(...) or posteriors['{source.name}'].sample(...)"
+                f"{encoder}"
+            )
+        descriptions = generation.parse(self, [generation.as_words(description)])
+        if not source.is_unconditional:
+            generation.check_read(self, source.name, descriptions)
+        return source.gaussian(generation.batch_of(self, descriptions))

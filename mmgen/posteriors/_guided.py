@@ -1,0 +1,363 @@
+r"""Guided posteriors: a density over z, tilted by what the model's own decoder of words says of it.
+
+.. math:: q_w(z|y) = \frac{q(z|y) \, p(y|z)^w}{Z_w(y)}, \quad Z_w(y) = E_{q(z|y)}[p(y|z)^w]
+
+q is any density that latents can be drawn from: fitted to the aggregate or to the true posterior, the model's own
+q(z|y), the prior p(z), or a learned prior q(z). w = 0 leaves it as it is; under p(z), w = 1 is the model's own p(z|y).
+
+Draws are by self-normalised importance resampling: of M candidates from q one is taken with probability proportional to
+p(y|z)^w, and as M grows it has the density q_w. Attributes that are not given are left out of p(y|z); balanced
+guidance keeps their shares (:mod:`mmgen.posteriors._balance`).
+
+References:
+    Latent Constraints: Learning to Generate Conditionally from Unconditional Generative Models (Engel, Hoffman,
+    Roberts, 2018), arXiv:1711.05772
+    Controllable and Compositional Generation with Latent-Space Energy-Based Models (Nie, Vahdat, Anandkumar, 2021),
+    arXiv:2110.10873
+    Diffusion Models Beat GANs on Image Synthesis (Dhariwal, Nichol, 2021), arXiv:2105.05233
+"""
+
+import copy
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.core.seeding import torch_generator
+from mmgen.descriptions import OPERATORS, Expression
+from mmgen.posteriors._balance import Balance, Candidates, key_of
+from mmgen.posteriors._base import Posterior
+from mmgen.posteriors._candidates import Chosen, Pool, log_mean, resample
+from mmgen.posteriors._counts import Counts
+from mmgen.posteriors._likelihood import WordLikelihood
+from mmgen.posteriors._tilt import CANDIDATES, Tilt
+from mmgen.results.naming import Guidance, Weights, guided_name, guided_title
+
+__all__ = ["Guided", "GuidedCache"]
+
+_POOLS = 2
+"""Pools that are kept."""
+_GUIDED = 8
+"""Guided posteriors that are kept with their draws."""
+_ERROR = 0.01
+"""Standard error of log Z to reach, nats."""
+_FIRST_NORMALISER, _MOST_NORMALISER = 4096, 262_144
+_LATENTS = 32_768
+"""Latents that go through a density at once."""
+
+Pools = dict[tuple[str, int], Pool]
+
+
+class Guided(Posterior):
+    """q_w(z | words): a posterior tilted by p(words | z)^w; a posterior again.
+
+    Args:
+        base: The posterior to guide.
+        likelihood: p(words | z) of the model.
+        tilt: w > 0, the number of candidates, and whether unspecified attributes keep their shares.
+        seed: Seed of the pool of draws, where the base reads no description, and of the draws for balancing.
+        pools: Draws from unconditional densities, shared by all weights of guidance.
+
+    Raises:
+        UsageError: It is to be balanced, and the model generates no attributes or the base was fitted with guidance.
+    """
+
+    def __init__(
+        self, base: Posterior, likelihood: WordLikelihood, tilt: Tilt, seed: int = 0, pools: Pools | None = None
+    ) -> None:
+        self._base, self.likelihood, self.tilt = base, likelihood, tilt
+        self.name, self.size, self.is_fitted = base.name, base.size, base.is_fitted
+        data = likelihood.data
+        parts = [part.name for part in (data.attributes, data.text) if part is not None]
+        self.reads = tuple(name for name in parts if name in (*base.reads, *likelihood.names))
+        if tilt.balanced and base.weights.get("guidance"):
+            raise UsageError(
+                f"posterior '{base.name}' is fitted with guidance, which has changed the shares that balanced guidance "
+                "keeps; balance the plain q_agg, or guide this one without :balanced"
+            )
+        self._seed = seed
+        self._pools = {} if pools is None else pools
+        self._counts = Counts(tilt, pooled=base.is_unconditional)
+        self._normalisers: dict[bytes, tuple[float, float]] = {}
+        self._balance = Balance(likelihood, self._candidates) if tilt.balanced else None
+        self._expression: Expression | None = None
+
+    @property
+    def unguided(self) -> Posterior:
+        return self._base
+
+    @property
+    def base(self) -> str:
+        return self.unguided.base
+
+    @property
+    def weights(self) -> Weights:
+        # A posterior fitted with guidance and guided again has the sum of both weights.
+        weights = self.unguided.weights
+        weights["guidance"] = self.tilt.weight + weights.get("guidance", 0.0)
+        if self.tilt.balanced:
+            weights["balanced"] = True
+        return weights
+
+    @property
+    def label(self) -> str:
+        weights = self.weights
+        return guided_name(self.base, weights["guidance"], weights.get("text_weight"), self.tilt.balanced)
+
+    @property
+    def title(self) -> str:
+        weights = self.weights
+        return guided_title(self.base, weights["guidance"], weights.get("text_weight"), self.tilt.balanced)
+
+    @property
+    def report(self) -> Guidance:
+        """Settings of guidance, and warnings about the draws so far."""
+        notices = [*self._counts.notices, self._balance.notice if self._balance is not None else ""]
+        weights = self.weights
+        notice = "; ".join(filter(None, notices))
+        return Guidance(self.base, weights["guidance"], notice, weights.get("text_weight"), self.tilt.balanced)
+
+    @property
+    def diagnostics(self) -> dict[str, float | int]:
+        """Effective sample sizes of candidates over all descriptions so far, and how well they are balanced."""
+        return self._counts.diagnostics | (self._balance.diagnostics if self._balance is not None else {})
+
+    def words_read(self, points: Batch, name: str | None) -> Batch:
+        return self.unguided.words_read(points, name)
+
+    def answering(self, expression: Expression | None) -> Posterior:
+        """Return the guided posterior of one description; NOT and OR count in p(words | z) alone, not in the base."""
+        if expression is None:
+            return self
+        if expression.operators & {*OPERATORS}:
+            return super().answering(expression)
+        guided = copy.copy(self)  # what it counts and has drawn stays shared
+        guided._expression = expression
+        return guided
+
+    def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+        return torch.cat([self._draw_one(words[slice(b, b + 1)], n, generator) for b in range(words.size)], 1)
+
+    @torch.no_grad()
+    def density(self, z: Tensor, words: Batch) -> Tensor:
+        """Return log q_w(z | words) [..., B], nats, up to the error of :meth:`normaliser`.
+
+        This is the density of draws from infinitely many candidates. :meth:`draw` uses a finite number, so its draws
+        lie a little nearer to the base.
+        """
+        log_z, _ = self.normaliser(words)
+        return self.unguided.density(z, words) + self.log_weight(z, words) - log_z
+
+    def log_weight(self, z: Tensor, words: Batch, parameters: Tensor | None = None) -> Tensor:
+        """Return what guidance adds to the log density of the base, in fp64, up to log Z: w log p(y|z) and balance.
+
+        Args:
+            z: Latents [..., B, D], or [K, D] for one description.
+            words: The B descriptions.
+            parameters: Output of the decoder of attributes for z, if known.
+
+        Returns:
+            [..., B], or [K].
+        """
+        return self._log_weight(z, words, self._expression, parameters)
+
+    def guiding_modality(self, words: Batch) -> str | None:
+        """Return the modality y of the p(y|z) that guides for these descriptions; None if they say nothing."""
+        return self.likelihood.modality(words, self.unguided.reads) if self.likelihood.described(words) else None
+
+    @torch.no_grad()
+    def normaliser(self, words: Batch) -> tuple[Tensor, Tensor]:
+        """Return log Z_w of B descriptions [B] and its standard errors [B], nats; equal descriptions share theirs."""
+        pairs = [pair for _, pair in self._normalised(words)]
+        values, errors = torch.tensor(pairs, dtype=torch.float64, device=words.device).unbind(1)
+        return values, errors
+
+    def normaliser_error(self, words: Batch) -> float:
+        """Return the standard error that log Z_w adds to a mean over B descriptions.
+
+        Equal descriptions share their error. Where one pool answers all descriptions, errors may be equal, so they are
+        added up.
+        """
+        errors: dict[bytes, float] = {}
+        for key, (_, error) in self._normalised(words):
+            errors[key] = errors.get(key, 0.0) + error
+        total = sum(errors.values()) if self.unguided.is_unconditional else math.hypot(*errors.values())
+        return total / words.size
+
+    @torch.no_grad()
+    def _draw_one(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+        """z [n, 1, D] for one description."""
+        expression, base = self._expression, self.unguided
+        described = self.likelihood.described(words)
+        if expression is None and not described:
+            return base.draw(words, n, generator)  # p(nothing | z) = 1
+        text = self.likelihood.data.text
+        if text is not None and base.reads == (text.name,) and text.name not in described:
+            raise UsageError(
+                f"posterior '{self.name}' reads whole captions, and '{expression or ' and '.join(described)}' "
+                "is none: guide from the prior, or from what is fitted to attributes or given nothing"
+            )
+        chosen: Chosen
+        if base.is_unconditional:
+            chosen = self._pool.resample(self._pool_weights(words, expression), n, generator)
+        else:
+            chosen = resample(
+                lambda count: base.draw(words, count, generator)[:, 0],
+                lambda z: self._log_weight(z, words, expression),
+                n,
+                self.tilt.effective,
+                _LATENTS,
+                generator,
+                self.tilt.candidates,
+            )
+        self._counts.add(chosen, n)
+        return chosen.z[:, None]
+
+    @torch.no_grad()
+    def _log_weight(
+        self, z: Tensor, words: Batch, expression: Expression | None, parameters: Tensor | None = None
+    ) -> Tensor:
+        likelihood = self.likelihood
+        if self._balance is not None:
+            name = likelihood.attributes().name
+            described = likelihood.described(words)
+            if expression is None and described and name not in described:
+                raise UsageError(
+                    "balanced guidance got a caption, which does not say what it leaves out; describe by attributes, "
+                    "or guide without :balanced"
+                )
+            if parameters is None:  # decoded once for both terms
+                with torch.autocast(z.device.type, enabled=False):
+                    parameters = likelihood.model.decode(name, z)
+        log_words = likelihood.log_prob(z, words, expression, parameters, self.unguided.reads)
+        weight = self.tilt.weight * log_words.double()
+        return weight if self._balance is None else weight + self._balance(z, words, expression, parameters)
+
+    @property
+    def _pool(self) -> Pool:
+        """The draws of a base that no description changes."""
+        more = f", {self.tilt.candidates}" if self.tilt.candidates > CANDIDATES else ""  # its pool may be larger
+        known, key = self._pools, (self.name + more, self._seed)
+        if key not in known:
+            while len(known) >= _POOLS:
+                del known[next(iter(known))]
+            model = self.likelihood.model
+            device = next(model.parameters()).device
+            generator = torch_generator(self._seed, "guidance pool", self.name, device=str(device))
+            name = self.likelihood.names[0]  # a batch of one description; its content does not matter
+            one = Batch(
+                {name: torch.zeros(1, 1, dtype=torch.int64, device=device)},
+                {name: torch.zeros(1, dtype=torch.bool, device=device)},
+            )
+            known[key] = Pool.draw(
+                lambda count: self.unguided.draw(one, count, generator)[:, 0], self.size, self.tilt.candidates
+            )
+        return known[key]
+
+    def _pool_logits(self, name: str) -> Tensor:
+        """Output of the decoder of attributes for the pool [P, S]."""
+        pool = self._pool
+        if name not in pool.logits:
+            with torch.no_grad(), torch.autocast(pool.z.device.type, enabled=False):
+                parts = [self.likelihood.model.decode(name, z) for z in pool.z.split(_LATENTS)]
+            pool.logits[name] = torch.cat(parts)
+        return pool.logits[name]
+
+    @torch.no_grad()
+    def _pool_weights(self, words: Batch, expression: Expression | None) -> Tensor:
+        """Log weights of the pool [P]."""
+        pool, likelihood = self._pool, self.likelihood
+        name = likelihood.modality(words) if expression is None else likelihood.attributes().name
+        known = self._pool_logits(name) if likelihood.is_attributes(name) else None
+        parts = []
+        for start in range(0, len(pool.z), _LATENTS):
+            rows = slice(start, start + _LATENTS)
+            logits = None if known is None else known[rows]
+            parts.append(self._log_weight(pool.z[rows], words, expression, logits))
+        return torch.cat(parts)
+
+    @torch.no_grad()
+    def _candidates(self, words: Batch, expression: Expression | None, count: int) -> Candidates:
+        """``count`` draws by which a description is balanced, or the pool.
+
+        The shares to keep are those under the base if it reads the description, else those at w = 1.
+        """
+        z, logits = None, None
+        reads = self.unguided.reads
+        if self.unguided.is_unconditional:
+            z, logits = self._pool.z, self._pool_logits(self.likelihood.attributes().name)
+        else:
+            key = key_of(self.likelihood, words, expression)
+            generator = torch_generator(self._seed, "balance", self.name, key, device=str(words.device))
+            parts = [min(_LATENTS, count - start) for start in range(0, count, _LATENTS)]
+            z = torch.cat([self.unguided.draw(words, part, generator)[:, 0] for part in parts])
+        log_words = self.likelihood.log_prob(z, words, expression, logits, reads).double()
+        read = torch.zeros_like(log_words)
+        if reads and self.likelihood.described(words):
+            read = self.likelihood.log_prob(z, words, None, logits, reads).double()
+        return Candidates(z, self.tilt.weight * log_words, log_words - read, log_words, logits)
+
+    def _normalised(self, words: Batch) -> list[tuple[bytes, tuple[float, float]]]:
+        """The key of each description, and its log Z_w with its error."""
+        expression = self._expression
+        name = self.guiding_modality(words) if expression is None else self.likelihood.attributes().name
+        pairs = []
+        for row in range(words.size):
+            if name is None:
+                pairs.append((b"", (0.0, 0.0)))
+                continue
+            one = words[slice(row, row + 1)]
+            codes = b"".join(part.cpu().numpy().tobytes() for part in self.likelihood.codes(one).values())
+            key = name.encode() + codes + (b"" if expression is None else repr(expression.key).encode())
+            if key not in self._normalisers:
+                self._normalisers[key] = self._normalise(one, name, key)
+            pairs.append((key, self._normalisers[key]))
+        return pairs
+
+    @torch.no_grad()
+    def _normalise(self, one: Batch, name: str, key: bytes) -> tuple[float, float]:
+        if self._expression is None and not one.present[name].any():
+            return 0.0, 0.0
+        generator = torch_generator(self._seed, "normaliser", self.name, key.hex(), device=str(one.device))
+        parts = [self._pool_weights(one, self._expression)] if self.unguided.is_unconditional else []
+        have = sum(len(part) for part in parts)
+        needed = max(have, _FIRST_NORMALISER)
+        while True:
+            while have < needed:
+                count = min(_LATENTS, needed - have)
+                z = self.unguided.draw(one, count, generator)[:, 0]
+                parts.append(self.log_weight(z, one))
+                have += count
+            value, error = log_mean(torch.cat(parts))
+            if error <= _ERROR or needed >= _MOST_NORMALISER:
+                return value, error
+            needed = min(_MOST_NORMALISER, 2 * needed)
+
+
+class GuidedCache:
+    """Guided posteriors of one model, with their draws.
+
+    Args:
+        likelihood: p(words | z) of the model.
+    """
+
+    def __init__(self, likelihood: WordLikelihood) -> None:
+        self._likelihood = likelihood
+        self._known: dict[tuple[str, Tilt, int], Guided] = {}
+        self._pools: Pools = {}
+
+    def guide(self, tilt: Tilt, seed: int) -> Callable[[Posterior], Guided]:
+        """Return a function from a posterior to its guided one; see :class:`Guided`."""
+
+        def guided(base: Posterior) -> Guided:
+            key = base.name, tilt, seed
+            if key not in self._known:
+                while len(self._known) >= _GUIDED:
+                    del self._known[next(iter(self._known))]
+                self._known[key] = Guided(base, self._likelihood, tilt, seed, self._pools)
+            return self._known[key]
+
+        return guided

@@ -1,0 +1,154 @@
+"""p(words | z): what the model's own decoders of words say of latents."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions import Expression
+from mmgen.modalities.attributes import Attributes
+from mmgen.models import DataSettings, Model
+
+__all__ = ["WordLikelihood", "log_of_expression"]
+
+
+def log_of_expression(modality: Attributes, logits: Tensor, expression: Expression) -> Tensor:
+    r"""Return log p(expression | z) in fp64 for logits [..., S] -> [...]: attributes are independent given z.
+
+    .. math:: \log \sum_{parts} \prod_k \sum_{v \in part_k} p(y_k = v \mid z)
+    """
+    table = modality.log_probabilities(logits).double()  # [..., A, V]
+    total = torch.full(logits.shape[:-1], -math.inf, dtype=torch.float64, device=logits.device)
+    for part in expression.disjoint_boxes:
+        allowed = torch.from_numpy(part).to(logits.device)
+        rows = (~allowed).any(1).nonzero().flatten()
+        sums = table[..., rows, :].masked_fill(~allowed[rows], -math.inf).logsumexp(-1)
+        total = torch.logaddexp(total, sums.sum(-1))
+    return total
+
+
+class WordLikelihood:
+    """p(words | z) of a model that generates attributes or text.
+
+    Args:
+        model: The model.
+        data: Its modalities.
+        path: Its checkpoint, for messages.
+    """
+
+    def __init__(self, model: Model, data: DataSettings, path: Path) -> None:
+        self.model, self.data, self.path = model, data, path
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Modalities of words that the model generates, text before attributes; empty for conditional decoders."""
+        parts = [part.name for part in (self.data.text, self.data.attributes) if part is not None]
+        return () if self.model.conditional_on else tuple(name for name in parts if name in self.model.generates)
+
+    def described(self, words: Batch) -> tuple[str, ...]:
+        """Return the modalities by which descriptions say something, generated or not, attributes before text."""
+        parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
+        return tuple(name for name in parts if name in words.values and bool(words.present[name].any()))
+
+    def modality(self, words: Batch, preferred: Sequence[str] = ()) -> str:
+        """Return the modality y of p(y | z): a preferred one, else text before attributes.
+
+        Args:
+            words: Descriptions that say something.
+            preferred: Modalities that the guided posterior reads.
+
+        Raises:
+            UsageError: The model generates no modality of these descriptions.
+        """
+        described = self.described(words)
+        able = [name for name in self.names if name in described]
+        if not able:
+            text = self.data.text
+            raise UsageError(
+                f"guidance needs p({' and '.join(described) or 'words'} | z), but {self.path} generates "
+                f"{' and '.join(self.names)} alone: describe by that"
+                f"{' in whole captions' if text and text.name in self.names else ''}"
+            )
+        return next((name for name in preferred if name in able), able[0])
+
+    def attributes(self, needing: str = "NOT and OR need", instead: str = "describe by that") -> Attributes:
+        """Return the attributes that the model generates.
+
+        Args:
+            needing: Beginning of the error message: the feature and "needs".
+            instead: End of the error message: the next step.
+
+        Raises:
+            UsageError: The model generates no attributes.
+        """
+        info = self.data.attributes
+        modality = self.model.modalities.get(info.name) if info is not None else None
+        if not isinstance(modality, Attributes):
+            raise UsageError(
+                f"{needing} p(attributes | z), but {self.path} generates {' and '.join(self.names)} alone: {instead}"
+            )
+        return modality
+
+    def is_attributes(self, name: str) -> bool:
+        """True if a modality is the attributes of the data."""
+        return self.data.attributes is not None and name == self.data.attributes.name
+
+    def codes(self, words: Batch) -> dict[str, Tensor]:
+        """Return the codes of descriptions by modality of words, -1 where a description says nothing."""
+        parts = [part.name for part in (self.data.attributes, self.data.text) if part is not None]
+        one = words.select(parts)
+        return {name: torch.where(one.present[name].reshape(1, -1), one.values[name], -1) for name in one.values}
+
+    @torch.no_grad()
+    def log_prob(
+        self,
+        z: Tensor,
+        words: Batch,
+        expression: Expression | None = None,
+        parameters: Tensor | None = None,
+        preferred: Sequence[str] = (),
+    ) -> Tensor:
+        """Return log p(y | z) in nats, at least fp32: z [..., B, D] -> [..., B], or [K, D] of one description -> [K].
+
+        Args:
+            z: Latents.
+            words: The B descriptions.
+            expression: Negation and alternatives, in place of ``words``.
+            parameters: Output of the decoder of attributes for z, if known; not used for a caption.
+            preferred: Modalities that the guided posterior reads.
+
+        Raises:
+            UsageError: The model has no p(y | z) for these descriptions.
+        """
+        if expression is None and not self.described(words):
+            return z.new_zeros(z.shape[:-1])
+        name = self.modality(words, preferred) if expression is None else self.attributes().name
+        with torch.autocast(z.device.type, enabled=False):
+            alone = z.dim() == 2
+            if parameters is None or not self.is_attributes(name):
+                parameters = self.model.decode(name, z)
+            if alone:
+                parameters = parameters[:, None]
+            if expression is not None:
+                value = log_of_expression(self.attributes(), parameters, expression)
+            else:
+                value = self.model.modalities[name].log_prob(parameters, words.values[name], words.present[name])
+            return value[:, 0] if alone else value
+
+    def readings(self, z: Tensor, positions: Sequence[int], parameters: Tensor | None = None) -> Tensor:
+        """Return p(a_k = v | z) [..., S] in fp64, over the S values v of some attributes k.
+
+        Args:
+            z: Latents [..., D].
+            positions: The attributes.
+            parameters: Output of the decoder of attributes for z, if known.
+        """
+        modality = self.attributes()
+        with torch.autocast(z.device.type, enabled=False):
+            logits = self.model.decode(modality.name, z) if parameters is None else parameters
+            table = modality.log_probabilities(logits).double().exp()
+            return torch.cat([table[..., k, : modality.sizes[k]] for k in positions], -1)

@@ -1,0 +1,189 @@
+"""Posteriors without guidance: the prior, the encoder, a fitted density, and a fitted density with operators."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from mmgen.core.batch import Batch
+from mmgen.core.errors import UsageError
+from mmgen.descriptions import OPERATORS, Expression
+from mmgen.latent.gaussian import DiagonalGaussian
+from mmgen.models import DataSettings, GaussianModel, Model
+from mmgen.posteriors._base import Posterior
+from mmgen.results.naming import LEARNED_PRIOR, Weights, posterior_name, posterior_title
+
+__all__ = ["Encoder", "Fitted", "Prior", "Recombined"]
+
+
+class Prior(Posterior):
+    """p(z) of the model."""
+
+    name = "prior"
+
+    def __init__(self, model: Model, path: Path) -> None:
+        self.model, self.path = model, path
+        self.size = model.latent_size
+
+    def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+        return self.model.posterior(words, ()).sample(generator, (n,))
+
+    def density(self, z: Tensor, words: Batch) -> Tensor:
+        return self.model.posterior(words, ()).log_prob(z)
+
+    def gaussian(self, words: Batch) -> DiagonalGaussian:
+        """Return the posterior of B descriptions as a diagonal Gaussian [B, D]; a model of several layers has none."""
+        return _gaussian(self.model, self.path, self.name, words, ())
+
+
+class Encoder(Posterior):
+    """q(z | words) of the model's own inference network.
+
+    Args:
+        model: The model.
+        data: Its modalities.
+        path: Its checkpoint, for messages.
+    """
+
+    name = "own"
+
+    def __init__(self, model: Model, data: DataSettings, path: Path) -> None:
+        self.model, self.path = model, path
+        self.size = model.latent_size
+        parts = [part for part in (data.attributes, data.text) if part is not None]
+        self.reads = tuple(part.name for part in parts if model.answers((part.name,)))
+        self._captions_spell_attributes = data.text is not None and bool(data.text.slots)
+
+    def informative(self, words: Batch) -> tuple[str, ...]:
+        """Return the modalities to condition on: those present, without a caption that repeats the attributes.
+
+        Free text says more than attributes, so both are used. For an empty description it is the first modality that
+        the network reads.
+        """
+        readable = [name for name in self.reads if name in words.values]
+        present = [name for name in readable if bool(words.present[name].any())]
+        if len(present) > 1 and (self._captions_spell_attributes or not self.model.answers(tuple(present))):
+            present = present[:1]
+        return tuple(present or readable[:1])
+
+    def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+        return self.model.posterior(words, self._conditions(words)).sample(generator, (n,))
+
+    def density(self, z: Tensor, words: Batch) -> Tensor:
+        return self.model.posterior(words, self._conditions(words)).log_prob(z)
+
+    def words_read(self, points: Batch, name: str | None) -> Batch:
+        # Other attributes or words would make it q(z | y, more).
+        if name is None or name not in points.values or name not in self.reads:
+            return points
+        return points.select([name])
+
+    def gaussian(self, words: Batch) -> DiagonalGaussian:
+        """Return the posterior of B descriptions as a diagonal Gaussian [B, D]; a model of several layers has none."""
+        return _gaussian(self.model, self.path, self.name, words, self._conditions(words))
+
+    def _conditions(self, words: Batch) -> tuple[str, ...]:
+        names = self.informative(words)
+        if not names:
+            raise UsageError(
+                f"got a description by {' and '.join(words.values)}, expected one by {' or '.join(self.reads)}, which "
+                f"q(z | description) of {self.path} reads"
+            )
+        return names
+
+
+class Fitted(Posterior):
+    """A density that was fitted to a trained model: q(z | attributes), q(z | text) or q(z).
+
+    Args:
+        name: Its word: "aggregate", "true" or "scan".
+        aggregate: The density.
+        text_weight: The power of p(words | z) in the exact posterior that it was fitted to; None for others.
+        guidance: The power of p(words | z) that it was fitted with; 0 for none.
+        size: D, the number of latents of the model.
+    """
+
+    is_fitted = True
+
+    def __init__(
+        self, name: str, aggregate: Any, size: int, text_weight: float | None = None, guidance: float = 0.0
+    ) -> None:
+        self.name, self.aggregate, self.size = name, aggregate, size
+        self.text_weight, self.guidance = text_weight, guidance
+        condition = aggregate.condition
+        self.reads = () if condition is None else (condition.name,)
+        self.operators = aggregate.density.operators
+
+    def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+        if self.is_unconditional:
+            drawn: Tensor = self.aggregate.sample(None, n * words.size, generator)
+            return drawn.reshape(n, words.size, -1)
+        sampled: Tensor = self.aggregate.sample(words, n, generator)
+        return sampled
+
+    def density(self, z: Tensor, words: Batch) -> Tensor:
+        found: Tensor = self.aggregate.log_prob(z, words)
+        return found
+
+    @property
+    def weights(self) -> Weights:
+        weights: Weights = {}
+        if self.text_weight is not None:
+            weights["text_weight"] = self.text_weight
+        if self.guidance:
+            weights["guidance"] = self.guidance
+        return weights
+
+    @property
+    def base(self) -> str:
+        return LEARNED_PRIOR if self.is_unconditional else self.name
+
+    @property
+    def formula(self) -> str:
+        return "q(z)" if self.is_unconditional else f"{posterior_name(self.name)}(z|y)"
+
+    @property
+    def label(self) -> str:
+        return posterior_name(self.name, **self.weights, given=self.aggregate.given)
+
+    @property
+    def title(self) -> str:
+        return posterior_title(self.name, **self.weights, given=self.aggregate.given)
+
+    def answering(self, expression: Expression | None) -> Posterior:
+        if expression is not None and expression.operators & {*OPERATORS}:
+            return Recombined(self, expression)
+        return super().answering(expression)
+
+
+class Recombined(Posterior):
+    """q(z | words) of one recombined description, by the operators of a fitted density.
+
+    Args:
+        fitted: The density.
+        recombination: The description; the words of calls are not looked at.
+    """
+
+    is_fitted = True
+
+    def __init__(self, fitted: Fitted, recombination: Expression) -> None:
+        self.name, self.size = fitted.name, fitted.size
+        self._aggregate, self._recombination = fitted.aggregate, recombination
+
+    def draw(self, words: Batch, n: int, generator: torch.Generator | None) -> Tensor:
+        drawn: Tensor = self._aggregate.recombined(self._recombination, n, generator)
+        return drawn
+
+    def density(self, z: Tensor, words: Batch) -> Tensor:
+        found: Tensor = self._aggregate.recombined_log_prob(z, self._recombination)
+        return found
+
+
+def _gaussian(model: Model, path: Path, name: str, words: Batch, conditions: tuple[str, ...]) -> DiagonalGaussian:
+    if isinstance(model, GaussianModel):
+        return model.posterior(words, conditions)
+    raise UsageError(
+        f"{path} has several layers of z, whose density has no mean and standard deviation to return: draw from it "
+        f"with sample(...) or posteriors['{name}'].sample(...)"
+    )
