@@ -97,8 +97,8 @@ class TrainedModel:
         )
 
     def _repr_html_(self) -> str:
-        parts = [(name, each.in_words()) for name, each in self.settings.modalities.items()]
-        facts = [("objective", self.settings.objective["name"]), ("z", self.model.latent_size), *parts]
+        facts = [("objective", self.settings.objective["name"]), ("z", self.model.latent_size)]
+        facts += [(name, each.in_words()) for name, each in self.settings.modalities.items()]
         facts += [("draws from", ", ".join(self.posteriors)), ("device", self.device)]
         return facts_table(f"{self.header.kind} {self.path}", facts)
 
@@ -339,22 +339,15 @@ class TrainedModel:
             source: Modality of ``images``; the main one by default.
             target: Modality to draw; the main one by default.
             description: A description that holds for all of them, such as ``"Smiling=yes"``; nothing by default.
-            draws: How many z to draw from q(z | images) for each; 0 takes its mean.
+            draws: Number of z to draw from q(z | images) for each; 0 takes its mean.
             seed: Seed of the draws.
-            rows: A number of each example that its draws are known by; 0 to B - 1 by default. With the rows of a
-                dataset they are the draws of ``mmgen sample --from``.
+            rows: Numbers of the examples that key their draws, as rows of a dataset do; 0 to B - 1 by default.
 
         Returns:
             E[target | z] in [0, 1], [B, C, H, W], or [draws, B, C, H, W].
 
         Raises:
             UsageError: The model infers nothing from the source or does not draw the target.
-
-        Example:
-            >>> import mmgen
-            >>> model = mmgen.load("faces.safetensors")  # doctest: +SKIP
-            >>> model.translate(sketches, source="edges", target="image").shape  # doctest: +SKIP
-            torch.Size([8, 3, 64, 64])
         """
         if self.observation is None:
             raise UsageError(f"{self.path} is a model of words alone; there is nothing to translate")
