@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mmgen.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from mmgen.data_recipes import Found
+    from mmgen.data_recipes import Survey
     from mmgen.experiments import Stage
 
 __all__ = [
@@ -129,7 +129,7 @@ def sizes_for(number: int, side: int, quick: bool = False, size: int | None = No
     )  # fmt: skip
 
 
-def shrunk(found: "Found", sizes: Sizes, jobs: int, quick: bool) -> str:
+def shrunk(found: "Survey", sizes: Sizes, jobs: int, quick: bool) -> str:
     """A sentence on the detail that pictures lose and what to type to keep it, with a blank before it; "" without."""
     largest = max(_STEP_SECONDS)
     if sizes.side == largest or found.side < _LARGE:
@@ -141,7 +141,7 @@ def shrunk(found: "Found", sizes: Sizes, jobs: int, quick: bool) -> str:
     )
 
 
-def descriptions_of(found: "Found") -> list[str]:
+def descriptions_of(found: "Survey") -> list[str]:
     """What is said of the most pictures, as --given takes it: in attributes if there are some, else in captions."""
     from mmgen.core.notation import UNKNOWN
     from mmgen.descriptions import format_caption, format_query
@@ -168,7 +168,7 @@ def _most(rows: list[list[int]]) -> list[tuple[int, ...]]:
 _MAY = "may be the table"  # said of files beside the pictures
 
 
-def _check_described(images: Path, found: "Found") -> None:
+def _check_described(images: Path, found: "Survey") -> None:
     """Refuse pictures of which too little is said for all commands, before any of them has begun.
 
     Examples that are known in part are enough: what is known of them is learnt, and asked for.
@@ -179,7 +179,7 @@ def _check_described(images: Path, found: "Found") -> None:
     from mmgen.core.notation import UNKNOWN
 
     if not found.attributes and found.captions is None:
-        perhaps = next((f" ({line.partition(': --metadata')[0].strip()})" for line in found.said if _MAY in line), "")
+        perhaps = next((f" ({line.partition(': --metadata')[0].strip()})" for line in found.notes if _MAY in line), "")
         raise UsageError(
             f"--images got {images}, of whose pictures nothing is said: neither folders that are classes nor a table; "
             f"add a metadata.csv with a column file_name and others{perhaps} (docs/own-data.md)"
@@ -195,7 +195,7 @@ def _check_described(images: Path, found: "Found") -> None:
             )
 
 
-def stages(images: Path, found: "Found", sizes: Sizes, seed: int, *, drop_unreadable: bool = False) -> "list[Stage]":
+def stages(images: Path, found: "Survey", sizes: Sizes, seed: int, *, drop_unreadable: bool = False) -> "list[Stage]":
     """All commands, in order; the paths in them are relative to the folder that they run in, but that of the pictures.
 
     Args:
@@ -291,7 +291,7 @@ def score_files(planned: "list[Stage]") -> list[str]:
     return [stage.makes for stage in planned if stage.makes.endswith(".jsonl")]
 
 
-def check_folder(folder: Path, planned: "list[Stage]", found: "Found") -> None:
+def check_folder(folder: Path, planned: "list[Stage]", found: "Survey") -> None:
     """Refuse a folder with files that these commands did not make; what is not there yet may be.
 
     Raises:
@@ -316,7 +316,7 @@ def check_folder(folder: Path, planned: "list[Stage]", found: "Found") -> None:
         raise UsageError(f"{folder} holds {there[0]}, which another command made; use another --output")
 
 
-def keep_commands(folder: Path, planned: "list[Stage]", found: "Found") -> None:
+def keep_commands(folder: Path, planned: "list[Stage]", found: "Survey") -> None:
     """Keep the commands as a script in ``folder``, unless they are there.
 
     Raises:
@@ -328,7 +328,7 @@ def keep_commands(folder: Path, planned: "list[Stage]", found: "Found") -> None:
         write_text_atomic(folder / COMMANDS, _script(planned, found))
 
 
-def _script(planned: "list[Stage]", found: "Found") -> str:
+def _script(planned: "list[Stage]", found: "Survey") -> str:
     from mmgen.experiments import comment
 
     lines = ["#!/bin/sh", *comment(f"pictures and table: sha256 {found.sha256}"), "set -eu"]

@@ -76,7 +76,7 @@ def make_data_command(
         if output is not None:  # what is there and would be lost, or a folder that is not there
             plan_data(recipe, chosen, output, seed=seed, command=command_line(), overwrite=overwrite)
         surveying = chosen.survey(seed, where)
-        found = follow(surveying) if surveying is not None else [*_settings(chosen), *look_ahead(chosen, seed)]
+        found = follow(surveying).notes if surveying is not None else [*_settings(chosen), *look_ahead(chosen, seed)]
         result_lines(found, [[line] for line in found])
         return
     plan = plan_data(recipe, chosen, output, seed=seed, command=command_line(), overwrite=overwrite)

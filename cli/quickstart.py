@@ -223,8 +223,7 @@ def _own_pictures(
 
     own.check_size(size)
     recipe = Folder(pictures=images, drop_unreadable=drop_unreadable)
-    follow(recipe.survey(seed, None))
-    found = recipe.found()
+    found = follow(recipe.survey(seed, None))
     sizes = own.sizes_for(found.number, found.side, quick, size)
     plan = own.stages(images, found, sizes, seed, drop_unreadable=drop_unreadable)
     folder = output or Path(f"{images.absolute().stem}-quickstart{'-quick' if quick else ''}")

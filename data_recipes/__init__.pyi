@@ -7,6 +7,6 @@ from ._cluster import (
     no_workers as no_workers,
 )
 from ._members import describe as describe, get as get, importable as importable, names as names
-from ._own._found import Found as Found
+from ._own._survey import Survey as Survey
 from ._splits import by_group as by_group
 from ._streams import bits as bits, choice as choice, stream_keys as stream_keys

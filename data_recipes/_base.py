@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from numpy.typing import NDArray
-from pydantic import PrivateAttr
 
 from mmgen.core.errors import MmgenError
 from mmgen.core.memory import check_memory
 from mmgen.core.processes import begin_worker, bounded, check_files, starting
 from mmgen.core.progress import Work
-from mmgen.data_recipes._published import Content
 from mmgen.settings.config import Settings
 from mmgen.settings.plugins import CODE_VARIABLE, named_files
 
@@ -55,8 +53,6 @@ class Recipe(Settings, ABC):
     reads_sources: ClassVar[bool] = False
     """Whether it reads what the user has and may have changed, besides what a field of paths names."""
 
-    _content: Content | None = PrivateAttr(None)
-
     fetches_anything: ClassVar[bool] = False
     """Whether its settings name what is downloaded, be it what it may: a list from outside may not ask for that."""
 
@@ -64,11 +60,13 @@ class Recipe(Settings, ABC):
         """What has to happen once before :meth:`make`, a download or a compilation; None where nothing is missing."""
         return None
 
-    def survey(self, seed: int, workers: Workers) -> Work[list[str]] | None:
-        """A look at sources before anything is written: what was found, in lines for people; None where all is known.
+    def survey(self, seed: int, workers: Workers) -> Work[Any] | None:
+        """Look at sources before anything is written; None where nothing has to be looked at.
+
+        :meth:`make` of a recipe with surveys takes the result as ``survey``, whose ``notes`` are lines for people.
 
         Args:
-            seed: As for :meth:`make`, which need not look again.
+            seed: As for :meth:`make`.
             workers: Likewise.
 
         Raises:
@@ -76,15 +74,13 @@ class Recipe(Settings, ABC):
         """
         return None
 
-    def about(self) -> list[str]:
-        """What is to be said of sources, once :meth:`make` has been called; that they are not what they seem."""
-        return self._content.said() if self._content is not None else []
-
     @abstractmethod
     def make(
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
-        """Make the dataset file; the work's unit is the example and its result is ``path``.
+        """Return the work that makes the dataset file; its unit is the example, its result ``path``.
+
+        Its notes are warnings about the sources, such as that they are not the published ones.
 
         Args:
             path: File to write; it appears only when complete.

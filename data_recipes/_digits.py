@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
+from mmgen.data_recipes._published import notes_on
 from mmgen.data_recipes._render import binarise, pack, stack
 from mmgen.data_recipes._sources import Digits, Published, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, by_group, official
@@ -134,7 +135,6 @@ class SmallPictureRecipe(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         digits = self.read_sources()
-        self._content = digits.content
         size = self.number or len(digits) * self.copies
         check_examples(size, self.size**2, chunk)
         source = np.arange(size) % len(digits)
@@ -171,7 +171,7 @@ class SmallPictureRecipe(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", size, "image", generate)
+        return Work(f"making {self.name}", size, "image", generate, notes_on(digits.content))
 
     def source_factors(self) -> dict[str, Factor]:
         """Where an image is from."""

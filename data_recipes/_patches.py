@@ -152,7 +152,7 @@ def cut_patches(source: PatchSource, side: int, counts: NDArray[np.int64], seed:
             if min(grey.shape) < side:
                 raise CannotReadError(f"it has {grey.shape[1]} x {grey.shape[0]} pixels, expected {side} x {side}")
         except CannotReadError as error:
-            raise DataError(f"cannot cut patches from {source.files.said(name)}: {error}; remove it") from None
+            raise DataError(f"cannot cut patches from {source.files.in_words(name)}: {error}; remove it") from None
         digest.update(np.array(grey.shape, np.int64).tobytes() + grey.tobytes())
         mine = slice(start, start + count)
         row[mine] = below(bits(keys[mine], 0), grey.shape[0] - side + 1)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Content", "as_published", "by_sha256", "file_md5", "other", "unverified"]
+__all__ = ["Content", "as_published", "by_sha256", "file_md5", "notes_on", "other", "unverified"]
 
 _BLOCK = 2**20
 
@@ -31,14 +31,20 @@ class Content:
         """What a dataset of them records; nothing where it is, or may be, the published set."""
         return {"content": f"not {self.title} as published"} if self.is_published is False else {}
 
-    def said(self) -> list[str]:
-        """What people are told."""
+    @property
+    def notes(self) -> list[str]:
+        """Lines for people where it is not the published set, or may not be."""
         if self.is_published is False:
             return [
                 f"{self.where} is not {self.title} as published ({self.why}): the dataset says so, and no published "
                 "numbers will stand beside its scores"
             ]
         return [f"{self.where} is not verified to be {self.title} ({self.why})"] if self.is_published is None else []
+
+
+def notes_on(content: Content | None) -> list[str]:
+    """Return lines for people on content, if there is any."""
+    return list(content.notes) if content is not None else []
 
 
 def as_published(title: str, where: Path | str) -> Content:
@@ -60,7 +66,7 @@ def by_sha256(title: str, where: Path | str, found: str, published: str) -> Cont
     """By the hash of all that matters of the content, whatever it is packed in.
 
     Example:
-        >>> by_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").said()[0][:92]
+        >>> by_sha256("MNIST", "folder", "0123456789abcdef", "e10378d1a1706246").notes[0][:92]
         'folder is not MNIST as published (SHA-256 of its content 0123456789ab..., expected e10378d1a'
     """
     if found == published:

@@ -35,13 +35,13 @@ class Separated:
     Attributes:
         names: Names of the columns, as they stand there; "" for those without one.
         rows: The line that each row begins in, and its cells, as many as names; to be run through once.
-        said: What there is to say about it, complete after the last row.
+        notes: Lines for people, complete after the last row.
         left_out: How many rows are left out, by reason; complete after the last row.
     """
 
     names: list[str]
     rows: Iterator[tuple[int, list[str]]]
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
 
 
@@ -122,7 +122,7 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
     try:
         head = list(islice(lines_of(io.BytesIO(data), _LONGEST_LINE), _LOOKED_AT))
         _check_is_table(head, where)
-        form, said = _form(head, wanted)
+        form, notes = _form(head, wanted)
         form = _as_lines(data, form)
         every = form.rows(data)
         first, names = next(every, (1, []))
@@ -134,10 +134,10 @@ def read_separated(data: bytes, where: str, wanted: Wanted) -> Separated:
         what = "begins with empty cells" if names else "is empty"
         raise DataError(f"{where} {what}, expected a line with the names of columns, file_name among them")
     if form.separator != ",":
-        said.append(f"its columns are parted by {_called(form.separator)}")
+        notes.append(f"its columns are parted by {_called(form.separator)}")
     if _has_numbers(form, head, len(names)):
         names = ["", *names]
-    found = Separated(names, iter(()), said)
+    found = Separated(names, iter(()), notes)
     found.rows = _checked(every, found, form, where, first, wanted)
     return found
 
@@ -170,23 +170,23 @@ def _called(separator: str) -> str:
 
 def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
     """How a table that begins so is written, and what is to be said of its first lines."""
-    said: list[str] = []
+    notes: list[str] = []
     place = next((number for number, line in enumerate(head) if line.strip()), 0)
     first = head[place].strip("\n").strip('"') if head else ""
     separators = list(SEPARATORS)
     if first.lower().startswith("sep=") and len(first) <= 5:
         separators = [first[4:] or "\t"]
-        said.append(f"its first line, '{printable(first)}', is Excel's and says what parts its columns")
+        notes.append(f"its first line, '{printable(first)}', is Excel's and says what parts its columns")
         place += 1
     start = place
     while place < len(head) and (not head[place].strip() or _is_comment(head[place], separators, wanted)):
         place += 1
     comments = sum(bool(line.strip()) for line in head[start:place])
     if comments:
-        said.append(f"{comments} comment{'s' * (comments > 1)} (#) before its first row")
+        notes.append(f"{comments} comment{'s' * (comments > 1)} (#) before its first row")
     above = next((n for n, line in enumerate(head[place:_TITLES]) if _is_head(line, separators, wanted)), 0)
     if above:
-        said.append(
+        notes.append(
             f"{above} line{'s' * (above > 1)} above the names of columns {'are' if above > 1 else 'is'} left out"
         )
     place += above
@@ -195,8 +195,8 @@ def _form(head: Sequence[str], wanted: Wanted) -> tuple[_Form, list[str]]:
     forms = [_Form(sep, quote, skipped=place, commented=commented) for quote in "\"'" for sep in separators]
     with_it = [(form, len(names)) for form in forms if any(map(wanted, names := _names(form, lines)))]
     if with_it:
-        return _quoted(next((form for form, number in with_it if number > 1), with_it[0][0]), lines), said
-    return max(forms[: len(separators)], key=lambda form: _evenness(form, lines)), said
+        return _quoted(next((form for form, number in with_it if number > 1), with_it[0][0]), lines), notes
+    return max(forms[: len(separators)], key=lambda form: _evenness(form, lines)), notes
 
 
 def _is_comment(line: str, separators: Sequence[str], wanted: Wanted) -> bool:

@@ -15,6 +15,7 @@ from pydantic import Field
 
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers, in_order
+from mmgen.data_recipes._published import notes_on
 from mmgen.data_recipes._splits import by_group
 from mmgen.data_recipes._sprites import (
     COLUMNS,
@@ -64,7 +65,7 @@ class Dsprites(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         archive = None if self.dsprites is None else SpriteArchive(self.dsprites)
-        self._content = None if archive is None else archive.content()
+        content = None if archive is None else archive.content()
         chosen = self._chosen(seed)
         size = len(chosen)
 
@@ -95,7 +96,7 @@ class Dsprites(Recipe):
                 writer.add_splits("iid", **parts, meaning="85/5/10 % of the different pictures")
             return path
 
-        return Work(f"making {self.name}", size, "image", generate)
+        return Work(f"making {self.name}", size, "image", generate, notes_on(content))
 
     def _chosen(self, seed: int) -> NDArray[np.int64]:
         """Numbers of the combinations that are made, ascending, the row changing fastest and the shape slowest."""

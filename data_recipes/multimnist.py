@@ -18,6 +18,7 @@ from pydantic import Field, field_validator
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Rows, Workers, check_examples, in_order
 from mmgen.data_recipes._digits import INK
+from mmgen.data_recipes._published import notes_on
 from mmgen.data_recipes._render import binarise, pack, stack
 from mmgen.data_recipes._sources import DIGIT_SIZE, Digits, Source, fetch_digits, read_digits
 from mmgen.data_recipes._splits import Parts, by_group, official
@@ -149,7 +150,6 @@ class Multimnist(Recipe):
     ) -> Work[Path]:
         check_examples(self.number, self.size**2, chunk)
         digits = read_digits(self.source, self.mnist)
-        self._content = digits.content
         schemes, pool = _pools(digits, seed)
         members = [np.flatnonzero(pool == code) for code in range(len(_PARTS))]
         # Images take turns with the digits, in a random order, so that parts of both have the same shares.
@@ -184,7 +184,7 @@ class Multimnist(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", self.number, "image", generate)
+        return Work(f"making {self.name}", self.number, "image", generate, notes_on(digits.content))
 
 
 def _pools(digits: Digits, seed: int) -> tuple[dict[str, str], NDArray[np.int64]]:

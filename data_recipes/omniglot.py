@@ -18,6 +18,7 @@ from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._digits import LAYOUTS, Binarise, Scheme
 from mmgen.data_recipes._omniglot import SIDE, Characters, read_characters
+from mmgen.data_recipes._published import notes_on
 from mmgen.data_recipes._render import binarise, pack
 from mmgen.data_recipes._splits import by_group
 from mmgen.data_recipes._streams import shuffled, stream_keys
@@ -52,7 +53,6 @@ class Omniglot(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         characters = read_characters(self.omniglot)
-        self._content = characters.content
         size = min(self.number or len(characters), len(characters))
         source = np.arange(size) * len(characters) // size
 
@@ -87,7 +87,7 @@ class Omniglot(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work(f"making {self.name}", size, "image", generate)
+        return Work(f"making {self.name}", size, "image", generate, notes_on(characters.content))
 
 
 def _schemes(characters: Characters, source: NDArray[np.int64], seed: int) -> dict[str, Scheme]:

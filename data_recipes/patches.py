@@ -12,13 +12,14 @@ from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, model_validator
 
 from mmgen.core.errors import DataError
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers
 from mmgen.data_recipes._part_names import PARTS
 from mmgen.data_recipes._patches import Patches, cut_patches, find_pictures, read_patches
+from mmgen.data_recipes._published import notes_on
 from mmgen.data_recipes._splits import Parts, by_group
 from mmgen.data_recipes._streams import shuffled
 from mmgen.modalities.patch import PatchDescription
@@ -61,8 +62,6 @@ class NaturalPatches(Recipe):
 
     name: ClassVar[str] = "patches"
 
-    _elsewhere: int = PrivateAttr(0)
-
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.pictures is None) == (self.patches is None):
@@ -81,20 +80,18 @@ class NaturalPatches(Recipe):
     ) -> Work[Path]:
         if self.patches is not None:
             found = self._chosen(read_patches(self.patches), seed)
-            self._content = found.content
-            return self._work(_ready(found), path, seed, chunk, command, len(found.levels))
+            return self._work(_ready(found), path, seed, chunk, command, len(found.levels), notes_on(found.content))
         assert self.pictures is not None
         source = find_pictures(self.pictures)
-        self._content, self._elsewhere = source.content, source.elsewhere
         counts = np.full(len(source.names), self.per_picture)
         if self.number is not None:
             share, rest = divmod(self.number, len(source.names))
             counts = share + (np.arange(len(source.names)) < rest)
-        return self._work(cut_patches(source, self.side, counts, seed), path, seed, chunk, command, int(counts.sum()))
-
-    def about(self) -> list[str]:
-        elsewhere = f"left out: {self._elsewhere:,} pictures that are in none of the folders train, val and test"
-        return [*super().about(), *([elsewhere] if self._elsewhere else [])]
+        notes = notes_on(source.content)
+        if source.elsewhere:
+            notes.append(f"left out: {source.elsewhere:,} pictures that are in none of the folders train, val and test")
+        cutting = cut_patches(source, self.side, counts, seed)
+        return self._work(cutting, path, seed, chunk, command, int(counts.sum()), notes)
 
     def _chosen(self, found: Patches, seed: int) -> Patches:
         """A random choice of patches, in their order; all by default."""
@@ -115,6 +112,7 @@ class NaturalPatches(Recipe):
         chunk: int,
         command: str,
         size: int,
+        notes: list[str],
     ) -> Work[Path]:
         def generate() -> Generator[Progress, None, Path]:
             from mmgen.artifacts import DatasetWriter
@@ -143,7 +141,7 @@ class NaturalPatches(Recipe):
                     writer.add_splits(scheme, **parts, meaning=meaning)
             return path
 
-        return Work("cutting patches", size, "patch", generate)
+        return Work("cutting patches", size, "patch", generate, notes)
 
 
 def _ready(found: Patches) -> Generator[int, None, Patches]:

@@ -55,8 +55,8 @@ class Planetoid(Recipe):
         self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = 2048, command: str = ""
     ) -> Work[Path]:
         found = read_citations(self.network, self.planetoid)
-        self._content = content_of(self.network, found, self.planetoid)
-        recorded = self._content.settings
+        content = content_of(self.network, found, self.planetoid)
+        recorded = content.settings
         shares = self.validation_share, self.test_share
         part, absent, absent_part = held_back(found, *shares, seed)
 
@@ -89,7 +89,7 @@ class Planetoid(Recipe):
                 writer.add_split_of_edges("links", meaning)
             return path
 
-        return Work(f"making {self.name}", found.nodes, "node", generate)
+        return Work(f"making {self.name}", found.nodes, "node", generate, content.notes)
 
 
 def held_back(

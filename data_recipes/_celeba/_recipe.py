@@ -153,11 +153,11 @@ class CelebaRecipe(Recipe):
         folder_or_zip = self.need_celeba()
         models = self.models()
         source = Source(folder_or_zip, self.points)
-        self._content = source.content()
+        content = source.content()
         number = self._size(len(source.lists))
         lists = source.lists.some(np.arange(number) * len(source.lists) // number)
         settings = {"recipe": self.name, **self.model_dump(mode="json"), "number": number, **models}
-        settings |= {"lists_sha256": lists.sha256, **self._content.settings}
+        settings |= {"lists_sha256": lists.sha256, **content.settings}
 
         def generate() -> Generator[Progress, None, Path]:
             with source:
@@ -175,7 +175,7 @@ class CelebaRecipe(Recipe):
             return path
 
         some = f" from {number:,} of CelebA's {CELEBA_SIZE:,} faces" if number != CELEBA_SIZE else ""
-        return Work(f"making {self.name}{some}", number, "image", generate)
+        return Work(f"making {self.name}{some}", number, "image", generate, content.notes)
 
     def _size(self, available: int) -> int:
         if self.number is not None and self.number > available:

@@ -60,13 +60,13 @@ class Attributes:
         values: Names of values in the order of their codes, by attribute.
         codes: uint8 [N] by attribute, 255 unknown.
         numbers: float64 [N] of each attribute that was binned, NaN unknown.
-        said: What there is to say about them.
+        notes: Lines for people.
     """
 
     values: dict[str, list[str]] = field(default_factory=dict)
     codes: dict[str, NDArray[np.uint8]] = field(default_factory=dict)
     numbers: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def table(self) -> NDArray[np.uint8] | None:
@@ -131,16 +131,16 @@ def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[
         DataError: A column has numbers without bins, or too many or too long values, or bins and no numbers.
         UsageError: Two columns would be one attribute.
     """
-    found = Attributes()
+    attributes = Attributes()
     own = Counter(_plain(name) for name in columns if wanted is None or name in wanted or name in bins)
     too_many: list[str] = []
     for name, given in columns.items():
         cells = [cell if cell is None else " ".join(cell.split()) for cell in given]
         if name in bins:
-            _add_bins(found, name, cells, bins[name])
+            _add_bins(attributes, name, cells, bins[name])
             continue
         if wanted is not None and name not in wanted:
-            found.said.append(f"left out: column '{name}', which --attributes does not name")
+            attributes.notes.append(f"left out: column '{name}', which --attributes does not name")
             continue
         counts = Counter(cell for cell in cells if cell is not None)
         if not counts:
@@ -157,11 +157,11 @@ def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[
                 _sentences(name, counts) or f"up to {UNKNOWN} become an attribute if --attributes names it"
             )
         else:
-            _add_values(found, name, cells, counts)
+            _add_values(attributes, name, cells, counts)
             continue
         if wanted is not None:
             raise DataError(f"--attributes names the column '{name}', but {why}; leave it out")
-        found.said.append(f"left out: column '{name}': {why}")
+        attributes.notes.append(f"left out: column '{name}': {why}")
     if too_many:
         one = len(too_many) == 1
         raise DataError(
@@ -169,12 +169,12 @@ def attributes_of(columns: Columns, wanted: Sequence[str] | None, bins: Mapping[
             f"numbers; make bins of them, --bins '{too_many[0]}=5', or {advice} "
             f"{typed(','.join(too_many[:FEW]))}"
         )
-    twice = [name for name, count in own.items() if count > 1 and name in found.values]
+    twice = [name for name, count in own.items() if count > 1 and name in attributes.values]
     if twice:
         raise UsageError(
             f"two columns would be the attribute '{twice[0]}'; rename one of them, or {advice} one of them"
         )
-    return found
+    return attributes
 
 
 def _numbers_rows(name: str, counts: Mapping[str, int]) -> bool:
@@ -197,18 +197,18 @@ def _plain(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name)
 
 
-def _add(found: Attributes, name: str, values: list[str], codes: NDArray[np.uint8]) -> None:
+def _add(attributes: Attributes, name: str, values: list[str], codes: NDArray[np.uint8]) -> None:
     plain = _plain(name)
-    found.values[plain], found.codes[plain] = values, codes
+    attributes.values[plain], attributes.codes[plain] = values, codes
     counts = np.bincount(codes, minlength=UNKNOWN + 1)
     some = [f"{value} {counts[code]:,}" for code, value in enumerate(values[:_SHOWN])]
     more = [f"and {len(values) - _SHOWN} more"] if len(values) > _SHOWN else []
     unknown = [f"unknown {counts[UNKNOWN]:,}"] if counts[UNKNOWN] else []
     called = f" (column '{name}')" if plain != name else ""
-    found.said.append(f"attribute {plain}{called}: {', '.join([*some, *more, *unknown])}")
+    attributes.notes.append(f"attribute {plain}{called}: {', '.join([*some, *more, *unknown])}")
 
 
-def _add_values(found: Attributes, name: str, cells: Sequence[Cell], counts: Counter[str]) -> None:
+def _add_values(attributes: Attributes, name: str, cells: Sequence[Cell], counts: Counter[str]) -> None:
     if len(counts) > UNKNOWN:
         raise DataError(
             f"the column '{name}' has {len(counts):,} different values, expected at most {UNKNOWN}; leave it out of "
@@ -224,13 +224,13 @@ def _add_values(found: Attributes, name: str, cells: Sequence[Cell], counts: Cou
     numeric = all(number is not None for number in numbers.values())
     values = sorted(counts, key=lambda value: (numbers[value] or 0 if numeric else 0, value.casefold(), value))
     code = {value: number for number, value in enumerate(values)}
-    _add(found, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
-    found.said += spelled_twice(_plain(name), values)
+    _add(attributes, name, values, np.array([code.get(cell or "", UNKNOWN) for cell in cells], np.uint8))
+    attributes.notes += spelled_twice(_plain(name), values)
     if sentences := _sentences(name, values):
-        found.said.append(f"  {_plain(name)}: {sentences}")
+        attributes.notes.append(f"  {_plain(name)}: {sentences}")
 
 
-def _add_bins(found: Attributes, name: str, cells: Sequence[Cell], edges: Edges) -> None:
+def _add_bins(attributes: Attributes, name: str, cells: Sequence[Cell], edges: Edges) -> None:
     for row, cell in enumerate(cells, 1):
         if cell is not None and _number(cell) is None:
             raise DataError(
@@ -253,5 +253,5 @@ def _add_bins(found: Attributes, name: str, cells: Sequence[Cell], edges: Edges)
     if len(set(values)) < len(values):
         raise DataError(f"the bins of column '{name}' are too narrow to be told apart; ask for fewer with --bins")
     codes = np.where(np.isnan(numbers), UNKNOWN, np.searchsorted(meet, numbers, side="right")).astype(np.uint8)
-    _add(found, name, values, codes)
-    found.numbers[_plain(name)] = numbers
+    _add(attributes, name, values, codes)
+    attributes.numbers[_plain(name)] = numbers

@@ -142,8 +142,8 @@ class Files:
         assert self._zip is not None, "places in a zip come from one"
         return read_member(self._zip, place, most)
 
-    def said(self, name: str) -> str:
-        """A file in words."""
+    def in_words(self, name: str) -> str:
+        """Return a file in words."""
         return f"{printable(self.within + name)} in {self.path}"
 
     def _walk(self, folder: Path, before: str, depth: int) -> Iterator[tuple[str, _Place]]:

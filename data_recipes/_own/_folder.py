@@ -7,11 +7,11 @@ from mmgen.core.errors import DataError, UsageError
 from mmgen.core.parsing import printable
 from mmgen.core.pictures import FORMATS, MOST_BYTES as MOST_PICTURE_BYTES
 from mmgen.data_recipes._left_out import doubles
+from mmgen.data_recipes._own._candidates import mask_candidates, part_lists, table_candidates
 from mmgen.data_recipes._own._cells import Cell, cell_of
 from mmgen.data_recipes._own._files import PICTURES, Files, listed
 from mmgen.data_recipes._own._folder_parts import CLASSES, parts_by_folder, parts_by_name
 from mmgen.data_recipes._own._folder_tables import FolderTables
-from mmgen.data_recipes._own._perhaps import perhaps_masks, perhaps_parts, perhaps_tables
 from mmgen.data_recipes._own._source import Source
 
 __all__ = ["FolderSource"]
@@ -64,7 +64,7 @@ class FolderSource(Source):
         named = tables.read(metadata)
         if named is not None:
             self.pictures, self.columns, self.several = named.pictures, named.columns, named.several
-            self.notes, self.left_out = [*named.said], [*named.left_out]
+            self.notes, self.left_out = [*named.notes], [*named.left_out]
         elif self._image_columns:
             raise UsageError(
                 f"--image-column names '{self._image_columns[0]}', but there is no metadata.csv, .jsonl or .parquet in "
@@ -76,7 +76,7 @@ class FolderSource(Source):
             if small:
                 self.left_out.append(f"{_count(len(small))} that are thumbnails of others there: {listed(small)}")
         if named is None or not named.columns:
-            self.notes += perhaps_tables(self._files, there, tables.used)
+            self.notes += table_candidates(self._files, there, tables.used)
         if not there:
             endings = [ending for ending, _ in self._endings(set())]
             inner = next((ending for ending in endings if ending in _ARCHIVES), "")
@@ -88,9 +88,9 @@ class FolderSource(Source):
         self._sort()
         self._take_folders()
         if self.parts is None and self._split not in self.columns:
-            self.notes += perhaps_parts([name for name in self._files.names if name not in used])
+            self.notes += part_lists([name for name in self._files.names if name not in used])
         if named is None:
-            self.notes += perhaps_masks(self.names)
+            self.notes += mask_candidates(self.names)
         unnamed = [name for name in there if name not in used] if named is not None else []
         if unnamed:
             self.left_out.append(f"{_count(len(unnamed))} that no table names: {listed(unnamed)}")

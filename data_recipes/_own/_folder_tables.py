@@ -42,14 +42,14 @@ class Named:
         pictures: Files [N] by modality, the picture itself first.
         columns: What is said of them; of several texts the first.
         several: All texts where there are several, by column and picture.
-        said: What there is to say about it.
+        notes: Lines for people.
         left_out: What of the tables is left out.
     """
 
     pictures: dict[str, list[str]] = field(default_factory=dict)
     columns: Columns = field(default_factory=dict)
     several: Several = field(default_factory=dict)
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
 
@@ -84,10 +84,10 @@ class FolderTables:
             return None
         named = Named()
         for where, table in tables:
-            named.said += [f"{where}: {one}" for one in table.said]
+            named.notes += [f"{where}: {one}" for one in table.notes]
             named.left_out += [f"{where}: {one}" for one in table.left_out]
         self._take(named, _together([table for _, table in tables]))
-        named.said += [f"{count:,} names in tables {how}" for how, count in self._how.items()]
+        named.notes += [f"{count:,} names in tables {how}" for how, count in self._how.items()]
         return named
 
     def _tables(self, metadata: Path | None) -> list[tuple[str, Table]]:
@@ -106,7 +106,7 @@ class FolderTables:
         folders = [str(PurePosixPath(name).parent) for name in names]
         twice = next((folder for folder, count in Counter(folders).items() if count > 1), None)
         if twice is not None:
-            both = [self._files.said(name) for name, folder in zip(names, folders, strict=True) if folder == twice]
+            both = [self._files.in_words(name) for name, folder in zip(names, folders, strict=True) if folder == twice]
             raise DataError(f"there are two tables, {both[0]} and {both[1]}; remove one of them")
         return [self._inside(name) for name in names]
 
@@ -302,6 +302,6 @@ def _merge(named: Named, table: Table, of_pictures: Sequence[str], groups: Seque
         named.columns[name] = merged
     more = len(table.places) - len(groups)
     if more:
-        named.said.append(
+        named.notes.append(
             f"{len(table.places):,} rows are of {len(groups):,} pictures; rows of one picture are taken together"
         )

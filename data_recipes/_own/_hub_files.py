@@ -13,8 +13,8 @@ from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError, read_file
 from mmgen.core.parsing import Malformed, parse_json, printable
 from mmgen.data_recipes._left_out import doubles
+from mmgen.data_recipes._own._candidates import mask_candidates, table_candidates
 from mmgen.data_recipes._own._files import PICTURES, Files, inside, listed
-from mmgen.data_recipes._own._perhaps import perhaps_masks, perhaps_tables
 
 __all__ = ["check_all_taken", "check_plain", "check_saved", "elsewhere", "is_saved", "is_within", "not_taken",
            "plain_yaml"]  # fmt: skip
@@ -101,14 +101,14 @@ def not_taken(path: Path, columns: Collection[str]) -> list[str]:
     pictures = [name for name in own.names if name.lower().endswith(PICTURES)]
     if not pictures:
         return []
-    said = perhaps_masks(pictures)
+    notes = mask_candidates(pictures)
     if small := doubles(pictures):
-        said.append(f"{len(small):,} pictures are thumbnails of others there, {listed(small)}, and are taken as all")
+        notes.append(f"{len(small):,} pictures are thumbnails of others there, {listed(small)}, and are taken as all")
     if {*columns} <= {"image", "label"}:
-        said += perhaps_tables(own, pictures)
+        notes += table_candidates(own, pictures)
         if "label" not in columns and len({name.rpartition("/")[0] for name in pictures}) > 1:
-            said.append("folders are not taken as classes")
-    return [f"{one} (make-data folder reads the folder itself)" for one in said]
+            notes.append("folders are not taken as classes")
+    return [f"{one} (make-data folder reads the folder itself)" for one in notes]
 
 
 def is_saved(path: Path) -> bool:

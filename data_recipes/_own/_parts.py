@@ -161,7 +161,7 @@ def parts_as_given(
         DataError: There is no train, or a group is in two parts.
     """
     part = np.array([PARTS.index(each) for each in given])
-    said: list[str] = []
+    notes: list[str] = []
     if not (part == 0).any():
         raise DataError(
             f"no picture is in the part train, only in {', '.join(sorted(set(given)))}; name one part train"
@@ -175,7 +175,7 @@ def parts_as_given(
         )
     _, doubles = _divided(part, alike)
     if len(doubles):
-        said.append(f"{len(doubles):,} pictures are in two parts, byte for byte")
+        notes.append(f"{len(doubles):,} pictures are in two parts, byte for byte")
     missing = [code for code in (1, 2) if not (part == code).any()]
     if missing:
         training = np.flatnonzero(part == 0)
@@ -183,8 +183,8 @@ def parts_as_given(
         drawn = parts_drawn(own.astype(np.int64), seed)
         for code in missing:
             part[training[drawn[PARTS[code]]]] = code
-        said.append(f"{' and '.join(PARTS[code] for code in missing)} drawn from train, where none was given")
-    return {name: np.flatnonzero(part == code) for code, name in enumerate(PARTS)}, said
+        notes.append(f"{' and '.join(PARTS[code] for code in missing)} drawn from train, where none was given")
+    return {name: np.flatnonzero(part == code) for code, name in enumerate(PARTS)}, notes
 
 
 def _divided(part: NDArray[np.int64], groups: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

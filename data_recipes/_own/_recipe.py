@@ -1,15 +1,14 @@
-"""What recipes of somebody's own pictures share: settings, the look before anything is written, and the file."""
+"""The base of recipes of somebody's own pictures: settings, the survey before anything is written, and the file."""
 
 from abc import abstractmethod
-from collections import Counter
-from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, PrivateAttr
+from pydantic import Field
 
 from mmgen.core.errors import DataError
 from mmgen.core.foreign import CannotReadError
@@ -17,10 +16,12 @@ from mmgen.core.parsing import printable
 from mmgen.core.pictures import Background, Fit, Fitting
 from mmgen.core.progress import Progress, Work
 from mmgen.data_recipes._base import Recipe, Workers, in_order
-from mmgen.data_recipes._own._attributes import Attributes, attributes_of, check_columns, parse_bins
+from mmgen.data_recipes._own._attributes import attributes_of, check_columns, parse_bins
+from mmgen.data_recipes._own._captions import captions_of
+from mmgen.data_recipes._own._cells import Columns
 from mmgen.data_recipes._own._factors import add_factors
 from mmgen.data_recipes._own._files import listed, typed
-from mmgen.data_recipes._own._found import Found
+from mmgen.data_recipes._own._inspection import Inspection, fitted_rows, inspect_pictures
 from mmgen.data_recipes._own._parts import (
     check_says_no_parts,
     parts_as_given,
@@ -28,10 +29,9 @@ from mmgen.data_recipes._own._parts import (
     parts_of_column,
     together,
 )
+from mmgen.data_recipes._own._records import choose_captions, leave_out_several, records_of
 from mmgen.data_recipes._own._source import Source
-from mmgen.data_recipes._own._survey import Seen, fitted_rows, look_at
-from mmgen.data_recipes._own._told import choose_captions, leave_out_several, told_of
-from mmgen.data_recipes._own._words import Captions, captions_of
+from mmgen.data_recipes._own._survey import Survey
 from mmgen.data_recipes._part_names import PARTS
 from mmgen.data_recipes._splits import Parts
 
@@ -42,29 +42,6 @@ _CHUNK = 128
 _CHUNK_PIXELS = 2**25  # numbers of a chunk's pictures at most
 SPLIT = "split"
 _RECORDED = 100  # unreadable pictures that the file names
-
-
-@dataclass
-class _Contents:
-    """All that the file will hold besides pictures, of n examples.
-
-    Attributes:
-        rows: Which examples of the source they are [n].
-        attributes: Attributes of these.
-        captions: Captions of these, where there are some.
-        scheme: The way to split: its name and meaning.
-        parts: Rows of these by part.
-        groups: Number of the group of each [n], where there are groups.
-        said: What there is to say about them.
-    """
-
-    rows: NDArray[np.int64]
-    attributes: Attributes
-    captions: Captions | None
-    scheme: tuple[str, str]
-    parts: Parts
-    groups: NDArray[np.int64] | None
-    said: list[str]
 
 
 class OwnRecipe(Recipe):
@@ -118,9 +95,6 @@ class OwnRecipe(Recipe):
     name: ClassVar[str]
     reads_sources: ClassVar[bool] = True
 
-    _seen: Seen | None = PrivateAttr(None)
-    _found: Found | None = PrivateAttr(None)
-
     @abstractmethod
     def open(self) -> Source:
         """The source, with everything but the pictures read.
@@ -139,170 +113,133 @@ class OwnRecipe(Recipe):
         """How pictures are brought to one size."""
         return Fitting(self.size, self.size, self.fit, self.grey, self.background)
 
-    def survey(self, seed: int, workers: Workers) -> Work[list[str]]:
-        source = self._opened()
-        try:
-            self._contents(source, np.arange(len(source)), None, seed)  # what is wrong with the table is said at once
-        except BaseException:
-            source.close()
-            raise
+    def survey(self, seed: int, workers: Workers) -> Work[Survey]:
+        source = self._opened(seed)
 
-        def generate() -> Generator[Progress, None, list[str]]:
+        def generate() -> Generator[Progress, None, Survey]:
             try:
-                yield from self._look(source, workers, _CHUNK)
-                contents = self._readable(source, seed)
-                self._found = self._summary(source, contents)
+                pictures = Inspection.of_nothing(len(source), len(source.pictures))
+                yield from inspect_pictures(source, self.fitting, workers, _CHUNK, pictures)
+                return self._readable(source, pictures, seed)
             finally:
                 source.close()
-            return contents.said
 
         return Work(f"looking at {source.where}", len(source), "picture", generate)
 
-    def found(self) -> Found:
-        """What :meth:`survey` found, after it.
-
-        Raises:
-            RuntimeError: Nobody has looked.
-        """
-        if self._found is None:
-            raise RuntimeError("survey() has not been run")
-        return self._found
-
-    def _summary(self, source: Source, contents: _Contents) -> Found:
-        seen, attributes = self._seen, contents.attributes
-        assert seen is not None, "nobody has looked"
-        return Found(
-            number=len(contents.rows),
-            side=int(np.median(seen.sizes[contents.rows].min(-1))),
-            attributes=attributes.values,
-            codes=attributes.table,
-            captions=contents.captions,
-            parts=contents.parts,
-            sha256=source.sha256(contents.rows, seen.digests),
-            said=contents.said,
-        )
-
     def make(
-        self, path: Path, *, seed: int = 0, workers: Workers = None, chunk: int = _CHUNK, command: str = ""
+        self,
+        path: Path,
+        *,
+        seed: int = 0,
+        workers: Workers = None,
+        chunk: int = _CHUNK,
+        command: str = "",
+        survey: Survey | None = None,
     ) -> Work[Path]:
-        source = self._opened()
+        """Return the work that makes the dataset file; with a survey no picture is inspected again."""
+        source = self._opened(seed)
         pixels = int(np.prod(self.fitting.shape)) * len(source.pictures)
         chunk = max(1, min(chunk, _CHUNK, _CHUNK_PIXELS // pixels))
-        try:
-            number = len(source)
-            if self._seen is None:
-                self._contents(source, np.arange(number), None, seed)
-        except BaseException:
-            source.close()
-            raise
 
         def generate() -> Generator[Progress, None, Path]:
             try:
-                if self._seen is None:
-                    yield from (Progress(0) for _ in self._look(source, workers, chunk))
-                contents = self._readable(source, seed)
-                yield from self._write(path, source, contents, seed, workers, chunk, command)
+                if survey is None:
+                    pictures = Inspection.of_nothing(len(source), len(source.pictures))
+                    looking = inspect_pictures(source, self.fitting, workers, chunk, pictures)
+                    yield from (Progress(0) for _ in looking)
+                else:
+                    pictures = survey.pictures
+                fresh = self._readable(source, pictures, seed)  # the table may have changed since
+                yield from self._write(path, source, fresh, seed, workers, chunk, command)
             finally:
                 source.close()
             return path
 
-        return Work(f"making {self.name}", number, "picture", generate)
+        return Work(f"making {self.name}", len(source), "picture", generate)
 
-    def _opened(self) -> Source:
+    def _opened(self, seed: int) -> Source:
+        """Open the source and check its tables, so that mistakes in them are reported at once."""
         source = self.open()
-        if len(source) < _LEAST:
+        try:
+            number = len(source)
+            if number < _LEAST:
+                raise DataError(
+                    f"{source.where} holds {number} picture{'s' * (number != 1)}, expected at least {_LEAST}; "
+                    f"{'; '.join(f'left out: {one}' for one in source.left_out) or 'add some'}"
+                )
+            self._survey(source, np.arange(number), Inspection.of_nothing(number, len(source.pictures)), seed)
+        except BaseException:
             source.close()
-            raise DataError(
-                f"{source.where} holds {len(source)} picture{'s' * (len(source) != 1)}, expected at least {_LEAST}; "
-                f"{'; '.join(f'left out: {one}' for one in source.left_out) or 'add some'}"
-            )
+            raise
         return source
 
-    def _look(self, source: Source, workers: Workers, chunk: int) -> Iterator[Progress]:
-        n, images = len(source), len(source.pictures)
-        seen = Seen(np.zeros((n, images, 32), np.uint8), np.zeros((n, images, 2), np.int32), Counter(), {})
-        yield from look_at(source, self.fitting, workers, chunk, seen)
-        self._seen = seen
-
-    def _readable(self, source: Source, seed: int) -> _Contents:
-        """What the file will hold, of the pictures that can be read.
-
-        Raises:
-            DataError: Some cannot, which is not to be passed over; or something of the table is wrong.
-        """
-        seen = self._seen
-        assert seen is not None, "nobody has looked"
-        if len(seen.digests) != len(source):
+    def _readable(self, source: Source, pictures: Inspection, seed: int) -> Survey:
+        """Survey the pictures that can be read; refuse if some cannot and were not to be dropped."""
+        if len(pictures.digests) != len(source):
             raise DataError(f"{source.where} has changed meanwhile; run the same command again")
-        unreadable = [f"{source.names[row]} ({why})" for row, why in seen.unreadable.items()]
+        unreadable = [f"{source.names[row]} ({why})" for row, why in pictures.unreadable.items()]
         if unreadable and not self.drop_unreadable:
             every = ", ".join(printable(one, 200) for one in unreadable[:_RECORDED])
             more = f" and {len(unreadable) - _RECORDED:,} more" if len(unreadable) > _RECORDED else ""
             raise DataError(
                 f"{len(unreadable):,} of {len(source):,} pictures in {source.where} cannot be read: {every}{more}; "
-                "mend or remove them, or leave them out with --drop-unreadable"
+                "fix or remove them, or leave them out with --drop-unreadable"
             )
-        rows = np.array([row for row in range(len(source)) if row not in seen.unreadable], np.int64)
+        rows = np.array([row for row in range(len(source)) if row not in pictures.unreadable], np.int64)
         if len(rows) < _LEAST:
             raise DataError(
                 f"{len(rows)} pictures in {source.where} can be read, expected at least {_LEAST}; the first of the "
                 f"others is {printable(unreadable[0], 200)}"
             )
-        contents = self._contents(source, rows, seen.digests, seed)
+        survey = self._survey(source, rows, pictures, seed)
+        notes = [*pictures.notes(self.fitting), *survey.notes]
         if unreadable:
-            contents.said.append(f"left out: {len(unreadable):,} pictures that cannot be read, {listed(unreadable)}")
-        contents.said[:0] = seen.said(self.fitting)
-        return contents
+            notes.append(f"left out: {len(unreadable):,} pictures that cannot be read, {listed(unreadable)}")
+        return replace(survey, notes=notes, sha256=source.sha256(rows, pictures.digests))
 
-    def _contents(
-        self, source: Source, rows: NDArray[np.int64], digests: NDArray[np.uint8] | None, seed: int
-    ) -> _Contents:
-        """What is said of these examples.
-
-        Args:
-            source: All examples.
-            rows: Those that are used [n].
-            digests: sha256 of their files [N, I, 32]; None before anybody has looked.
-            seed: Seed of the dataset.
-        """
-        told = told_of(source, rows.tolist(), self.unknown, self.ignore)
-        columns, names = told.columns, told.names
+    def _survey(self, source: Source, rows: NDArray[np.int64], pictures: Inspection, seed: int) -> Survey:
+        """Survey the examples ``rows`` [n] of a source."""
+        records = records_of(source, rows.tolist(), self.unknown, self.ignore)
+        columns, names = records.columns, records.names
         bins = parse_bins(self.bins)
         check_columns("--attributes", self.attributes or (), columns)
         check_columns("--bins", tuple(bins), columns)
         check_columns("--ignore", self.ignore, columns)
         for option, name in (("--caption", self.caption), ("--group", self.group), ("--split", self.split)):
             check_columns(option, () if name is None else (name,), columns)
-        said = [*told.said, *source.notes, *(f"left out: {reason}" for reason in source.left_out)]
+        notes = [*records.notes, *source.notes, *(f"left out: {reason}" for reason in source.left_out)]
         for name in self.ignore:
-            said.append(f"left out: column '{name}', as --ignore says")
+            notes.append(f"left out: column '{name}', as --ignore says")
         given = self._given_parts(source, rows, columns)
-        chosen = choose_captions(told, self.caption, {*self.ignore, *(self.attributes or ())}, seed)
+        chosen = choose_captions(records, self.caption, {*self.ignore, *(self.attributes or ())}, seed)
         captions = None
         if chosen is not None:
             if any(chosen.cells):
                 captions = captions_of(chosen.name, chosen.cells, self.max_words, self.min_count)
-                said = [*captions.said, *chosen.said, *said]
+                notes = [*captions.notes, *chosen.notes, *notes]
             else:
-                said.append(f"left out: column '{chosen.name}': nothing is said in it")
+                notes.append(f"left out: column '{chosen.name}': nothing is said in it")
         named = {*(self.attributes or ()), *bins}
-        said += leave_out_several(told, chosen, {*named, self.group or "", self.split or ""})
+        notes += leave_out_several(records, chosen, {*named, self.group or "", self.split or ""})
         used = {
             *(chosen.columns if chosen is not None else ()),
             self.group,
             *((self.split or SPLIT,) if given is not None else ()),
         }
         left = {name: cells for name, cells in columns.items() if name not in {*self.ignore, *(used - named)}}
-        asked = left.keys() - {*source.classes} if self.attributes is None else set()
-        check_says_no_parts({name: left[name] for name in left if name in asked})
-        attributes = attributes_of(left, self.attributes, bins, "leave out with --ignore")
-        scheme, parts, about = self._split(columns, names, rows, digests, given, seed)
-        nothing = [] if attributes.values or captions else ["there are no attributes and no captions: pictures alone"]
+        automatic = left.keys() - {*source.classes} if self.attributes is None else set()
+        check_says_no_parts({name: left[name] for name in left if name in automatic})
+        labels = attributes_of(left, self.attributes, bins, "leave out with --ignore")
+        digests = [pictures.digests[row, 0].tobytes() for row in rows.tolist()]
+        scheme, parts, about = self._split(columns, names, digests, given, seed)
+        nothing = [] if labels.values or captions else ["there are no attributes and no captions: pictures alone"]
         groups = None if self.group is None else together(columns[self.group])
-        return _Contents(rows, attributes, captions, scheme, parts, groups, [*attributes.said, *said, *nothing, *about])
+        return Survey(
+            rows, pictures, labels, captions, scheme, parts, groups, [*labels.notes, *notes, *nothing, *about]
+        )
 
-    def _given_parts(self, source: Source, rows: NDArray[np.int64], columns: dict[str, Any]) -> list[str] | None:
-        """The part of each example, where folders or a column say so."""
+    def _given_parts(self, source: Source, rows: NDArray[np.int64], columns: Columns) -> list[str] | None:
+        """Return the part of each example where folders or a column name it."""
         column = self.split or (SPLIT if SPLIT in columns and SPLIT not in self.ignore else None)
         by_folder = [source.parts[row] for row in rows.tolist()] if source.parts is not None else None
         if column is None:
@@ -316,72 +253,55 @@ class OwnRecipe(Recipe):
         return parts
 
     def _split(
-        self,
-        columns: dict[str, Any],
-        names: list[str],
-        rows: NDArray[np.int64],
-        digests: NDArray[np.uint8] | None,
-        given: list[str] | None,
-        seed: int,
+        self, columns: Columns, names: list[str], digests: list[bytes], given: list[str] | None, seed: int
     ) -> tuple[tuple[str, str], Parts, list[str]]:
-        """The one scheme of a file: name and meaning, parts, and what to say about it."""
+        """Return the one scheme of a file: name and meaning, parts, and notes."""
         labels = [columns[self.group]] if self.group is not None else []
-        same: list[Any] = (
-            [None] * len(rows) if digests is None else [digests[row, 0].tobytes() for row in rows.tolist()]
-        )
-        alike, groups = together(same), together(*labels, same)
-        doubles = len(same) - len(set(same)) if digests is not None else 0
-        said = [f"  {doubles:,} pictures are there twice, byte for byte, and stay in one part"] if doubles else []
+        alike, groups = together(digests), together(*labels, digests)
+        doubles = len(digests) - len(set(digests))
+        notes = [f"  {doubles:,} pictures are there twice, byte for byte, and stay in one part"] if doubles else []
         stay = f"no {self.group} is in two parts" if self.group is not None else ""
         if given is None:
             parts, name = parts_drawn(groups, seed), "iid"
             meaning = f"85/5/10 % at random{f'; {stay}' if stay else ''}"
         else:
             parts, more = parts_as_given(given, together(*labels) if labels else None, alike, groups, names, seed)
-            said, name, meaning = [f"  {one}" for one in more], "given", "; ".join(["as the source divides", *more])
+            notes, name, meaning = [f"  {one}" for one in more], "given", "; ".join(["as the source divides", *more])
         counts = ", ".join(f"{part} {len(parts[part]):,}" for part in PARTS)
-        return (name, meaning), parts, [f"split '{name}' ({meaning.split(';')[0]}): {counts}", *said]
+        return (name, meaning), parts, [f"split '{name}' ({meaning.split(';')[0]}): {counts}", *notes]
 
     def _write(
-        self,
-        path: Path,
-        source: Source,
-        contents: _Contents,
-        seed: int,
-        workers: Workers,
-        chunk: int,
-        command: str,
+        self, path: Path, source: Source, survey: Survey, seed: int, workers: Workers, chunk: int, command: str
     ) -> Generator[Progress, None, None]:
         from mmgen.artifacts import DatasetWriter
 
-        seen = self._seen
-        assert seen is not None, "nobody has looked"
-        rows, attributes, captions, fitting = contents.rows, contents.attributes, contents.captions, self.fitting
+        rows, labels, captions, fitting = survey.rows, survey.labels, survey.captions, self.fitting
+        digests_of = survey.pictures.digests
         settings = {"recipe": self.name, **self.model_dump(mode="json"), **self.identity()}
-        settings["sources_sha256"] = source.sha256(rows, seen.digests)
-        unreadable = [source.names[row] for row in seen.unreadable]
+        settings["sources_sha256"] = survey.sha256
+        unreadable = [source.names[row] for row in survey.pictures.unreadable]
         facts = {"unreadable": len(unreadable), "unreadable_images": unreadable[:_RECORDED]}
         with DatasetWriter(path, len(rows), settings, seed, command, facts=facts) as writer:
             for image in source.pictures:
                 writer.add_image(image, fitting.shape, "bytes")
-            if attributes.values:
-                writer.add_attributes("attributes", attributes.values)
+            if labels.values:
+                writer.add_attributes("attributes", labels.values)
             if captions is not None:
                 writer.add_text("text", captions.vocabulary, captions.length)
-            factors = add_factors(writer, seen.sizes[rows, 0], attributes.numbers, contents.groups)
-            writer.add_splits(contents.scheme[0], **contents.parts, meaning=contents.scheme[1])
-            codes = attributes.table
+            factors = add_factors(writer, survey.pictures.sizes[rows, 0], labels.numbers, survey.groups)
+            writer.add_splits(survey.scheme[0], **survey.parts, meaning=survey.scheme[1])
+            codes = survey.codes
             calls = ((files, fitting) for _, files in source.chunks(rows.tolist(), chunk))
             start = 0
             try:
                 for pixels, digests in in_order(fitted_rows, calls, workers):
                     some = slice(start, start + len(digests))
-                    if (digests != seen.digests[rows[some]]).any():
+                    if (digests != digests_of[rows[some]]).any():
                         raise CannotReadError("another file is there now")
                     stored: dict[str, NDArray[Any]] = dict(zip(source.pictures, pixels, strict=True))
                     stored |= {"attributes": codes[some]} if codes is not None else {}
                     stored |= {"text": captions.codes[some]} if captions is not None else {}
-                    writer.write(start, stored, {name: found[some] for name, found in factors.items()})
+                    writer.write(start, stored, {name: column[some] for name, column in factors.items()})
                     start += len(digests)
                     yield Progress(start)
             except CannotReadError as error:

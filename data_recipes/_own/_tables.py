@@ -45,7 +45,7 @@ class Table:
         several: All texts of a cell that says several, by column and row.
         places: Where each row stands in the file [n], counted in :attr:`unit`.
         unit: "line" or "row".
-        said: What there is to say about how it is written.
+        notes: Lines for people on how it is written.
         left_out: What of it is left out, in words.
     """
 
@@ -53,7 +53,7 @@ class Table:
     several: dict[str, dict[int, tuple[str, ...]]] = field(default_factory=dict)
     places: list[int] = field(default_factory=list)
     unit: str = "line"
-    said: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
 
     def place(self, row: int) -> str:
@@ -97,7 +97,7 @@ def read_table(
     _fill(found, called, rows, where, {*ignore})
     finish()
     if found.unit == "line" and "\ufffd".encode() in data:
-        found.said.append("it holds the sign \ufffd, which stands for letters that an earlier program could not read")
+        found.notes.append("it holds the sign \ufffd, which stands for letters that an earlier program could not read")
     _leave_out_numbers(found, called, where)
     if not found.places:
         raise DataError(f"{where} has no rows, expected one for each picture; check how it was written")
@@ -202,11 +202,11 @@ def _text(
     table = read_separated(data, where, wanted)
     names, rows = table.names, table.rows
     if len(names) == 2 and _NUMBERED.search(names[0]) and not any(map(wanted, names)):
-        found.said.append("it has no line of names, and is read as Flickr8k's: file_name and text")
+        found.notes.append("it has no line of names, and is read as Flickr8k's: file_name and text")
         names, rows = ["file_name", "text"], chain([(1, names)], rows)
 
     def finish() -> None:
-        found.said += table.said
+        found.notes += table.notes
         for what, count in table.left_out.items():
             found.left_out.append(f"{count:,} row{'s' * (count > 1)} {what}")
 

@@ -36,10 +36,11 @@ class DataPlan:
         if preparing is not None:
             watch.follow(preparing)
         surveying = self.recipe.survey(self.seed, workers)
-        for line in watch.follow(surveying) if surveying is not None else ():
+        surveyed = {} if surveying is None else {"survey": watch.follow(surveying)}
+        for line in surveyed["survey"].notes if surveyed else ():
             watch.say(line)
-        making = self.recipe.make(self.path, seed=self.seed, workers=workers, command=self.command)
-        for line in self.recipe.about():
+        making = self.recipe.make(self.path, seed=self.seed, workers=workers, command=self.command, **surveyed)
+        for line in making.notes:
             watch.say(line)
         made: Path = watch.follow(making)
         return made
@@ -64,7 +65,7 @@ def look_ahead(recipe: Any, seed: int) -> list[str]:
     making = recipe.make(Path("unwritten.h5"), seed=seed)  # whose work is not done
     first = [f"to do first: {preparing.description}"] if preparing is not None else []
     units = f"{making.unit}es" if making.unit.endswith("ch") else f"{making.unit}s"
-    return [*first, f"to do: {making.description}, {len(making):,} {units}", *recipe.about()]
+    return [*first, f"to do: {making.description}, {len(making):,} {units}", *making.notes]
 
 
 def plan_data(

@@ -1,6 +1,6 @@
 """Long work as an iterable: the library reports, whoever called it decides what to draw."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -32,14 +32,21 @@ class Work(Generic[T]):
         total: Number of units of work; ``len()`` returns it.
         unit: What a unit is ("image", "step"); "" where it is a mere share of the whole.
         generator: Called without arguments at the first iteration; yields progress, returns the result.
+        notes: Lines for people on what the work starts from.
     """
 
     def __init__(
-        self, description: str, total: int, unit: str, generator: Callable[[], Generator[Progress, None, T]]
+        self,
+        description: str,
+        total: int,
+        unit: str,
+        generator: Callable[[], Generator[Progress, None, T]],
+        notes: Sequence[str] = (),
     ) -> None:
         self.description = description
         self.total = total
         self.unit = unit
+        self.notes = notes
         self._generator = generator
         self._result: list[T] = []
 

@@ -13,18 +13,14 @@ from mmgen.cli import _own_pictures as own, _runs
 from mmgen.cli._folders import folder_of_run
 from mmgen.cli._main import command_names, load_command, main
 from mmgen.core.errors import MmgenError, UsageError
-from mmgen.data_recipes._own._found import Found
+from mmgen.data_recipes import Survey
 from mmgen.data_recipes.folder import Folder
 from tests.own_data._pictures import rows_of, write_csv, write_folder
 from tests.program import within
 
 
-def found_in(folder: Path) -> Found:
-    recipe = Folder(pictures=folder)
-    with pytest.raises(RuntimeError, match="survey"):
-        recipe.found()
-    recipe.survey(0, 1).run()
-    return recipe.found()
+def survey_of(folder: Path) -> Survey:
+    return Folder(pictures=folder).survey(0, 1).run()
 
 
 def folder_with(tmp_path: Path, *columns: str) -> Path:
@@ -64,7 +60,7 @@ def test_settings_follow_number_and_size(number: int, side: int, pixels: int, la
 )
 def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], judged: bool, given: str) -> None:
     pictures = folder_with(tmp_path, *columns)
-    found = found_in(pictures)
+    found = survey_of(pictures)
     assert (found.number, found.side, bool(found.attributes), bool(found.captions)) == (
         40, 16, judged, "text" in columns,
     )  # fmt: skip
@@ -87,7 +83,7 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
 
 def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the_data(tmp_path: Path) -> None:
     pictures = folder_with(tmp_path, "colour")
-    found = replace(found_in(pictures), side=64)
+    found = replace(survey_of(pictures), side=64)
     small, large = (own.sizes_for(found.number, found.side, size=size) for size in (None, 64))
     said = own.shrunk(found, small, 2, quick=False)
     assert "shrunk to 32 pixels, which costs detail" in said and "--size 64 keeps more of it" in said
@@ -101,7 +97,7 @@ def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the
 
 def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> None:
     pictures, folder = folder_with(tmp_path, "colour"), tmp_path / "made"
-    found = found_in(pictures)
+    found = survey_of(pictures)
     sizes = own.sizes_for(found.number, found.side)
     planned = own.stages(pictures, found, sizes, 0)
     own.check_folder(folder, planned, found)
@@ -119,7 +115,7 @@ def test_the_folder_keeps_its_commands_and_takes_no_others(tmp_path: Path) -> No
         ],
     )
     with pytest.raises(UsageError, match="other pictures, words or settings"):
-        own.check_folder(folder, planned, found_in(pictures))
+        own.check_folder(folder, planned, survey_of(pictures))
     (tmp_path / "else").mkdir()
     (tmp_path / "else" / "own.h5").touch()
     with pytest.raises(UsageError, match=r"holds own\.h5"):
@@ -147,7 +143,7 @@ def test_refusals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("part", ["train", "test"])
 def test_a_part_of_which_nothing_is_known_is_refused_before_any_work(tmp_path: Path, part: str) -> None:
     pictures = folder_with(tmp_path, "colour", "size")
-    unknown = set(found_in(pictures).parts[part].tolist())
+    unknown = set(survey_of(pictures).parts[part].tolist())
     rows = [{name: row[name] for name in ("file_name", "colour", "size")} for row in rows_of(40)]
     write_csv(
         pictures / "metadata.csv",
@@ -164,8 +160,7 @@ def test_pictures_that_cannot_be_read_are_left_out_when_told(tmp_path: Path) -> 
     done = within(tmp_path, "quickstart", "--images", pictures, "--quick")
     assert done.returncode == 1 and "leave them out with --drop-unreadable" in " ".join(done.stderr.split())
     recipe = Folder(pictures=pictures, drop_unreadable=True)
-    recipe.survey(0, 1).run()
-    found = recipe.found()
+    found = recipe.survey(0, 1).run()
     sizes = own.sizes_for(found.number, found.side, quick=True)
     dropping, refusing = (own.stages(pictures, found, sizes, 0, drop_unreadable=drop) for drop in (True, False))
     assert found.number == 39 and dropping[1:] == refusing[1:]
@@ -199,7 +194,7 @@ def test_a_first_command_that_fails_leaves_no_folder(
 
 @pytest.mark.parametrize("what", ["folder", "pipe"])
 def test_what_is_no_file_of_commands_is_refused(tmp_path: Path, what: str) -> None:
-    found = found_in(folder_with(tmp_path, "colour"))
+    found = survey_of(folder_with(tmp_path, "colour"))
     planned = own.stages(tmp_path / "pictures", found, own.sizes_for(found.number, found.side, quick=True), seed=0)
     folder = tmp_path / "made"
     folder.mkdir()

@@ -207,8 +207,7 @@ def test_what_sees_a_judge_names_it(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(np.full((32, 32), 10 * number, np.uint8)).save(path)
     recipe = Folder(pictures=tmp_path / "pictures")
-    recipe.survey(0, None).run()
-    found = recipe.found()
+    found = recipe.survey(0, None).run()
     own = _own_pictures.stages(tmp_path / "pictures", found, _own_pictures.sizes_for(24, 32, True), 0)
     for plan in (quickstart.stages(quickstart.QUICK, 0), own):
         seeing = [each for each in plan if each.arguments[0] in ("eval", "sample", "explore")]

@@ -33,9 +33,10 @@ from tests.data_recipes._network import build_network
 def made(name: str, path: Path, **settings: Any) -> tuple[dict[str, Any], list[str]]:
     """Settings that a dataset records, and what is said of its sources."""
     recipe = validate(data_recipes.get(name), settings)
-    recipe.make(path, workers=1).run()
+    making = recipe.make(path, workers=1)
+    making.run()
     with Dataset.open(path) as data:
-        return data.header.settings, recipe.about()
+        return data.header.settings, list(making.notes)
 
 
 @pytest.mark.parametrize("name", ["mnist", "mnist-a", "mnist-2bit", "binary-mnist", "fashion-mnist", "multimnist"])
@@ -120,10 +121,10 @@ def test_faces_are_counted_and_lists_compared(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(_lists, "PARTS", {code: (name, 8) for code, name in enumerate(("train", "val", "test"))})
     monkeypatch.setattr(_lists, "_check_parts", lambda *_: None)
     with Source(folder, "ignored") as source:
-        assert "list_attr_celeba, list_eval_partition has another content" in source.content().said()[0]
+        assert "list_attr_celeba, list_eval_partition has another content" in source.content().notes[0]
         monkeypatch.setattr(_source, "PUBLISHED", {name: sorted(md5)[0] for name, md5 in source._md5.items()})
         assert source.content().settings == {}
-        assert "is not verified to be CelebA (images are counted" in source.content().said()[0]
+        assert "is not verified to be CelebA (images are counted" in source.content().notes[0]
 
 
 def test_pictures_of_other_numbers_are_not_berkeleys(tmp_path: Path) -> None:

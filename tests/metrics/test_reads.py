@@ -15,7 +15,6 @@ from mmgen import experiments, metrics
 from mmgen.cli import _own_pictures, quickstart
 from mmgen.cli._main import load_command, main
 from mmgen.core.errors import UsageError
-from mmgen.data_recipes._own._found import Found
 from mmgen.evaluation.evaluation import Evaluation, EvaluationSettings
 from mmgen.experiments._plan import read_plan
 from mmgen.metrics._asked import check_read
@@ -41,7 +40,7 @@ def typed() -> Iterator[list[str]]:
     yield from (shlex.split(stage.command) for stage in quickstart.stages(quickstart.FULL, 0))
     captions: Any = SimpleNamespace(vocabulary=("none", "a", "b"), length=1, codes=np.ones((1, 1), np.uint8))
     for attributes, said in (({"colour": ["a", "b"]}, None), ({}, captions)):
-        found = Found(500, 64, attributes, None, said, {}, "", [])
+        found: Any = SimpleNamespace(attributes=attributes, codes=None, captions=said)
         planned = _own_pictures.stages(Path("pictures"), found, _own_pictures.sizes_for(500, 64), 0)
         yield from (list(stage.arguments) for stage in planned)
 

@@ -61,7 +61,7 @@ def attributes(data: Dataset) -> dict[str, list[str | None]]:
 
 def found(pictures: Path, **settings: Any) -> str:
     recipe = validate(Folder, {"pictures": pictures, "size": 8, **settings})
-    return "\n".join(recipe.survey(0, 1).run())
+    return "\n".join(recipe.survey(0, 1).run().notes)
 
 
 def test_a_table_becomes_attributes_and_captions(tmp_path: Path, make: Make) -> None:
@@ -352,10 +352,10 @@ def test_sizes_kinds_and_grey(tmp_path: Path, make: Make) -> None:
 def test_a_picture_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
     folder = write_folder(tmp_path / "p")
     recipe = validate(Folder, {"pictures": folder, "size": 8})
-    recipe.survey(0, 1).run()
+    survey = recipe.survey(0, 1).run()
     (folder / "011.png").write_bytes(picture(400))
     with pytest.raises(Exception, match="has changed meanwhile"):
-        recipe.make(tmp_path / "d.h5", workers=1).run()
+        recipe.make(tmp_path / "d.h5", workers=1, survey=survey).run()
     assert not (tmp_path / "d.h5").exists()
 
 

@@ -84,7 +84,7 @@ def test_splits_are_parts(tmp_path: Path) -> None:
     with make(tmp_path, tmp_path / "p") as data:
         assert data.size == 60
         assert len(data.split("given", "val")) == 20 and all(len(data.split("given", part)) for part in PARTS)
-    said = "\n".join(validate(Hub, {"dataset": str(tmp_path / "p")}).survey(0, 1).run())
+    said = "\n".join(validate(Hub, {"dataset": str(tmp_path / "p")}).survey(0, 1).run().notes)
     assert "left out: splits that are no train, validation or test: 'extra'" in said
 
 
@@ -278,7 +278,7 @@ def test_cells_say_the_same_as_in_a_folder(tmp_path: Path) -> None:
     datasets.Dataset.from_dict(columns, features=features).save_to_disk(tmp_path / "p")
     assert "the column 'boxes'" in refused(tmp_path / "p") and "--ignore boxes" in refused(tmp_path / "p")
     recipe = validate(Hub, {"dataset": str(tmp_path / "p"), "size": 8, "ignore": ("boxes",)})
-    said = "\n".join(recipe.survey(0, 1).run())
+    said = "\n".join(recipe.survey(0, 1).run().notes)
     assert "attribute colour: Red 6, red 6, unknown 12" in said and "'Red' and 'red' differ in case only" in said
     assert "'None' 6 is taken as unknown" in said and "2 captions a picture, 48 in all: one of them is drawn" in said
 

@@ -146,8 +146,9 @@ def write(folder: Path, names: tuple[str, ...], **columns: Any) -> Path:
 def test_a_class_called_train_beside_a_column_of_parts(tmp_path: Path) -> None:
     write(tmp_path / "p", ("bus", "car", "train"), split=lambda n: "holdout" if n % 5 == 0 else "training_set")
     recipe = Folder(pictures=tmp_path / "p")
-    assert "attribute class: bus 10, car 10, train 10" in recipe.survey(0, 1).run()
-    parts = recipe.found().parts
+    survey = recipe.survey(0, 1).run()
+    assert "attribute class: bus 10, car 10, train 10" in survey.notes
+    parts = survey.parts
     assert parts["test"].tolist() == [row for row, n in enumerate(_order()) if n % 5 == 0]
 
 
@@ -161,7 +162,7 @@ def test_folders_are_classes_where_somebody_says_so(tmp_path: Path) -> None:
     assert FolderSource(folder, None, ()).parts is not None
     source = FolderSource(folder, None, (), classes=True)
     assert source.parts is None and {*source.columns["class"]} == {"test", "train"}
-    said = Folder(pictures=folder, folders_are_classes=True).survey(0, 1).run()
+    said = Folder(pictures=folder, folders_are_classes=True).survey(0, 1).run().notes
     assert "attribute class: test 15, train 15" in said and any("split 'iid'" in line for line in said)
 
 
@@ -169,7 +170,7 @@ def test_a_column_and_folders_that_divide_differently(tmp_path: Path) -> None:
     folder = write(tmp_path / "p", ("test", "train"), split=lambda n: "train" if n % 3 else "test")
     with pytest.raises(DataError, match=r"divide differently; leave the column out .* with --folders-are-classes"):
         Folder(pictures=folder).survey(0, 1)
-    assert Folder(pictures=folder, folders_are_classes=True).survey(0, 1).run()
+    assert Folder(pictures=folder, folders_are_classes=True).survey(0, 1).run().notes
 
 
 @pytest.mark.parametrize("words", [("train", "test"), ("Training", "Validation"), ("x_train", "x_dev", "x_test")])
@@ -189,7 +190,9 @@ def test_a_column_of_parts_that_is_named_as_an_attribute(tmp_path: Path) -> None
     folder = write(tmp_path / "p", ("a",), phase=lambda n: ("train", "test")[n % 2], hue=lambda n: list(COLOURS)[n % 3])
     with pytest.raises(DataError, match="the column 'phase' says test and train"):
         Folder(pictures=folder).survey(0, 1)
-    assert "attribute phase: test 15, train 15" in Folder(pictures=folder, attributes=("phase",)).survey(0, 1).run()
+    assert (
+        "attribute phase: test 15, train 15" in Folder(pictures=folder, attributes=("phase",)).survey(0, 1).run().notes
+    )
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from mmgen.core.errors import DataError, MmgenError, UsageError
+from mmgen.data_recipes import Survey
 from mmgen.data_recipes._own import _tables
-from mmgen.data_recipes._own._recipe import _Contents
+from mmgen.data_recipes._own._inspection import Inspection
 from mmgen.data_recipes._own._tables import read_table
 from mmgen.data_recipes.folder import Folder
 from mmgen.settings.config import validate
@@ -24,7 +25,7 @@ COLOURS = [("red", "blue")[n % 2] for n in range(N)]
 CAPTIONS = [f"A {colour} thing , number {n % 3} ." for n, colour in enumerate(COLOURS)]
 
 
-def contents(folder: Path, files: Mapping[str, bytes | str], zip_it: bool = False, **settings: Any) -> _Contents:
+def contents(folder: Path, files: Mapping[str, bytes | str], zip_it: bool = False, **settings: Any) -> Survey:
     """What would be made of pictures that nobody looks at, beside these files."""
     folder = folder / "p"
     for name in NAMES if "red/00.png" not in files else ():
@@ -36,14 +37,16 @@ def contents(folder: Path, files: Mapping[str, bytes | str], zip_it: bool = Fals
     where = zipped(folder, folder.with_suffix(".zip")) if zip_it else folder
     source = (recipe := validate(Folder, {"pictures": where, **settings})).open()
     try:
-        return recipe._contents(source, np.arange(len(source)), None, 0)
+        return recipe._survey(
+            source, np.arange(len(source)), Inspection.of_nothing(len(source), len(source.pictures)), 0
+        )
     finally:
         source.close()
 
 
-def values(made: _Contents, name: str = "colour") -> list[str]:
+def values(made: Survey, name: str = "colour") -> list[str]:
     """An attribute's value of each picture."""
-    return [(*made.attributes.values[name], *[""] * 255)[code] for code in made.attributes.codes[name]]
+    return [(*made.attributes[name], *[""] * 255)[code] for code in made.labels.codes[name]]
 
 
 def table(sign: str = ",", head: str = "", tail: str = "", quote: str = "", end: str = "\n", first: str = "") -> str:
@@ -120,7 +123,7 @@ def test_tables_as_programs_write_them(case: str, tmp_path: Path) -> None:
     data, says = READ[case]
     made = contents(tmp_path, {"metadata.csv": data})
     assert values(made) == COLOURS
-    assert any(says in line for line in made.said), made.said
+    assert any(says in line for line in made.notes), made.notes
 
 
 REFUSED: dict[str, tuple[str, str]] = {
@@ -168,7 +171,7 @@ def test_an_ignored_column_is_not_looked_at(kind: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"of the column 'x'.*--ignore x"):
         contents(tmp_path, {"metadata.jsonl": text})
     made = contents(tmp_path, {"metadata.jsonl": text}, ignore=("x",))
-    assert values(made) == COLOURS and "left out: column 'x', as --ignore says" in made.said
+    assert values(made) == COLOURS and "left out: column 'x', as --ignore says" in made.notes
 
 
 def test_nor_in_other_tables(tmp_path: Path) -> None:
@@ -190,13 +193,13 @@ def test_one_set_of_words_for_unknown(tmp_path: Path) -> None:
     rows = [f"{name},{words[n] if n < len(words) else COLOURS[n]}" for n, name in enumerate(NAMES)]
     text = "\n".join(["file_name,colour", *rows])
     made = contents(tmp_path, {"metadata.csv": text})
-    assert made.attributes.values == {"colour": ["blue", "red"]}
+    assert made.attributes == {"colour": ["blue", "red"]}
     assert values(made) == [""] * len(words) + COLOURS[len(words) :]
-    said = [line for line in made.said if "taken as unknown" in line]
+    said = [line for line in made.notes if "taken as unknown" in line]
     assert any("'NA' 1, 'N/A' 1, 'nan' 1" in line and "--unknown" in line for line in said)
     assert any("'unknown' 1" in line and "rename it" in line for line in said)
     made = contents(tmp_path, {"metadata.csv": text}, unknown=("NA", "red"))
-    assert {"None", "null", "-"} < {*made.attributes.values["colour"]} and "red" not in made.attributes.values["colour"]
+    assert {"None", "null", "-"} < {*made.attributes["colour"]} and "red" not in made.attributes["colour"]
 
 
 def test_words_for_unknown_are_nobody_and_no_caption(tmp_path: Path) -> None:
@@ -224,14 +227,14 @@ SPELLED = {
 def test_values_that_are_spelled_twice_are_named(case: str, tmp_path: Path) -> None:
     words, says = SPELLED[case]
     text = "\n".join(["file_name,colour", *(f'{name},"{[*words, "x2"][n % 3]}"' for n, name in enumerate(NAMES))])
-    assert any(says in line for line in contents(tmp_path, {"metadata.csv": text}).said)
+    assert any(says in line for line in contents(tmp_path, {"metadata.csv": text}).notes)
 
 
 def test_yes_and_no_in_several_words_are_named(tmp_path: Path) -> None:
     text = "\n".join(
         ["file_name,hat", *(f"{name},{('yes', 'True', '1', 'no')[n % 4]}" for n, name in enumerate(NAMES))]
     )
-    said = contents(tmp_path, {"metadata.csv": text}).said
+    said = contents(tmp_path, {"metadata.csv": text}).notes
     assert "  hat: '1' and 'True' and 'yes' say the same; mend the table if they are one" in said
 
 
@@ -242,7 +245,7 @@ def test_values_that_are_not_one_are_not(tmp_path: Path) -> None:
             *(f"{name},{('1', '-1', '1_0', '10', 'A', 'A-', '+', '+-')[n % 8]}" for n, name in enumerate(NAMES)),
         ]
     )
-    assert not any("mend the table" in line for line in contents(tmp_path, {"metadata.csv": text}).said)
+    assert not any("mend the table" in line for line in contents(tmp_path, {"metadata.csv": text}).notes)
 
 
 OTHERS: dict[str, tuple[str, str | bytes, str]] = {
@@ -274,8 +277,8 @@ def test_a_table_of_another_name_is_named(case: str, zip_it: bool, tmp_path: Pat
     name, data, says = OTHERS[case]
     made = contents(tmp_path, {name: data}, zip_it)
     says = says.format("" if zip_it else f"{tmp_path}/p/")
-    found = [line for line in made.said if "may be the table" in line]
-    assert any(says in line for line in found) if says else not found, made.said
+    found = [line for line in made.notes if "may be the table" in line]
+    assert any(says in line for line in found) if says else not found, made.notes
 
 
 def test_and_what_is_to_be_typed_works(tmp_path: Path) -> None:
@@ -294,7 +297,7 @@ def test_a_text_for_each_picture_is_named(tmp_path: Path) -> None:
     for where, ending in (("", ".txt"), ("texts/", ".txt"), ("", ".xml"), ("", ".png.json")):  # as some publishers do
         texts = {where + name.replace(".png", ending): "a thing" for name in NAMES}
         made = contents(tmp_path / f"{where}{ending}x", texts)
-        assert sum("may say something of one picture each" in line for line in made.said) == 1
+        assert sum("may say something of one picture each" in line for line in made.notes) == 1
 
 
 def test_a_value_called_as_totals_are_is_a_value(tmp_path: Path) -> None:
@@ -305,7 +308,7 @@ def test_a_value_called_as_totals_are_is_a_value(tmp_path: Path) -> None:
 
 def test_a_table_that_was_named_is_not_left_out(tmp_path: Path) -> None:
     made = contents(tmp_path, {"labels.txt": table()}, metadata=tmp_path / "p" / "labels.txt")
-    assert not any("no pictures" in line for line in made.said)
+    assert not any("no pictures" in line for line in made.notes)
 
 
 def test_a_column_of_parts_may_say_what_folders_say(tmp_path: Path) -> None:
@@ -313,12 +316,12 @@ def test_a_column_of_parts_may_say_what_folders_say(tmp_path: Path) -> None:
     rows = [f"{('train', 'test')[n % 2]}/{name},{('train', 'test')[n % 2]},{n % 3}" for n, name in enumerate(NAMES)]
     files = {"metadata.csv": "\n".join(["file_name,split,kind", *rows]), "red/00.png": b""}
     made = contents(tmp_path, {**files, **{row.partition(",")[0]: b"" for row in rows}})
-    assert list(made.attributes.values) == ["kind"] and made.scheme[0] == "given"
+    assert list(made.attributes) == ["kind"] and made.scheme[0] == "given"
 
 
 def test_a_table_of_names_alone_is_read_and_not_named(tmp_path: Path) -> None:
     made = contents(tmp_path, {"metadata.csv": "\n".join(["file_name", *NAMES[:20]])})
-    assert len(made.rows) == 20 and not any("may be the table" in line for line in made.said)
+    assert len(made.rows) == 20 and not any("may be the table" in line for line in made.notes)
 
 
 @pytest.mark.parametrize("text", ['[{"file_name": "00.png"}]', '[\n{"file_name": "00.png"}\n]'])
@@ -330,18 +333,18 @@ def test_a_list_is_no_json_lines(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["train.txt", "lists/val.lst", "train_test_split.txt", "folds.csv"])
 def test_files_that_may_say_parts_are_named(name: str, tmp_path: Path) -> None:
     made = contents(tmp_path, {name: "\n".join(NAMES)})
-    assert any("says which pictures are of which part" in line for line in made.said)
-    assert not any("above it" in line for line in made.said) or name == "folds.csv"
+    assert any("says which pictures are of which part" in line for line in made.notes)
+    assert not any("above it" in line for line in made.notes) or name == "folds.csv"
 
 
 @pytest.mark.parametrize("masks", [["masks/00.png"], ["00_mask.png", "01-mask.png"], ["annotations/trimaps/00.png"]])
 def test_masks_among_pictures_are_named(masks: list[str], tmp_path: Path) -> None:
     made = contents(tmp_path, dict.fromkeys(masks, b""))
-    assert any("are called as masks" in line for line in made.said)
-    assert not any("masks" in line for line in contents(tmp_path / "without", {}).said)
+    assert any("are called as masks" in line for line in made.notes)
+    assert not any("masks" in line for line in contents(tmp_path / "without", {}).notes)
 
 
-def _captions(made: _Contents) -> list[str]:
+def _captions(made: Survey) -> list[str]:
     assert made.captions is not None
     words = [*made.captions.vocabulary, ""]
     return [" ".join(words[code] for code in row).strip() for row in made.captions.codes]
@@ -380,7 +383,7 @@ def test_of_several_captions_one_is_drawn(case: str, tmp_path: Path) -> None:
     made = contents(tmp_path, {name: text}, **settings)
     said = _captions(made)
     assert all(one in _several(n) for n, one in enumerate(said)) and len({one.split()[0] for one in said}) == 3
-    assert "  3 captions a picture, 72 in all: one of them is drawn for each, by the seed" in made.said
+    assert "  3 captions a picture, 72 in all: one of them is drawn for each, by the seed" in made.notes
     first = contents(tmp_path / "other", {"metadata.csv": SEVERAL["rows"][1]})
     assert said == _captions(first)
     if case in ("rows", "columns"):
@@ -406,7 +409,7 @@ def test_what_rows_of_one_picture_say_differently_is_refused(tmp_path: Path) -> 
     with pytest.raises(DataError, match="'colour' says several things of one picture, such as 'green' and 'red' of"):
         contents(tmp_path, {"metadata.csv": table(tail=tail)})
     made = contents(tmp_path, {"metadata.csv": table(tail="00.png,red\n")})
-    assert values(made) == COLOURS and any("25 rows are of 24 pictures" in line for line in made.said)
+    assert values(made) == COLOURS and any("25 rows are of 24 pictures" in line for line in made.notes)
     rows = "\n".join(json.dumps({"file_name": name, "tags": ["a", "b"]}) for name in NAMES)
     (tmp_path / "p" / "metadata.csv").unlink()
     with pytest.raises(DataError, match="leave it out with --ignore tags"):
@@ -458,7 +461,7 @@ def test_a_word_that_every_row_has_is_there_once(tmp_path: Path) -> None:
 def test_sentences_without_a_name_are_named(different: int, tmp_path: Path) -> None:
     rows = [f"{name},A thing that is {n % different}." for n, name in enumerate(NAMES)]
     made = contents(tmp_path, {"metadata.csv": "\n".join(["file_name,comment", *rows])})
-    assert any("--caption comment takes them as captions" in line for line in made.said)
+    assert any("--caption comment takes them as captions" in line for line in made.notes)
 
 
 def test_a_damaged_table_in_parquet_is_refused_or_read(tmp_path: Path) -> None:

@@ -5,8 +5,8 @@ import unicodedata
 import pytest
 from hypothesis import given, strategies as st
 
+from mmgen.data_recipes._own._captions import captions_of
 from mmgen.data_recipes._own._tables import cell_of
-from mmgen.data_recipes._own._words import captions_of
 from mmgen.descriptions import parse, parse_caption, words_of, words_of_free_text
 from mmgen.modalities.attributes import AttributesDescription
 from mmgen.modalities.text import TextDescription

@@ -1,4 +1,4 @@
-"""Captions in free words: which words there are, and the codes of each caption."""
+"""Captions in free text: their vocabulary, and the codes of each caption."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -22,25 +22,25 @@ class Captions:
 
     Attributes:
         vocabulary: All words, sorted.
-        length: T, words of the longest.
-        codes: uint16 [N, T], the size of the vocabulary behind the last word.
-        said: What there is to say about them.
+        length: Words of the longest caption, T.
+        codes: uint16 [N, T]; the size of the vocabulary after the last word.
+        notes: Lines for people.
     """
 
     vocabulary: list[str]
     length: int
     codes: NDArray[np.uint16]
-    said: list[str]
+    notes: list[str]
 
 
 def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int) -> Captions:
-    """The captions of a column.
+    """Return the captions of a column.
 
     Args:
         name: The column, for messages.
-        cells: A caption, or None, of each picture [N].
-        max_words: What a caption has more is cut off.
-        min_count: Words that are rarer are left out of captions.
+        cells: A caption of each picture [N], or None.
+        max_words: Words after which a caption is cut off.
+        min_count: Occurrences of a word in all captions, below which it is left out.
 
     Raises:
         DataError: There are no words, or too many different ones.
@@ -69,11 +69,13 @@ def captions_of(name: str, cells: Sequence[Cell], max_words: int, min_count: int
         codes[row, : len(known)] = known
     silent = sum(not row for row in rows)
     example = next(" ".join(vocabulary[word] for word in row) for row in rows if row)
-    said = [f"captions '{name}': {len(vocabulary):,} words, at most {length} in a caption, such as \"{example}\""]
+    notes = [f"captions '{name}': {len(vocabulary):,} words, at most {length} in a caption, such as \"{example}\""]
     if silent:
-        said.append(f"  {silent:,} pictures have none, which is to models a caption of no words")
+        notes.append(f"  {silent:,} pictures have none, which is to models a caption of no words")
     if cut:
-        said.append(f"  {cut:,} were cut after {max_words} words (the longest has {longest:,}); --max-words keeps more")
+        notes.append(
+            f"  {cut:,} were cut after {max_words} words (the longest has {longest:,}); --max-words keeps more"
+        )
     if rare:
-        said.append(f"  {rare:,} words that occur less than {min_count} times were left out of them")
-    return Captions(vocabulary, length, codes, said)
+        notes.append(f"  {rare:,} words that occur less than {min_count} times were left out of them")
+    return Captions(vocabulary, length, codes, notes)

@@ -12,7 +12,7 @@ from mmgen.data_recipes._own._cells import Cell
 from mmgen.data_recipes._own._files import Files, listed
 from mmgen.data_recipes._own._tables import ALL_ENDINGS, read_table
 
-__all__ = ["perhaps_masks", "perhaps_parts", "perhaps_tables"]
+__all__ = ["mask_candidates", "part_lists", "table_candidates"]
 
 _BOOKS = (
     ".xlsx", ".xlsm", ".xlsb", ".xls", ".ods", ".numbers", ".gsheet", ".sav", ".dta", ".sas7bdat", ".rds", ".rdata",
@@ -35,7 +35,7 @@ _ROWS = 20
 _HEAD = 4096  # bytes
 
 
-def perhaps_tables(files: Files, pictures: Sequence[str], read: Collection[str] = ()) -> list[str]:
+def table_candidates(files: Files, pictures: Sequence[str], read: Collection[str] = ()) -> list[str]:
     """Sentences about files that name the pictures, about workbooks, and about texts with the names of pictures.
 
     Args:
@@ -49,17 +49,17 @@ def perhaps_tables(files: Files, pictures: Sequence[str], read: Collection[str] 
         name for name in files.names if name not in read and PurePosixPath(name).suffix.lower() in ALL_ENDINGS
     ]
     each = [name for name in files.names if name.lower().endswith(_ONE_EACH) and _of_one(name, bases)]
-    said: list[str] = []
+    notes: list[str] = []
     if len(each) > len(pictures) // 2:
         candidates = [name for name in candidates if name not in {*each}]
-        said.append(
+        notes.append(
             f"{listed(each)} may say something of one picture each, and are not read: make one table of them, "
             "metadata.csv, with the columns file_name and text"
         )
     candidates.sort(key=lambda name: (name.count("/"), name))
     for name in candidates[:_MOST_LOOKED_AT]:
         if (found := _looked_at(files, name, bases)) is not None:
-            said.append(found)
+            notes.append(found)
     packed, books, unknown = [], [], 0
     for name in (name for name in files.names if name not in {*candidates, *each, *pictures, *read}):
         stem, ending = PurePosixPath(name.lower()).stem, PurePosixPath(name.lower()).suffix
@@ -70,15 +70,15 @@ def perhaps_tables(files: Files, pictures: Sequence[str], read: Collection[str] 
         if ending in _BOOKS or (unknown <= _MOST_LOOKED_AT and len(bases & {*_words(files, name)}) > 1):
             books.append(name)
     for unread, advice in ((packed, "unpack it"), (books, "save it as metadata.csv (CSV UTF-8)")):
-        said += [f"{listed(unread)} may be the table, which is not read so: {advice}"] if unread else []
-    return said
+        notes += [f"{listed(unread)} may be the table, which is not read so: {advice}"] if unread else []
+    return notes
 
 
-def perhaps_parts(names: Sequence[str]) -> list[str]:
+def part_lists(names: Sequence[str]) -> list[str]:
     """Sentences about files, of these that are no pictures, whose names speak of parts.
 
     Example:
-        >>> len(perhaps_parts(["train.txt", "lists/test.txt"])), perhaps_parts(["labels.csv", "contest.txt"])
+        >>> len(part_lists(["train.txt", "lists/test.txt"])), part_lists(["labels.csv", "contest.txt"])
         (1, [])
     """
     found = [name for name in names if name.lower().endswith(_LISTS) and _OF_PARTS.search(PurePosixPath(name).stem)]
@@ -91,13 +91,13 @@ def perhaps_parts(names: Sequence[str]) -> list[str]:
     ]
 
 
-def perhaps_masks(pictures: Sequence[str]) -> list[str]:
+def mask_candidates(pictures: Sequence[str]) -> list[str]:
     """Sentences about pictures that are called as masks of others are: masks/1.png, 1_mask.png.
 
     Example:
-        >>> len(perhaps_masks(["images/1.png", "masks/1.png"])), len(perhaps_masks(["1.png", "1_mask.png"]))
+        >>> len(mask_candidates(["images/1.png", "masks/1.png"])), len(mask_candidates(["1.png", "1_mask.png"]))
         (1, 1)
-        >>> perhaps_masks(["masks/1.png", "hats/2.png"])
+        >>> mask_candidates(["masks/1.png", "hats/2.png"])
         []
     """
     whole: set[str] = set()

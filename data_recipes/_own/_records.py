@@ -1,0 +1,167 @@
+"""Cells of the pictures that are used: without words for "unknown", and with one caption of several."""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from mmgen.core.errors import DataError, UsageError
+from mmgen.core.parsing import printable
+from mmgen.core.seeding import stream_key
+from mmgen.data_recipes._own._cells import Cell, Columns
+from mmgen.data_recipes._own._files import typed
+from mmgen.data_recipes._own._missing import without_missing
+from mmgen.data_recipes._own._source import Source
+from mmgen.data_recipes._own._spellings import spelled_twice
+
+__all__ = ["CaptionChoice", "Records", "choose_captions", "leave_out_several", "records_of"]
+
+_CAPTIONS = ("text", "texts", "caption", "captions")
+_NUMBERED = re.compile(r"(text|caption|sentence)s?[ _-]?\d+", re.IGNORECASE)
+
+Several = dict[str, dict[int, tuple[str, ...]]]
+
+
+@dataclass
+class Records:
+    """Names and cells of n pictures.
+
+    Attributes:
+        names: The names of the pictures [n].
+        columns: Cells by column [n], None where unknown; the first of several texts.
+        several: All texts where there are several, by column and picture.
+        notes: Lines for people.
+    """
+
+    names: list[str]
+    columns: Columns
+    several: Several
+    notes: list[str]
+
+    def texts(self, column: str, row: int) -> tuple[str, ...]:
+        """Return all texts of a column about a picture."""
+        cell = self.columns[column][row]
+        return self.several.get(column, {}).get(row, () if cell is None else (cell,))
+
+
+@dataclass
+class CaptionChoice:
+    """The columns of captions, and one caption for each picture.
+
+    Attributes:
+        name: Name for messages.
+        columns: The columns.
+        cells: A caption of each picture [n], or None.
+        several: Whether any picture has several.
+        notes: Lines for people.
+    """
+
+    name: str
+    columns: list[str]
+    cells: list[Cell]
+    several: bool
+    notes: list[str]
+
+
+def records_of(
+    source: Source, rows: Sequence[int], unknown: Collection[str] | None, ignore: Collection[str]
+) -> Records:
+    """Return the records of some pictures of a source.
+
+    Args:
+        source: The source.
+        rows: The pictures [n].
+        unknown: Words of cells for an unknown value; None for the usual ones.
+        ignore: Columns to leave alone.
+    """
+    place = {row: number for number, row in enumerate(rows)}
+    columns: Columns = {}
+    notes = spelled_twice("the names of columns", (name for name in source.columns if name not in ignore))
+    for name, cells in source.columns.items():
+        kept = [cells[row] for row in rows]
+        if name not in ignore:
+            kept, about = without_missing(name, kept, unknown)
+            notes += about
+        columns[name] = kept
+    several = {
+        name: {place[row]: texts for row, texts in each.items() if row in place}
+        for name, each in source.several.items()
+        if name not in ignore
+    }
+    return Records(
+        [source.names[row] for row in rows], columns, {name: each for name, each in several.items() if each}, notes
+    )
+
+
+def choose_captions(records: Records, named: str | None, taken: Collection[str], seed: int) -> CaptionChoice | None:
+    """Choose a caption for each picture; of several one is drawn by the seed and the picture's name.
+
+    Args:
+        records: The pictures.
+        named: The column that the user names; None for one called text or caption, or those called caption_0 and so on.
+        taken: Columns with another use.
+        seed: Seed of the dataset.
+
+    Raises:
+        UsageError: Two columns could be captions.
+    """
+    columns = [named] if named is not None else _caption_columns(records.columns, taken)
+    if not columns:
+        return None
+    name = columns[0] if len(columns) == 1 else f"{columns[0]} to {columns[-1]}"
+    cells: list[Cell] = []
+    most, fewest, total = 0, 2**31, 0
+    for row, picture in enumerate(records.names):
+        texts = sorted({text for column in columns for text in records.texts(column, row)})
+        cells.append(texts[stream_key(seed, "captions", picture) % len(texts)] if texts else None)
+        if texts:
+            most, fewest, total = max(most, len(texts)), min(fewest, len(texts)), total + len(texts)
+    notes = []
+    if most > 1:
+        number = f"{most}" if most == fewest else f"{fewest} to {most}"
+        notes.append(f"  {number} captions a picture, {total:,} in all: one of them is drawn for each, by the seed")
+    return CaptionChoice(name, columns, cells, most > 1, notes)
+
+
+def _caption_columns(columns: Mapping[str, Sequence[Cell]], taken: Collection[str]) -> list[str]:
+    plain = [name for name in columns if name.casefold() in _CAPTIONS and name not in taken]
+    if len(plain) > 1:
+        raise UsageError(f"the columns '{plain[0]}' and '{plain[1]}' could be captions; name one with --caption")
+    stem = plain[0].casefold().rstrip("s") if plain else ""
+    numbered = [name for name in columns if _NUMBERED.fullmatch(name) and name not in taken]
+    return [*plain, *(name for name in numbered if name.casefold().startswith(stem))]
+
+
+def leave_out_several(records: Records, chosen: CaptionChoice | None, needed: Collection[str]) -> list[str]:
+    """Leave out columns with several values a picture that number the captions; refuse other such columns.
+
+    Args:
+        records: The pictures; such columns are removed from it.
+        chosen: The captions.
+        needed: Columns that the user names for another use.
+
+    Returns:
+        Lines for people on what is left out.
+
+    Raises:
+        DataError: A column says several things of a picture.
+    """
+    notes = []
+    numbered = {
+        name: all(text.isdecimal() for texts in each.values() for text in texts)
+        for name, each in records.several.items()
+    }
+    for name, numbers in sorted(numbered.items(), key=lambda pair: pair[1]):  # texts may be the captions
+        each = records.several[name]
+        if chosen is not None and name in chosen.columns:
+            continue
+        if not (numbers and chosen is not None and chosen.several) or name in needed:
+            row, texts = next(iter(each.items()))
+            both = " and ".join(f"'{printable(text, 40)}'" for text in texts[:2])
+            raise DataError(
+                f"the column '{printable(name, 60)}' says several things of one picture, such as {both} of "
+                f"'{printable(records.names[row], 80)}', as it does of {len(each):,}; leave it out with --ignore "
+                f"{typed(name)}, or name it with --caption if they are texts"
+            )
+        notes.append(f"left out: column '{name}': it numbers the captions")
+        del records.columns[name]
+    return notes
