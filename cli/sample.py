@@ -20,7 +20,7 @@ from mmgen.cli._options import (
     command_line,
     read_path,
 )
-from mmgen.cli._words import check_words
+from mmgen.commands import check_words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -1,64 +1,36 @@
-"""``mmgen show``: what a file is and where it comes from."""
+"""``mmgen show``: what it prints."""
 
 import json
-from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from mmgen.cli._console import result, result_lines, say
-from mmgen.cli._options import InputPath, OverwriteOthers, output_option, read_path
+from mmgen.settings.kinds import path_of
+
+if TYPE_CHECKING:
+    from mmgen.commands.show import Show
 
 __all__ = ["show_command"]
 
 
 def show_command(
-    file: InputPath,
-    output: Annotated[Path | None, output_option("a contact sheet (.png); without it none is drawn")] = None,
-    number: Annotated[
-        int | None,
-        typer.Option("--number", "-n", min=1, show_default="32", help="With -o: images on the contact sheet."),
-    ] = None,
-    overwrite: OverwriteOthers = False,
+    stage: "Show",
     as_json: Annotated[bool, typer.Option("--json", help="Everything as one JSON line on stdout.")] = False,
-    seed: Annotated[
-        int | None,
-        typer.Option("--seed", min=0, max=2**63 - 1, show_default="0", help="With -o: which images these are."),
-    ] = None,
 ) -> None:
-    """Show what an artifact is, its lineage, settings and facts, and with -o sheet.png its images.
-
-    The lineage is a tree of the files that it was made from, each compared with its content id (verified), only found
-    where that takes reading much, or marked as damaged or missing. A pipe or a file gets lines of name and value with a
-    tab between. With -o the path of the sheet is the result.
-    """
-    path = read_path(file, "file")
-
-    from mmgen.artifacts.ancestors import lineage, tree_lines
-    from mmgen.artifacts.contents import describe
-    from mmgen.artifacts.pages import check_page
-    from mmgen.core.errors import UsageError
-
-    options = {"--number": number, "--seed": seed, "--overwrite": overwrite}
-    if output is not None:
-        check_page(output, "picture", overwrite, path)
-    elif asked := [name for name, value in options.items() if value is not None and value is not False]:
-        raise UsageError(f"{' and '.join(asked)} got no contact sheet to go with; name one with -o sheet.png")
-    described = describe(path)
+    """A pipe or a file gets lines of name and value with a tab between. With -o the path of the sheet is the result."""
+    described = stage.run()
     if as_json:
-        result(json.dumps(described))
-    else:
-        people = _for_people(described, tree_lines(lineage(path)))
-        if output is None:
-            result_lines(people, _plain(described))
-        else:
-            say("\n".join(people))
-    if output is not None:
-        from mmgen.figures.report.show import contact_sheet  # draws, which needs everything
+        result(json.dumps(described))  # which stays alone on stdout
+        return
+    from mmgen.artifacts.ancestors import lineage, tree_lines
 
-        contact_sheet(path, number or 32, seed or 0).save(output)
-        if not as_json:  # the line of JSON stays alone on stdout
-            result(output)
+    people = _for_people(described, tree_lines(lineage(path_of(stage.file))))
+    if stage.output is None:
+        result_lines(people, _plain(described))
+    else:
+        say("\n".join(people))
+        result(stage.output)
 
 
 _SECTIONS = ("contents", "facts", "settings")

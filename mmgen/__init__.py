@@ -11,33 +11,50 @@ if TYPE_CHECKING:
     from typing import Any
 
     from mmgen.commands import function
+    from mmgen.commands.compare import Compare
     from mmgen.commands.evaluate import Evaluate
+    from mmgen.commands.explore import Explore
+    from mmgen.commands.export import Export
     from mmgen.commands.fit_aggregate import FitAggregate
     from mmgen.commands.notebook import (
         make_data as make_data,
         sample as sample,
     )
+    from mmgen.commands.plot import Plot
+    from mmgen.commands.report import Report
+    from mmgen.commands.show import Show
     from mmgen.commands.train import Train
     from mmgen.commands.train_classifier import TrainClassifier
     from mmgen.evaluation.likelihoods import log_likelihood as log_likelihood
     from mmgen.generation import load as load
 
+    compare = function(Compare)
     evaluate = function(Evaluate)
+    explore = function(Explore)
+    export = function(Export)
     fit_aggregate = function(FitAggregate)
+    plot = function(Plot)
+    report = function(Report)
+    show = function(Show)
     train = function(Train)
     train_classifier = function(TrainClassifier)
 
-_STAGES = ("evaluate", "fit_aggregate", "train", "train_classifier")
 _NOTEBOOK = ("make_data", "sample")
 
 __all__ = [
     "__version__",
+    "compare",
     "evaluate",
+    "explore",
+    "export",
     "fit_aggregate",
     "load",
     "log_likelihood",
     "make_data",
+    "plot",
+    "report",
     "sample",
+    "show",
     "train",
     "train_classifier",
 ]
@@ -57,13 +74,13 @@ def __getattr__(name: str) -> "Any":
         from mmgen.evaluation.likelihoods import log_likelihood
 
         return log_likelihood
-    if name in _STAGES:
-        from mmgen.commands import function, stage_called
-
-        globals()[name] = function(stage_called(name))
-        return globals()[name]
     if name in _NOTEBOOK:
         from mmgen.commands import notebook
 
         return getattr(notebook, name)
+    if name in __all__:
+        from mmgen.commands import function, stage_called
+
+        globals()[name] = function(stage_called(name))
+        return globals()[name]
     raise AttributeError(f"module 'mmgen' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-from ._base import Stage as Stage, Training as Training
+from ._base import Drawing as Drawing, Stage as Stage, Training as Training
 from ._fields import (
     Assignments as Assignments,
     Commas as Commas,
@@ -13,3 +13,4 @@ from ._fields import (
 )
 from ._functions import function as function
 from ._members import source_of as source_of, stage_called as stage_called, stage_names as stage_names
+from ._words import check_words as check_words

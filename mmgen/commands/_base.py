@@ -48,7 +48,7 @@ from mmgen.core.progress import Watch
 from mmgen.settings.declared import declared
 from mmgen.settings.kinds import Seed, path_of
 
-__all__ = ["Stage", "Training"]
+__all__ = ["Drawing", "Stage", "Training"]
 
 R = TypeVar("R")
 
@@ -122,6 +122,22 @@ def _flat(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, An
             yield from _flat(value, f"{before}{key}.")
         elif value is not None:
             yield f"{before}{key}", str(value) if isinstance(value, Path) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing(Stage[R]):
+    """Base of stages that draw from a model, and write a page or a picture."""
+
+    overwrite: bool = False
+    """Replace the file that is there, even one that mmgen did not make."""
+    guidance: Annotated[float | str, Named(metavar="W")] = "0"
+    """Tilt what z is drawn from by p(words | z)^W, the model's own reading of z: the higher, the more literally the
+    words are taken; 3, for example. With 3:balanced attributes that are left out keep their shares;
+    3:effective=100:candidates=65536 chooses from more candidates."""
+    device: Annotated[str, Named(metavar="NAME")] = "auto"
+    """Where to compute: auto, cpu, cuda, cuda:1."""
+    seed: Seed = 0
+    """All randomness comes from this number."""
 
 
 @dataclass(frozen=True, kw_only=True)

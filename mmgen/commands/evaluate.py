@@ -46,7 +46,7 @@ class Evaluate(Stage["Scores"]):
     ] = ()
     """Where z comes from: prior, own (the model's q(z | words)), true, aggregate or scan; repeatable. By default prior
     and own of a model, what was fitted of an aggregate."""
-    guidance: Annotated[Any | Sequence[Any], Named(metavar="LIST", default="0")] = 0.0
+    guidance: Annotated[float | str | Sequence[float | str], Named(metavar="LIST", default="0")] = 0.0
     """Tilt posteriors by p(words | z)^W, the model's own reading of z: one weight, or several such as 1,3,10 for a set
     of scores each; repeatable. With 3:balanced attributes that are left out keep their shares;
     3:effective=100:candidates=65536 chooses from more candidates."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 from mmgen.commands._base import Training
 from mmgen.commands._fields import Input, MemberOf, Named, Reads, Words
 from mmgen.core.errors import UsageError
-from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
+from mmgen.settings.kinds import Count, File, FilePath, Seed, optional_path, path_of
 
 if TYPE_CHECKING:
     from mmgen.aggregates import FitSettings
@@ -123,7 +123,7 @@ class FitAggregate(Training["TrainedModel"]):
         from mmgen.training.model_run import load_model
 
         settings = complete_fit_settings(merge(self._values(), self.assignments()), load_model(self._model)[1])
-        base = path_of(self.base) if self.base else None
+        base = optional_path(self.base)
         if base is not None:
             if settings.base is None:
                 raise UsageError(
@@ -149,7 +149,7 @@ class FitAggregate(Training["TrainedModel"]):
 
     @property
     def _latents(self) -> Path | None:
-        return path_of(self.latents) if self.latents else None
+        return optional_path(self.latents)
 
     @cached_property
     def _dataset(self) -> Path:

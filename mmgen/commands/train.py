@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from mmgen.commands._base import Training
 from mmgen.commands._fields import Input, MemberOf, Named, Reads
-from mmgen.settings.kinds import Count, File, FilePath, Range, path_of
+from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of
 
 if TYPE_CHECKING:
     from mmgen.generation import TrainedModel
@@ -114,7 +114,7 @@ class Train(Training["TrainedModel"]):
 
     @property
     def _start(self) -> Path | None:
-        return path_of(self.start) if self.start else None
+        return optional_path(self.start)
 
     def _output(self, name: str) -> Path:
         data = path_of(self.dataset)

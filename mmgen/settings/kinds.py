@@ -1,11 +1,12 @@
 """Kinds of arguments that functions and commands share: paths, seeds, counts and ranges. Imports nothing heavy."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol, runtime_checkable
 
-__all__ = ["Count", "File", "FilePath", "HasPath", "Range", "Seed", "path_of"]
+__all__ = ["Count", "File", "FilePath", "HasPath", "Range", "Seed", "optional_path", "path_of", "paths_of"]
 
 _LONGEST_NAME = 255
 """Bytes that a file system takes in one name."""
@@ -67,6 +68,16 @@ Seed = Annotated[int, Range(0, 2**63 - 1)]
 """A seed, as headers hold it."""
 Count = Annotated[int, Range(1, 2**63 - 1)]
 """A number of things, at least one."""
+
+
+def optional_path(file: File | None) -> Path | None:
+    """Return the path of a file that may be left out."""
+    return None if file is None else path_of(file)
+
+
+def paths_of(files: File | Sequence[File]) -> list[Path]:
+    """Return the paths of one file or several."""
+    return [path_of(files)] if isinstance(files, str | Path | HasPath) else [path_of(one) for one in files]
 
 
 def path_of(file: File) -> Path:

@@ -9,7 +9,7 @@ from mmgen import objectives
 from mmgen.artifacts import write_checkpoint
 from mmgen.artifacts.lineage import reference
 from mmgen.cli._options import read_paths
-from mmgen.cli._words import check_words
+from mmgen.commands._words import check_words
 from mmgen.core.errors import MmgenError, SettingsError, UsageError
 from mmgen.models._settings import DataSettings
 from mmgen.settings.config import find_preset, merge, parse_assignments, validate
@@ -162,7 +162,7 @@ def test_words_that_may_be_right_are_left_to_whoever_draws(tmp_path: Path) -> No
 
 def test_a_wrong_word_is_told_before_one_that_is_missing(letters: Path, run: Run) -> None:
     assert "letters is a folder, expected a model or aggregate: make a dataset" in run("export", "letters").stderr
-    assert "there is no file at nowhere" in run("export", "nowhere").stderr
+    assert "there is no model or aggregate at nowhere" in run("export", "nowhere").stderr
     assert run("plot", "traversals").stderr.startswith("mmgen: unknown figure 'traversals': did you mean 'traversal'?")
     assert "No such option: --nonsense" in run("eval", "letters", "--nonsense").stderr
     assert "Missing argument 'DIR'" in run("export", str(GOLDEN / "model-v3.safetensors")).stderr

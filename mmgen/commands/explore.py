@@ -1,0 +1,60 @@
+"""``mmgen explore``: one page to play with."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from mmgen.commands._base import Drawing
+from mmgen.commands._fields import Input, Named
+from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, path_of, paths_of
+
+__all__ = ["Explore"]
+
+
+@dataclass(frozen=True)
+class Explore(Drawing[Path]):
+    """Make one HTML page to play with: choose words, move z, look around in the latent space.
+
+    It shows pictures of every posterior for any words, what each dimension of z changes, and a map of encodings with
+    what is decoded under the pointer. Everything is drawn beforehand: the page needs no server and no network, so that
+    it can be opened from a disk, sent, or put on a web site.
+    """
+
+    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...")]
+    """A model and what was fitted to it, or a judge."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write; explore.html by default."""
+    _: KW_ONLY
+    title: Annotated[str, Named(metavar="TEXT")] = ""
+    """Heading; names the model by default."""
+    number: Annotated[int, Range(1, 100), Named("-n")] = 6
+    """Pictures of each description and posterior."""
+    descriptions: Annotated[int, Range(1, 100_000)] = 2000
+    """Descriptions that the page holds at most, the most frequent; fewer where they would exceed the size."""
+    dimensions: Annotated[Count | None, Named(default="16 at most")] = None
+    """Dimensions of z that are traversed, those that say most of the data."""
+    max_size: Annotated[float, Range(0.1, 100), Named(metavar="MB")] = 3.0
+    """Megabytes of the page at most."""
+    report: Annotated[FilePath | None, Named(metavar="PAGE", default="report.html beside it")] = None
+    """The page of mmgen report that it links to, which need not be there yet."""
+
+    def run(self, command: str = "") -> Path:
+        """Make the page.
+
+        Returns:
+            The page.
+        """
+        from mmgen.artifacts.pages import check_page
+        from mmgen.figures.explore.make import Limits, make_explorer
+
+        paths, output = paths_of(self.files), path_of(self.output or "explore.html")
+        check_page(output, "explore", self.overwrite, *paths)
+        limits = Limits(self.number, self.descriptions, self.dimensions, int(self.max_size * 1e6))
+        work = make_explorer(
+            paths, output, title=self.title, limits=limits, guidance=self.guidance, seed=self.seed, device=self.device,
+            command=command or self.command_line(output=output), report=optional_path(self.report),
+        )  # fmt: skip
+        self.watch.follow(work)
+        self.watch.say(f"explore: {output}, {output.stat().st_size / 1e6:.1f} MB; open it in any browser")
+        return output

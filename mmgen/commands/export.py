@@ -1,0 +1,54 @@
+"""``mmgen export``: a folder or an archive with everything that drawing from a model needs."""
+
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Annotated
+
+from mmgen.commands._base import Stage
+from mmgen.commands._fields import Input, Named, Reads
+from mmgen.settings.kinds import File, FilePath, Seed, optional_path, path_of
+
+__all__ = ["Export"]
+
+
+@dataclass(frozen=True)
+class Export(Stage[Path]):
+    """Write a model with all that drawing needs into one folder, to be uploaded, sent or kept.
+
+    The folder holds the model, what was fitted to it, the judge, a model card (README.md, as the Hugging Face hub reads
+    it) made from the files' headers and scores, sample pictures, the commands that made it, and checksums. mmgen sample
+    DIR and mmgen.load(DIR) work from it without the dataset; an archive is to be unpacked first.
+    """
+
+    model: Annotated[File, Input("model or aggregate")]
+    """Model or aggregate."""
+    output: Annotated[FilePath, Named(metavar="DIR")]
+    """Folder to make, or an archive: NAME.zip."""
+    _: KW_ONLY
+    judge: Annotated[File | None, Named(metavar="FILE"), Reads("classifier")] = None
+    """Classifier; found by itself if near."""
+    scores: Annotated[File | None, Named(metavar="FILE", default="NAME-scores.jsonl"), Reads("file of scores")] = None
+    """Scores of mmgen eval, for the card, with their errors."""
+    onnx: bool = False
+    """Also write the decoder as ONNX, compared with PyTorch's (needs the extra onnx)."""
+    overwrite: bool = False
+    """Replace the file that is there."""
+    seed: Seed = 0
+    """All randomness comes from this number."""
+
+    def run(self, command: str = "") -> Path:
+        """Write the folder or archive.
+
+        Returns:
+            It.
+
+        Raises:
+            UsageError: Something else is there.
+        """
+        from mmgen.commands.exporting import export
+
+        return export(
+            path_of(self.model), path_of(self.output), self.watch, judge=optional_path(self.judge),
+            scores=optional_path(self.scores), onnx=self.onnx, overwrite=self.overwrite,
+            seed=self.seed,
+        )  # fmt: skip

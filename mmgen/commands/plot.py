@@ -1,0 +1,82 @@
+"""``mmgen plot``: one figure by name."""
+
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+from mmgen.commands._base import Drawing
+from mmgen.commands._fields import Input, MemberOf, Named
+from mmgen.commands._words import check_words
+from mmgen.settings.kinds import Count, File, FilePath, Range, optional_path, paths_of
+
+if TYPE_CHECKING:
+    from mmgen.figures.plots import Picture
+
+__all__ = ["Plot"]
+
+
+@dataclass(frozen=True)
+class Plot(Drawing["Picture"]):
+    """Draw one figure of a paper from your own files.
+
+    Parents and the judge are found through the files' lineage. Writes .png; drawings of lines also .pdf and .svg.
+    """
+
+    name: Annotated[str, MemberOf("mmgen.figures.plots")]
+    """The figure: {mmgen.figures.plots}."""
+    files: Annotated[File | Sequence[File], Input("file", metavar="FILES...")]
+    """The model and what was fitted to it, or several models."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write; the command writes NAME.png by default."""
+    _: KW_ONLY
+    given: Annotated[str | Sequence[str], Named(metavar="WORDS")] = ()
+    """A description to draw, such as "large red cube" or "digit=3"; repeatable. By default several."""
+    number: Annotated[Count | None, Named("-n")] = None
+    """How many examples or descriptions to show."""
+    sources: Annotated[Sequence[str], Named("--from", metavar="NAME")] = ()
+    """For transformations: the kind of picture to start from, such as edges, or several together, edges+mask;
+    repeatable."""
+    targets: Annotated[Sequence[str], Named("--to", metavar="NAME")] = ()
+    """For transformations: the kind of picture to draw, such as image; repeatable."""
+    metrics: Annotated[Sequence[str], Named("--metric", "-m"), MemberOf("mmgen.metrics")] = ()
+    """For trade-off: precision, for precision over recall; or two metrics, the upward one first, correctness over
+    coverage by default. For disentanglement: the upward one, factor-score by default."""
+    rows: Annotated[Sequence[Annotated[int, Range(0)]], Named("--dataset-row")] = ()
+    """For traversal, interpolation and analogies: a row of the dataset to start from; repeatable, for interpolation in
+    pairs. By default test examples at random."""
+    by: Annotated[str, Named(metavar="NAME")] = ""
+    """For embedding: the attribute or factor that colours mean. For analogies: the one that columns change."""
+    straight: bool = False
+    """For interpolation: straight from one z to another instead of by the arc."""
+
+    def run(self, command: str = "") -> "Picture":
+        """Draw the figure, and write it where there is an output.
+
+        Returns:
+            A picture that a notebook shows and that ``save`` writes.
+        """
+        from mmgen.artifacts.pages import check_page
+        from mmgen.figures import plots
+        from mmgen.figures.plots import draw_plot
+
+        paths, output = paths_of(self.files), optional_path(self.output)
+        words = [self.given] if isinstance(self.given, str) else self.given
+        if output is not None:
+            check_page(output, "picture", self.overwrite, *paths)
+        for path in paths:
+            check_words(path, words)  # before seconds of loading
+        if output is not None:
+            plots.get(self.name).check_output(output)
+        further: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in (
+                "number", "sources", "targets", "metrics", "guidance", "rows", "by", "straight", "device", "seed",
+            )
+        }  # fmt: skip
+        picture, notices = draw_plot(self.name, paths, descriptions=words, **further)
+        for notice in notices:
+            self.watch.say(notice)
+        self.watch.say(picture.told)
+        if output is not None:
+            picture.save(output)
+        return picture

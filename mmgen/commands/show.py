@@ -1,0 +1,57 @@
+"""``mmgen show``: what a file is and where it comes from."""
+
+from dataclasses import KW_ONLY, dataclass
+from typing import Annotated, Any
+
+from mmgen.commands._base import Stage
+from mmgen.commands._fields import Input, Named
+from mmgen.core.errors import UsageError
+from mmgen.settings.kinds import Count, File, FilePath, Seed, path_of
+
+__all__ = ["Show"]
+
+
+@dataclass(frozen=True)
+class Show(Stage[dict[str, Any]]):
+    """Show what an artifact is, its lineage, settings and facts, and with -o sheet.png its images.
+
+    The lineage is a tree of the files that it was made from, each compared with its content id (verified), only found
+    where that takes reading much, or marked as damaged or missing.
+    """
+
+    file: Annotated[File, Input("file")]
+    """File that mmgen made."""
+    output: Annotated[FilePath | None, Named("-o", metavar="PATH")] = None
+    """Where to write a contact sheet (.png); without it none is drawn."""
+    _: KW_ONLY
+    number: Annotated[Count | None, Named("-n", default="32")] = None
+    """Images on the contact sheet."""
+    overwrite: bool = False
+    """Replace the file that is there, even one that mmgen did not make."""
+    seed: Annotated[Seed | None, Named(default="0")] = None
+    """Which images are on the contact sheet."""
+
+    def run(self, command: str = "") -> dict[str, Any]:
+        """Describe the file, and draw its contact sheet where there is an output.
+
+        Returns:
+            Kind, settings, facts, contents and parents, as ``mmgen show --json`` prints them.
+
+        Raises:
+            UsageError: An option is about a contact sheet, and none is drawn.
+        """
+        from mmgen.artifacts.contents import describe
+        from mmgen.artifacts.pages import check_page
+
+        path = path_of(self.file)
+        options = {"--number": self.number, "--seed": self.seed, "--overwrite": self.overwrite or None}
+        if self.output is not None:
+            check_page(path_of(self.output), "picture", self.overwrite, path)
+        elif given := [name for name, value in options.items() if value is not None]:
+            raise UsageError(f"{' and '.join(given)} got no contact sheet to go with; name one with -o sheet.png")
+        described = describe(path)
+        if self.output is not None:
+            from mmgen.figures.report.show import contact_sheet  # draws, which needs everything
+
+            contact_sheet(path, self.number or 32, self.seed or 0).save(path_of(self.output))
+        return described
