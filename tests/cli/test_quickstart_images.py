@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mmgen.cli import _own_pictures as own, _runs
@@ -21,6 +22,12 @@ from tests.program import within
 
 def survey_of(folder: Path) -> Survey:
     return Folder(pictures=folder).survey(0, 1).run()
+
+
+def with_side(survey: Survey, side: int) -> Survey:
+    """The survey of pictures of another size."""
+    pictures = replace(survey.pictures, sizes=np.full_like(survey.pictures.sizes, side))
+    return replace(survey, pictures=pictures)
 
 
 def folder_with(tmp_path: Path, *columns: str) -> Path:
@@ -83,13 +90,13 @@ def test_every_command_can_be_typed(tmp_path: Path, columns: tuple[str, ...], ju
 
 def test_what_shrinking_costs_is_said_with_what_to_type_and_the_size_reaches_the_data(tmp_path: Path) -> None:
     pictures = folder_with(tmp_path, "colour")
-    found = replace(survey_of(pictures), side=64)
+    found = with_side(survey_of(pictures), 64)
     small, large = (own.sizes_for(found.number, found.side, size=size) for size in (None, 64))
     said = own.shrunk(found, small, 2, quick=False)
     assert "shrunk to 32 pixels, which costs detail" in said and "--size 64 keeps more of it" in said
     assert f"about {large.minutes(True, 2)} minutes" in said
     assert own.shrunk(found, large, 2, quick=False) == ""
-    assert own.shrunk(replace(found, side=40), small, 2, quick=False) == "", "there is little to lose"
+    assert own.shrunk(with_side(found, 40), small, 2, quick=False) == "", "there is little to lose"
     for sizes, size in ((small, "32"), (large, "64")):
         made = own.stages(pictures, found, sizes, 0)[0].arguments
         assert made[made.index("--size") + 1] == size
